@@ -1,0 +1,47 @@
+"""The whole error vocabulary of fairlead.
+
+Few and flat. Every error that a caller can do something about is one of these;
+where the standard library has a word for the same fault, the class inherits it,
+so that code written against the standard library keeps working. The message is
+one line that says what is wrong and what to do.
+"""
+
+
+class FairleadError(Exception):
+    """Base of everything that fairlead raises on purpose."""
+
+
+class UsageError(FairleadError, ValueError):
+    """The call's own words are off: an unknown name, a number out of range, options that exclude each other."""
+
+
+class MissingExtra(FairleadError, ImportError):
+    """A library that comes with one of fairlead's extras is not installed; the message names the extra."""
+
+
+class UnsupportedInterpreter(FairleadError, RuntimeError):
+    """The interpreter cannot do what was asked (version, build or implementation); the message names the reason."""
+
+
+class InterpreterFailure(FairleadError, RuntimeError):
+    """A program given as an interpreter could not be identified as one: it crashed, hung or printed something else."""
+
+
+class RecordError(FairleadError, ValueError):
+    """A results or recording file cannot be read: it is damaged, or written by a newer version of fairlead."""
+
+
+class OutputError(FairleadError, OSError):
+    """Results cannot be written: the place is not writable, or the disk is full. What was written before is kept."""
+
+
+class Interrupted(FairleadError):
+    """A run was stopped from outside (Ctrl-C or SIGTERM) after everything it had started was ended.
+
+    Attributes:
+        signum: the number of the signal that stopped it.
+    """
+
+    def __init__(self, message: str, signum: int) -> None:
+        super().__init__(message)
+        self.signum = signum

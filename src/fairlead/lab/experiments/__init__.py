@@ -1,0 +1,1 @@
+"""The catalogue: one stand-alone program per experiment. See ``fairlead.lab.registry``."""

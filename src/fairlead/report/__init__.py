@@ -1,0 +1,1 @@
+"""Reports: pure data in, terminal tables, one-file offline HTML, JSON and CSV out."""
