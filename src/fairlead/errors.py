@@ -12,7 +12,7 @@ class FairleadError(Exception):
 
 
 class UsageError(FairleadError, ValueError):
-    """The call's own words are off: an unknown name, a number out of range, options that exclude each other."""
+    """The call's own words are off: an unknown name, a number out of range, options that clash."""
 
 
 class MissingExtra(FairleadError, ImportError):
@@ -20,19 +20,19 @@ class MissingExtra(FairleadError, ImportError):
 
 
 class UnsupportedInterpreter(FairleadError, RuntimeError):
-    """The interpreter cannot do what was asked (version, build or implementation); the message names the reason."""
+    """The interpreter cannot do what was asked (version, build, implementation); the message says why."""
 
 
 class InterpreterFailure(FairleadError, RuntimeError):
-    """A program given as an interpreter could not be identified as one: it crashed, hung or printed something else."""
+    """What was given as an interpreter could not be identified as one: it crashed, hung, printed garbage."""
 
 
 class RecordError(FairleadError, ValueError):
-    """A results or recording file cannot be read: it is damaged, or written by a newer version of fairlead."""
+    """A results or recording file cannot be read: damaged, or written by a newer version of fairlead."""
 
 
 class OutputError(FairleadError, OSError):
-    """Results cannot be written: the place is not writable, or the disk is full. What was written before is kept."""
+    """Results cannot be written: place not writable, or disk full. What was written before is kept."""
 
 
 class Interrupted(FairleadError):

@@ -1,1 +1,1 @@
-"""The lab: experiments on this machine and its interpreters, run in isolation and judged by honest statistics."""
+"""The lab: experiments on this machine and its interpreters, isolated, judged by honest statistics."""

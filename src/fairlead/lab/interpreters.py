@@ -11,7 +11,7 @@ class Interpreter:
     """One interpreter, as it described itself."""
 
     name: str
-    """Short and unique on this machine: "3.13", "3.13t", "2.7", "pypy3.11"; a second one of a kind gets "3.13#2"."""
+    """Short and unique on this machine: "3.13", "3.13t", "2.7", "pypy3.11"; a second one "3.13#2"."""
     path: str
     """What is started."""
     executable: str

@@ -52,7 +52,7 @@ class Experiment:
     parameters: dict[str, Parameter]
     variants: tuple[Variant, ...]
     sizes: dict[str, tuple[int, ...]]
-    """Sizes by mode. A key "quick:2.7" or "quick:PyPy" overrides "quick" for that version or implementation."""
+    """Sizes by mode. A key "quick:2.7" or "quick:PyPy" overrides "quick" for that one."""
     timeout_s: float
     """The time after which one sample is killed."""
     pythons: str
@@ -74,7 +74,8 @@ def load(path: Path) -> Experiment:
         declared = next(
             ast.literal_eval(node.value)
             for node in tree.body
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "EXPERIMENT" for t in node.targets)
+            if isinstance(node, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == "EXPERIMENT" for t in node.targets)
         )
         references = tuple(
             Reference(

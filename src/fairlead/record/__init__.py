@@ -1,1 +1,1 @@
-"""Versioned files of results: what a sample is, how samples are written and read, and the pure data reports are made of."""
+"""Versioned files of results: what a sample is, how it is written and read, what reports are made of."""

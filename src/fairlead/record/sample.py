@@ -22,7 +22,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One run of one experiment with one set of parameters on one interpreter, in a process session of its own.
+    """One run of one experiment with one set of parameters on one interpreter, in a session of its own.
 
     Times are seconds, memory is KiB. ``None`` means "not measured here", never zero.
     """
@@ -33,7 +33,7 @@ class Sample:
     interpreter: dict[str, Any]
     """``Interpreter.as_record()``: name, path, implementation, version, build, gil ..."""
     environment: dict[str, Any]
-    """machine, kernel, cores, affinity, quota, scheduling policy, load, yield probe, fairlead's version ..."""
+    """machine, kernel, cores, affinity, quota, scheduling policy, load, yield probe, version of fairlead"""
     status: Status
     reason: str | None = None
     """Why it is not "ok", in one line that ends with what to do."""

@@ -1,0 +1,54 @@
+/* The extension fairlead._native: its definition and the life of its state. */
+#include "bind/state.h"
+
+static int native_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    fl_state *state = fl_state_of(module);
+    Py_VISIT(state->cores_type);
+    Py_VISIT(state->usage_type);
+    return 0;
+}
+
+static int native_clear(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    Py_CLEAR(state->cores_type);
+    Py_CLEAR(state->usage_type);
+    return 0;
+}
+
+static void native_free(void *module)
+{
+    native_clear((PyObject *)module);
+}
+
+static PyModuleDef_Slot native_slots[] = {
+    {Py_mod_exec, (void *)fl_clock_exec},
+    {Py_mod_exec, (void *)fl_cores_exec},
+    {Py_mod_exec, (void *)fl_usage_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef native_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "fairlead._native",
+    .m_doc = "The C part of fairlead. Use it through the modules that document it, such as fairlead.machine.",
+    .m_size = sizeof(fl_state),
+    .m_slots = native_slots,
+    .m_traverse = native_traverse,
+    .m_clear = native_clear,
+    .m_free = native_free,
+};
+
+PyMODINIT_FUNC PyInit__native(void);
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&native_module);
+}

@@ -1,0 +1,37 @@
+"""This machine as this process may use it: its clock, its cores, and what has been used of them.
+
+Everything here reads the operating system and nothing else, works in every interpreter of a
+process (own-GIL ones included) and without a GIL, and takes no lock.
+
+    >>> from fairlead import machine
+    >>> before = machine.thread_usage()
+    >>> total = sum(range(100_000))
+    >>> after = machine.thread_usage()
+    >>> used_ns = after.user_ns + after.system_ns - before.user_ns - before.system_ns
+
+The records are named tuples made in C: they cannot be changed, and can be unpacked and pickled.
+"""
+
+from __future__ import annotations
+
+from fairlead._native import (
+    Cores,
+    Usage,
+    children_usage,
+    clock_ns,
+    cores,
+    cpu_quota,
+    process_usage,
+    thread_usage,
+)
+
+__all__ = [
+    "Cores",
+    "Usage",
+    "children_usage",
+    "clock_ns",
+    "cores",
+    "cpu_quota",
+    "process_usage",
+    "thread_usage",
+]
