@@ -1,0 +1,178 @@
+"""What an observation of the GIL says: the pure data between ``fairlead.gil.observe``, its analysis, and
+the reports.
+
+``GilThread`` and ``Finding`` are also what ``seen.threads`` and ``seen.findings`` hold. Times are seconds,
+and cumulative over the observation. ``None`` means "not measured", never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+HISTOGRAM_BUCKETS = 40
+"""Bucket k counts durations of [2^k, 2^(k+1)) ns, bucket 0 also those under 1 ns, the last also all longer
+ones (9 minutes on)."""
+
+FindingKind = Literal[
+    "convoy", "long-hold", "lock-square", "starvation", "switch-storm", "saturation", "not-the-gil"
+]
+"""convoy: short holds, each followed by a wait of about a switch interval. long-hold: C code that does not
+let go when it is asked to. lock-square: threads woken together each wait behind all that run. starvation:
+one thread waits far longer than its peers. switch-storm: the GIL is passed round faster than work gets
+done. saturation: more threads compute than one GIL can carry. not-the-gil: waiting for the GIL is not what
+costs the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilThread:
+    """What one thread did with one GIL."""
+
+    serial: int
+    """Of the thread, in its process: given once, never to another."""
+    name: str
+    native_id: int
+    gil: int = 0
+    """Index of the GIL: 0 is the main interpreter's. A thread that uses two has two records."""
+    acquisitions: int = 0
+    contended: int = 0
+    """Acquisitions that had to wait."""
+    held_seconds: float = 0.0
+    held_off_cpu_seconds: float | None = None
+    """The part of ``held_seconds`` in which the kernel had taken the core away: nobody got on meanwhile."""
+    waited_seconds: float = 0.0
+    max_wait_seconds: float = 0.0
+    max_held_seconds: float = 0.0
+    overrun_seconds: float | None = None
+    """Time it went on holding after the first request to drop: the part of its holds that kept others out
+    against their asking."""
+    max_overrun_seconds: float | None = None
+    forced_drops: int = 0
+    voluntary_drops: int = 0
+    requests: int = 0
+    """Requests to drop that it sent to the holder."""
+    handoffs: int = 0
+    """Times it named its successor at a drop."""
+    wait_histogram: tuple[int, ...] = ()
+    """Contended waits by duration, ``HISTOGRAM_BUCKETS`` of them or none."""
+    held_histogram: tuple[int, ...] = ()
+
+    @classmethod
+    def from_counters(cls, counters: Mapping[str, Any]) -> GilThread:
+        """Make a record from exact counters: the same names, with ``_ns`` (integers) in the place of
+        ``_seconds``.
+
+        Missing keys have the defaults of the record; unknown ones are passed over.
+        """
+        values: dict[str, Any] = {}
+        for name in cls.__dataclass_fields__:
+            key = name.replace("_seconds", "_ns")
+            if counters.get(key) is not None:
+                values[name] = counters[key] / 1e9 if key != name else counters[key]
+        for name in ("wait_histogram", "held_histogram"):
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
+
+    def as_record(self) -> dict[str, Any]:
+        """What a JSON report keeps of it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """How long one thread waited while another held the GIL."""
+
+    gil: int
+    waiter: int
+    """Serial of the thread that waited."""
+    holder: int
+    """Serial of the thread that held the GIL meanwhile; 0 when nobody did (it was free, and on its way to
+    the next)."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackLoss:
+    """Waiting that was caught in the act: what the holder was doing, while another waited longer than the
+    threshold."""
+
+    holder: int
+    """Serial; 0 for waits with no stack, because they were shorter than the threshold or nobody held the
+    GIL."""
+    frames: tuple[tuple[str, str, int], ...]
+    """(function, file, line) of the holder, innermost first; empty when there was no stack."""
+    seconds: float
+    waits: int
+    """How many waits it had a part in."""
+    max_seconds: float
+    """The longest stretch of one wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that the numbers say, with what to do about it."""
+
+    kind: FindingKind
+    threads: tuple[str, ...]
+    """Names of the threads concerned, those to change first."""
+    summary: str
+    """One sentence for a reader who knows the program but not the GIL."""
+    evidence: dict[str, float | int | str]
+    """The numbers behind it, by a name with its unit."""
+    advice: str
+    cost_seconds: float
+    """Time that threads waited because of it: findings are given dearest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilTotals:
+    """One GIL over the whole observation."""
+
+    gil: int
+    wall_seconds: float
+    held_seconds: float
+    waited_seconds: float
+    """Summed over threads: more than the wall time when several wait at once."""
+    acquisitions: int
+    switches: int
+    """Acquisitions by another thread than the one before."""
+    forced_drops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """How far an observation trusts itself."""
+
+    complete: bool
+    """Nothing lost, nothing damaged, nothing against the rules of a lock."""
+    lost_events: int
+    lost_seconds: float
+    """Time within which events were lost."""
+    clock_resolution_seconds: float
+    held_off_cpu_share: float | None
+    """Share of the held time in which the holder was known to be off the CPU; None when that was not
+    measured."""
+    blame_coverage: float
+    """Share of the waited time for which it is known who held the GIL, or that nobody did."""
+    statement: str
+    """All this in words, one to three sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilSummary:
+    """Everything a report says in numbers; the timeline is apart."""
+
+    process: dict[str, Any]
+    """The recording's META, and ``source`` (the file)."""
+    wall_seconds: float
+    events: int
+    gils: tuple[GilTotals, ...]
+    threads: tuple[GilThread, ...]
+    """Dearest (held + waited) first."""
+    blame: tuple[Blame, ...]
+    stacks: tuple[StackLoss, ...]
+    findings: tuple[Finding, ...]
+    trust: Trust
+    problems: tuple[str, ...] = field(default=())
+    """Damage, and violations of the rules of a lock, one line each."""

@@ -1,0 +1,293 @@
+"""A recording of the GIL: the format of the file, and its reader. The writer is in C, in ``fairlead._probe``.
+
+A recording is appended to while the program runs and may end anywhere: when the program is killed, when the
+disk is full, when the file is copied too early. So the file is a row of blocks, each complete in itself and
+each with a checksum, and the reader gives back whatever stands before the damage and says what is missing.
+(The habit is that of memray's and pcap's files: a header once, then records that a cut cannot spoil
+backwards.)
+
+All numbers are little-endian. Times are nanoseconds of one monotonic clock, which META names.
+
+    file     8 bytes "FLRECORD", u32 version = 1, u32 flags = 0; then blocks until the end of the file
+    block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
+             then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
+
+    1 META      UTF-8 JSON, one object, always the first block:
+                  pid, parent_pid (null unless the process is a forked child of a recorded one),
+                  argv, executable, python_version, implementation, fairlead (its version),
+                  cpus (how many the process may use), switch_interval_s,
+                  wait_threshold_s (a longer wait has its stacks recorded; null: none has),
+                  clock {name, resolution_ns}, start_ns (when recording began, by that clock),
+                  start_wall_ns (the same moment in Unix time)
+    2 THREADS   UTF-8 JSON, a list of {serial, native_id, name, gil}; repeated for threads that are
+                  new or have another name now. A serial is never used twice in a process; 0 is
+                  "no thread". gil is the one the thread was first seen with
+    3 EVENTS    records of 32 bytes: u64 t_ns, u32 thread (serial), u32 other (serial), u64 value_ns,
+                  u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended), u32 stack (0: none)
+    4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line], ...]}, innermost first;
+                  a stack may come after the event that names it
+    5 COUNTERS  UTF-8 JSON, a snapshot of everything counted since the start:
+                  {t_ns, threads: [...], blame: [...]}, threads with the keys of
+                  ``fairlead.record.gil_summary.GilThread.from_counters``;
+                  blame is a list of [gil, waiter, holder, ns] (holder 0: the GIL was free)
+    6 LOST      u64 t0_ns, u64 t1_ns, u64 count: events that found no room, and between which times
+    7 END       u64 t_ns: when recording stopped. Absent when the process was killed
+
+    kind             thread                  other                         value_ns
+    1 WANT           who begins to wait      the holder                    0
+    2 REQUEST        who asks for a drop     the holder                    waited so far
+    3 ACQUIRE        who has it now          the holder before             waited (0: it was free)
+    4 DROP           who had it              0                             held
+    5 HANDOFF        who had it              who was chosen next           0
+    6 OFFCPU         who holds it            0                             off the CPU so far in this hold
+    7 THREAD_START   who                     0                             0
+    8 THREAD_END     who                     0                             0
+    9 STACK_WAITER   whose stack it is       the holder                    waited so far
+    10 STACK_HOLDER  whose stack it is       the waiter                    how long that one has waited so far
+
+The events of one GIL stand in the order in which they happened, which is also the order of their times. An
+OFFCPU belongs to the hold that it falls into or, when it comes with the DROP, ends. Block types and kinds
+that a reader does not know are passed over, so that later versions can add some without a new version
+number; a change in the meaning of anything above raises it, and an older reader then refuses the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from fairlead.errors import RecordError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAGIC = b"FLRECORD"
+VERSION = 1
+FILE_HEADER = struct.Struct("<8sII")
+BLOCK_HEADER = struct.Struct("<IIII")
+LOST = struct.Struct("<QQQ")
+END = struct.Struct("<Q")
+MAX_PAYLOAD = 16 * 1024 * 1024
+
+FORCED = 1
+CONTENDED = 2
+
+EVENT_FIELDS = [
+    ("t_ns", "<u8"), ("thread", "<u4"), ("other", "<u4"), ("value_ns", "<u8"),
+    ("gil", "<u2"), ("kind", "u1"), ("flags", "u1"), ("stack", "<u4"),
+]  # fmt: skip
+EVENT_SIZE = 32
+
+
+class BlockType(IntEnum):
+    META = 1
+    THREADS = 2
+    EVENTS = 3
+    STACKS = 4
+    COUNTERS = 5
+    LOST = 6
+    END = 7
+
+
+class Kind(IntEnum):
+    WANT = 1
+    REQUEST = 2
+    ACQUIRE = 3
+    DROP = 4
+    HANDOFF = 5
+    OFFCPU = 6
+    THREAD_START = 7
+    THREAD_END = 8
+    STACK_WAITER = 9
+    STACK_HOLDER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One whole block, its checksum verified."""
+
+    index: int
+    """0 is the first block of the file."""
+    offset: int
+    """Where its header stands in the file, in bytes."""
+    type: int
+    payload: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.payload)
+
+    def events(self) -> NDArray[np.void]:
+        """The payload of an EVENTS block as an array with the fields of ``EVENT_FIELDS``, without a copy."""
+        import numpy as np
+
+        whole = len(self.payload) - len(self.payload) % EVENT_SIZE
+        return np.frombuffer(self.payload[:whole], dtype=EVENT_FIELDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """What a recording says of itself; the keys of its META block. A key that is missing has the default
+    here."""
+
+    pid: int
+    start_ns: int
+    parent_pid: int | None = None
+    argv: tuple[str, ...] = ()
+    executable: str = ""
+    python_version: str = ""
+    implementation: str = ""
+    fairlead: str = ""
+    cpus: int | None = None
+    switch_interval_s: float = 0.005
+    wait_threshold_s: float | None = None
+    clock: str = "CLOCK_MONOTONIC"
+    clock_resolution_ns: int = 1
+    start_wall_ns: int | None = None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Meta:
+        """Raises KeyError, TypeError or ValueError when the object is no META."""
+        clock = data.get("clock") or {}
+        known = {name: data[name] for name in cls.__dataclass_fields__ if data.get(name) is not None}
+        known.pop("clock", None)
+        known["argv"] = tuple(str(arg) for arg in known.get("argv", ()))
+        return cls(
+            **{**known, "pid": int(data["pid"]), "start_ns": int(data["start_ns"])},
+            clock=str(clock.get("name", "CLOCK_MONOTONIC")),
+            clock_resolution_ns=int(clock.get("resolution_ns", 1)),
+        )
+
+
+class Recording:
+    """A recording file, read block by block, in memory bounded by its largest block.
+
+    Opening reads the file's header and META. ``blocks()`` may be called again and goes on to see what a
+    running program has appended in the meantime.
+
+    Attributes:
+        path: the file. meta: its META block. problems: one line for each thing that is damaged or missing,
+        known once ``blocks()`` has come to the end.
+
+    Raises:
+        RecordError: the file cannot be opened, is no recording, is of a newer version, or ends before its
+        META block.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.problems: tuple[str, ...] = ()
+        try:
+            with self.path.open("rb") as file:
+                self._check_header(file.read(FILE_HEADER.size))
+        except OSError as error:
+            raise RecordError(f"{self.path} cannot be read: {error.strerror}") from error
+        first = next(self.blocks(), None)
+        if first is None or first.type != BlockType.META:
+            raise RecordError(
+                f"{self.path} ends before it says what was recorded (no whole META): record again"
+            )
+        try:
+            self.meta = Meta.from_json(first.json())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RecordError(
+                f"{self.path}: its META block is not valid ({error!r}): record again"
+            ) from error
+
+    def _check_header(self, header: bytes) -> None:
+        if not header:
+            raise RecordError(
+                f"{self.path} is empty: the program ended before anything was recorded; record again"
+            )
+        if not header.startswith(MAGIC):
+            raise RecordError(
+                f"{self.path} is not a recording of fairlead (it does not begin with {MAGIC.decode()})"
+            )
+        if len(header) < FILE_HEADER.size:
+            raise RecordError(f"{self.path} is cut within its first {FILE_HEADER.size} bytes: record again")
+        version = FILE_HEADER.unpack(header)[1]
+        if version > VERSION:
+            raise RecordError(
+                f"{self.path} has format version {version}, and this fairlead reads up to version {VERSION}:"
+                " update fairlead (pip install -U fairlead)"
+            )
+
+    def blocks(self, *types: BlockType) -> Iterator[Block]:
+        """The whole blocks in the order of the file, or only those of the given types.
+
+        A block whose checksum is wrong is left out. A block that the file ends in, or a header that cannot
+        be one, ends the row. Each is a line in ``problems``, renewed by every full pass.
+        """
+        problems: list[str] = []
+        with self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            offset, index, ended = FILE_HEADER.size, 0, False
+            file.seek(offset)
+            while offset < size:
+                header = file.read(BLOCK_HEADER.size)
+                length = _payload_length(header)
+                if length is None:
+                    problems.append(_broken("is damaged from", index, offset))
+                    break
+                if offset + BLOCK_HEADER.size + length > size:
+                    problems.append(_broken("ends in the middle of", index, offset))
+                    break
+                block_type, _, crc, _ = BLOCK_HEADER.unpack(header)
+                wanted = not types or block_type in types
+                payload = self._payload(file, length, wanted=wanted)
+                if wanted and zlib.crc32(payload) != crc:
+                    problems.append(
+                        f"block {index} at byte {offset} is damaged and left out ({_name(block_type)})"
+                    )
+                elif wanted:
+                    yield Block(index, offset, block_type, payload)
+                ended = ended or block_type == BlockType.END
+                offset += BLOCK_HEADER.size + length + _padding(length)
+                index += 1
+        if not ended and not problems:
+            problems.append(
+                "the recording has no end mark: the program was killed or still runs; all before is shown"
+            )
+        self.problems = tuple(problems)
+
+    @staticmethod
+    def _payload(file: BinaryIO, length: int, *, wanted: bool) -> bytes:
+        if wanted:
+            payload = file.read(length)
+            file.seek(_padding(length), os.SEEK_CUR)
+            return payload
+        file.seek(length + _padding(length), os.SEEK_CUR)
+        return b""
+
+
+def _broken(how: str, index: int, offset: int) -> str:
+    return f"recording {how} block {index} at byte {offset}; everything before is shown"
+
+
+def _payload_length(header: bytes) -> int | None:
+    """The length that a block's header gives, or None when it cannot be a header; a cut header counts as
+    long."""
+    if len(header) < BLOCK_HEADER.size:
+        return MAX_PAYLOAD
+    block_type, length, _, reserved = BLOCK_HEADER.unpack(header)
+    if block_type == 0 or reserved != 0 or length > MAX_PAYLOAD:
+        return None
+    return int(length)
+
+
+def _padding(length: int) -> int:
+    return -length % 8
+
+
+def _name(block_type: int) -> str:
+    try:
+        return BlockType(block_type).name
+    except ValueError:
+        return f"unknown type {block_type}"
