@@ -1,13 +1,19 @@
 """One measured sample, as it stands in a results file: one JSON object on one line.
 
 A line is complete in itself, so that a file can be read by anyone, cut anywhere
-and concatenated with another.
+and concatenated with another. Keys that this version does not know are ignored: a later
+version may add what an earlier one can do without, and raises ``SCHEMA`` when it may not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+import json
+import math
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, TypeGuard, get_args
+
+from fairlead.errors import RecordError
 
 SCHEMA = 1
 """Version of the line format. A reader refuses a line with a higher one."""
@@ -33,7 +39,8 @@ class Sample:
     interpreter: dict[str, Any]
     """``Interpreter.as_record()``: name, path, implementation, version, build, gil ..."""
     environment: dict[str, Any]
-    """machine, kernel, cores, affinity, quota, scheduling policy, load, yield probe, version of fairlead"""
+    """hostname, machine, kernel, cores, affinity, quota, policy, load, yield probe, fairlead's version ...
+    Those that ``results.FINGERPRINT`` lists say where a sample may be compared with another."""
     status: Status
     reason: str | None = None
     """Why it is not "ok", in one line that ends with what to do."""
@@ -63,3 +70,130 @@ class Sample:
     """Share (0..1) of all cores' time that processes other than the session took while the sample ran."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else the probe printed: counts, answers, checks."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The sample as a JSON object, ``schema`` first.
+
+        Raises:
+            RecordError: it holds something that ``from_json`` would refuse, so that no line is
+                written which cannot be read back; names the field.
+        """
+        data = {"schema": SCHEMA, **{name: getattr(self, name) for name in _FIELDS}}
+        Sample.from_json(data)
+        return data
+
+    @classmethod
+    def from_json(cls, data: object) -> Sample:
+        """Check a JSON object field by field and make a sample of it. Unknown keys are ignored.
+
+        Raises:
+            RecordError: it is of a newer schema, or a field is missing, of the wrong type or out of
+                range; names the field.
+        """
+        if not isinstance(data, dict):
+            raise RecordError("not a JSON object")
+        schema = data.get("schema")
+        if not _is_whole(schema) or schema < 1:
+            raise RecordError("schema is not a version number")
+        if schema > SCHEMA:
+            raise RecordError(
+                f"schema {schema} is newer than this fairlead reads (up to {SCHEMA}); "
+                "upgrade fairlead to read it"
+            )
+        known = {name: data[name] for name in _FIELDS if name in data}
+        for name in _REQUIRED:
+            if name not in known:
+                raise RecordError(f"{name} is missing")
+        for name, value in known.items():
+            fault = _fault(name, value)
+            if fault:
+                raise RecordError(f"{name} {fault}")
+        if known["status"] == "ok" and known.get("wall_s") is None:
+            raise RecordError('wall_s is missing from a sample whose status is "ok"')
+        if "n" not in known["params"] and known["status"] != "skipped":
+            raise RecordError("params holds no n")
+        return cls(**known)
+
+
+def parse(text: str | bytes) -> Any:
+    """Parse strict JSON: what Python's parser adds to the standard (NaN, Infinity) is refused.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_FIELDS = tuple(f.name for f in fields(Sample))
+_REQUIRED = ("experiment", "params", "interpreter", "environment", "status")
+_OBJECTS = frozenset({"params", "interpreter", "environment", "details"})
+_COUNTERS = frozenset({"round", "attempt"})
+_COUNTS = frozenset({"max_rss_kb", "sum_rss_kb", "ctx_voluntary", "ctx_involuntary"})
+_MEASURES = frozenset({"wall_s", "user_s", "sys_s", "cpu_percent", "foreign_share"})
+
+
+def _fault(name: str, value: Any) -> str | None:
+    """What is wrong with the value of one field, as the rest of a sentence that begins with its name."""
+    if name in _OBJECTS:
+        if not isinstance(value, dict):
+            return "is not an object"
+        if name == "params" and "n" in value and not (_is_whole(value["n"]) and value["n"] >= 1):
+            return "holds an n that is not a whole number from 1"
+        return _not_json(value)
+    if name == "experiment":
+        return None if isinstance(value, str) and value else "is not a name"
+    if name == "status":
+        return None if value in STATUSES else f"is not one of {', '.join(STATUSES)}"
+    if name in _COUNTERS:
+        return None if _is_whole(value) and value >= 0 else "is not a whole number from 0"
+    if value is None:
+        return None
+    if name == "reason":
+        return None if isinstance(value, str) else "is not text"
+    if name == "started":
+        return None if _is_time(value) else "is not a time in ISO 8601"
+    if name in _COUNTS:
+        return None if _is_whole(value) and value >= 0 else "is not a whole number from 0"
+    assert name in _MEASURES, name
+    if not _is_finite(value) or value < 0:
+        return "is not a finite number from 0"
+    return "is not a share from 0 to 1" if name == "foreign_share" and value > 1 else None
+
+
+def _not_json(value: object) -> str | None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return "holds a number that is not finite"
+    except TypeError as error:
+        return f"cannot be written as JSON: {error}"
+    except RecursionError:
+        return "is nested too deeply"
+    return None
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False

@@ -1,0 +1,111 @@
+"""A results file survives the death of its writer and the end of its disk."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.record.results import ResultsWriter, read_results
+
+PROGRAM = """
+import sys
+from fairlead.errors import OutputError
+from fairlead.record.results import ResultsWriter
+from fairlead.record.sample import Sample
+
+writer = ResultsWriter(sys.argv[1])
+number = 0
+try:
+    while True:
+        number += 1
+        writer.write(Sample(experiment="e", params={"n": number}, interpreter={}, environment={},
+                            status="ok", wall_s=0.5, details={"padding": "x" * 500}))
+        print(number, flush=True)
+except OutputError as error:
+    print("OutputError", error, flush=True)
+"""
+
+
+def test_writer_killed_at_any_moment_loses_nothing_finished(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    for round_ in range(3):
+        path.unlink(missing_ok=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        with child.stdout:
+            for _ in range(20 + round_):
+                child.stdout.readline()
+            child.kill()
+            told = [int(line) for line in child.stdout if line.endswith("\n")]
+        assert child.wait() == -signal.SIGKILL
+        results = read_results(path)
+        assert results.problems == ()
+        numbers = [sample.params["n"] for sample in results.samples]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= max(told, default=20 + round_)
+
+
+@pytest.mark.parametrize("limit", [5_000, 5_001, 7_777])
+def test_writer_at_the_end_of_its_space_cuts_back_to_whole_lines_and_counts_them(
+    tmp_path: Path, limit: int
+) -> None:
+    path = tmp_path / "samples.jsonl"
+
+    def small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path)],
+        preexec_fn=small_files_only,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    *told, last = done.stdout.splitlines()
+    assert last.startswith(f"OutputError {path}: ")
+    assert f"; {len(told)} samples are safe in it; make room and resume the run" in last
+    results = read_results(path)
+    assert results.problems == ()
+    assert [sample.params["n"] for sample in results.samples] == [int(number) for number in told]
+    with ResultsWriter(path) as writer:
+        assert writer.count == len(told)
+
+
+FULL_DISK = """
+set -e
+mount -t tmpfs -o size=16k none "$1"
+"$2" -c "$3" "$1/samples.jsonl" | tail -n 1
+cat "$1/samples.jsonl" >&2
+"""
+
+
+def test_writer_on_a_full_disk_cuts_back_to_whole_lines_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    command = ["unshare", "--user", "--map-root-user", "--mount"]
+    try:
+        able = subprocess.run(
+            [*command, "mount", "-t", "tmpfs", "none", str(tmp_path / "disk")], capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("needs unshare(1) for a small file system of its own")
+    if able.returncode:
+        pytest.skip(f"needs a mount name space of its own: {able.stderr.decode().strip()}")
+    done = subprocess.run(
+        [*command, "sh", "-c", FULL_DISK, "sh", str(tmp_path / "disk"), sys.executable, PROGRAM],
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    (tmp_path / "copy.jsonl").write_bytes(done.stderr)
+    results = read_results(tmp_path / "copy.jsonl")
+    assert results.problems == ()
+    assert f"No space left on device; {len(results.samples)} samples are safe" in done.stdout.decode()
+    assert len(results.samples) > 10

@@ -1,0 +1,323 @@
+"""Results files: what is written, what is read back, and what damage costs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import OutputError, RecordError
+from fairlead.record.results import FILE_NAME, ResultsWriter, cell_key, read_results
+from fairlead.record.sample import SCHEMA, Sample
+
+INTERPRETER = {
+    "name": "3.13",
+    "executable": "/opt/python3.13",
+    "version": "3.13.0",
+    "gil": True,
+    "jit": False,
+}
+ENVIRONMENT = {"machine": "x86_64", "kernel": "6.1", "cores": 2, "load": 0.5}
+
+
+def sample(n: int = 100, **changes: Any) -> Sample:
+    given: dict[str, Any] = {
+        "experiment": "square.mutex",
+        "params": {"n": n, "work": "sleep0"},
+        "interpreter": INTERPRETER,
+        "environment": ENVIRONMENT,
+        "status": "ok",
+        "wall_s": 0.25,
+        **changes,
+    }
+    return Sample(**given)
+
+
+def line(**changes: Any) -> bytes:
+    return json.dumps({**sample().to_json(), **changes}).encode() + b"\n"
+
+
+def write(path: Path, *samples: Sample) -> Path:
+    with ResultsWriter(path) as writer:
+        for one in samples:
+            writer.write(one)
+    return path
+
+
+def test_read_results_gives_back_what_was_written_from_a_file_and_from_its_directory(tmp_path: Path) -> None:
+    samples = (
+        sample(50, details={"passes": [1, 2.5, None]}),
+        sample(100, status="timeout", wall_s=None, reason="x"),
+    )
+    path = write(tmp_path / FILE_NAME, *samples)
+    assert read_results(path).samples == samples
+    assert read_results(tmp_path).samples == samples
+    assert read_results(tmp_path).problems == ()
+
+
+def test_line_is_plain_json_with_its_schema_first(tmp_path: Path) -> None:
+    text = write(tmp_path / "r.jsonl", sample(experiment="größe")).read_bytes()
+    assert text.startswith(b'{"schema":1,')
+    assert text.isascii()
+    assert json.loads(text)["experiment"] == "größe"
+
+
+def test_writer_on_an_existing_file_continues_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", sample(50))
+    with ResultsWriter(path) as writer:
+        assert writer.count == 1
+        writer.write(sample(100))
+        assert writer.count == 2
+    assert [one.params["n"] for one in read_results(path).samples] == [50, 100]
+
+
+def test_writer_cuts_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", sample(50), sample(100))
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in range(first, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        with ResultsWriter(path) as writer:
+            assert writer.count == 1
+        assert path.read_bytes() == whole[:first]
+
+
+def test_writer_completes_a_last_line_that_lacks_only_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", sample(50), sample(100))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert len(read_results(path).samples) == 2
+    with ResultsWriter(path) as writer:
+        assert writer.count == 2
+    assert path.read_bytes() == whole
+
+
+def test_writer_refuses_a_file_that_is_no_results_file_and_leaves_it(tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(b"years of work")
+    with pytest.raises(OutputError, match=r"thesis\.txt: not a results file"):
+        ResultsWriter(path)
+    assert path.read_bytes() == b"years of work"
+
+
+def test_writer_refuses_a_second_writer_until_the_first_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultsWriter(path), pytest.raises(OutputError, match="another run is writing to it"):
+        ResultsWriter(path)
+    ResultsWriter(path).close()
+
+
+@pytest.mark.parametrize("name", ["missing/r.jsonl", "."])
+def test_writer_names_the_place_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OutputError, match=r"cannot be written .*; choose another place"):
+        ResultsWriter(tmp_path / name)
+
+
+def test_writer_refuses_a_fifo_without_waiting_for_its_reader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OutputError, match="not a regular file"):
+        ResultsWriter(tmp_path / "fifo")
+
+
+def test_writer_closed_twice_is_fine(tmp_path: Path) -> None:
+    writer = ResultsWriter(tmp_path / "r.jsonl")
+    writer.close()
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"details": {"x": float("nan")}}, "details holds a number that is not finite"),
+        ({"details": {"x": {1}}}, "details cannot be written as JSON"),
+        ({"wall_s": float("inf")}, "wall_s is not a finite number"),
+        ({"foreign_share": 1.5}, "foreign_share is not a share"),
+    ],
+)
+def test_writer_refuses_a_sample_that_could_not_be_read_back(
+    tmp_path: Path, changes: dict[str, Any], fault: str
+) -> None:
+    with ResultsWriter(tmp_path / "r.jsonl") as writer, pytest.raises(RecordError, match=fault):
+        writer.write(sample(**changes))
+    assert (tmp_path / "r.jsonl").read_bytes() == b""
+
+
+def test_read_results_with_damaged_lines_names_each_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(
+        line() + b"\0\0\0\n" + line() + b"{}\n" + b"\xff\xfe\n" + b"[1]\n\n" + line() + line()[:40]
+    )
+    results = read_results(path)
+    assert len(results.samples) == 3
+    assert results.problems == (
+        f"{path}:2: not valid JSON; left out",
+        f"{path}:4: schema is not a version number; left out",
+        f"{path}:5: not valid JSON; left out",
+        f"{path}:6: not a JSON object; left out",
+        f"{path}:9: cut short; left out",
+    )
+
+
+def test_read_results_with_a_newer_line_names_line_and_version_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line() + line(schema=SCHEMA + 6, wall_s={"whatever": "came later"}))
+    results = read_results(path)
+    assert results.samples == (sample(),)
+    (problem,) = results.problems
+    assert problem.startswith(
+        f"{path}:2: schema {SCHEMA + 6} is newer than this fairlead reads (up to {SCHEMA})"
+    )
+
+
+def test_read_results_when_every_line_is_newer_raises_with_file_line_and_version(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line(schema=2))
+    with pytest.raises(RecordError, match=r"r\.jsonl:1: schema 2 is newer than this fairlead reads"):
+        read_results(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"schema": True}, "schema is not a version number"),
+        ({"schema": 0}, "schema is not a version number"),
+        ({"experiment": ""}, "experiment is not a name"),
+        ({"params": []}, "params is not an object"),
+        ({"params": {}}, "params holds no n"),
+        ({"params": {"n": True}}, "params holds an n that is not a whole number from 1"),
+        ({"params": {"n": 0}}, "params holds an n"),
+        ({"params": {"n": 1.5}}, "params holds an n"),
+        ({"status": "fine"}, "status is not one of ok, timeout"),
+        ({"status": ["ok"]}, "status is not one of"),
+        ({"wall_s": None}, "wall_s is missing"),
+        ({"wall_s": "0.1"}, "wall_s is not a finite number"),
+        ({"wall_s": True}, "wall_s is not a finite number"),
+        ({"wall_s": -0.1}, "wall_s is not a finite number from 0"),
+        ({"wall_s": 10**400}, "wall_s is not a finite number"),
+        ({"max_rss_kb": 1.5}, "max_rss_kb is not a whole number"),
+        ({"ctx_voluntary": -1}, "ctx_voluntary is not a whole number from 0"),
+        ({"round": None}, "round is not a whole number"),
+        ({"foreign_share": 1.01}, "foreign_share is not a share from 0 to 1"),
+        ({"reason": 5}, "reason is not text"),
+        ({"started": "yesterday"}, "started is not a time in ISO 8601"),
+        ({"interpreter": "python"}, "interpreter is not an object"),
+    ],
+)
+def test_from_json_with_a_wrong_field_names_it(changes: dict[str, Any], fault: str) -> None:
+    with pytest.raises(RecordError, match=fault):
+        Sample.from_json({**sample().to_json(), **changes})
+
+
+@pytest.mark.parametrize("name", ["experiment", "params", "interpreter", "environment", "status"])
+def test_from_json_without_a_required_field_names_it(name: str) -> None:
+    data = sample().to_json()
+    del data[name]
+    with pytest.raises(RecordError, match=f"{name} is missing"):
+        Sample.from_json(data)
+
+
+def test_from_json_ignores_keys_that_a_later_version_added() -> None:
+    assert Sample.from_json({**sample().to_json(), "joules": 3.5}) == sample()
+
+
+def test_from_json_takes_a_skipped_sample_without_n() -> None:
+    skipped = sample(params={}, status="skipped", wall_s=None, reason="no fork on this system")
+    assert Sample.from_json(skipped.to_json()) == skipped
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"9" * 5000])
+def test_read_results_refuses_numbers_that_are_not_finite(tmp_path: Path, number: bytes) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line().replace(b"0.25", number) + line())
+    results = read_results(path)
+    assert len(results.samples) == 1
+    assert len(results.problems) == 1
+
+
+def test_read_results_survives_a_line_nested_beyond_reason(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"[" * 200_000 + b"\n" + line())
+    assert read_results(path).problems == (f"{path}:1: not valid JSON; left out",)
+
+
+def test_read_results_takes_files_put_together_whatever_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    # a whole file, one without its last end of line, one cut short, one from an editor that adds a mark
+    path.write_bytes(
+        line() + line(round=1)[:-1] + line(round=2)[:90] + line(round=3) + b"\r\n" + line(round=4)
+    )
+    results = read_results(path)
+    assert [one.round for one in results.samples] == [0, 1, 3, 4]
+    assert results.problems == (f"{path}:2: cut short; left out",)
+
+
+def test_read_results_is_not_led_astray_by_a_mark_inside_a_sample(tmp_path: Path) -> None:
+    odd = sample(details={"schema": 1, "text": '{"schema":1', "inner": {"schema": 1}})
+    path = write(tmp_path / "r.jsonl", odd, odd)
+    assert read_results(path).samples == (odd, odd)
+
+
+def test_read_results_names_twenty_damaged_lines_and_counts_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line() + b"rubbish\n" * 50)
+    problems = read_results(path).problems
+    assert len(problems) == 21
+    assert problems[-1] == f"{path}: 30 more damaged lines; left out"
+
+
+def test_read_results_with_nothing_to_read_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "run").mkdir()
+    for name, fault in [
+        ("none.jsonl", "no such file or directory; name a run's directory or results file"),
+        ("empty.jsonl", "no samples"),
+        ("binary", r"binary:1: not valid JSON; there is no sample in this file"),
+        ("run", "no samples.jsonl in this directory"),
+        ("empty.jsonl/below", "cannot be read"),
+    ]:
+        with pytest.raises(RecordError, match=fault):
+            read_results(tmp_path / name)
+    with pytest.raises(RecordError, match="a device"):
+        read_results("/dev/zero")
+
+
+def test_read_results_with_empty_ok_takes_a_run_stopped_before_its_first_sample(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.touch()
+    assert read_results(path, empty_ok=True).samples == ()
+    path.write_bytes(b'{"schema":1,"exp')
+    assert read_results(path, empty_ok=True).problems == (f"{path}:1: cut short; left out",)
+
+
+def test_cell_key_is_the_same_whatever_does_not_make_a_cell() -> None:
+    key = cell_key("square.mutex", {"n": 1, "work": "spin"}, INTERPRETER, ENVIRONMENT)
+    other = {**INTERPRETER, "name": "3.13#2", "path": "/usr/bin/python3"}
+    assert key == cell_key("square.mutex", {"work": "spin", "n": 1}, other, {**ENVIRONMENT, "load": 9.0})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("square.semaphore", {}, {}, {}),
+        ("square.mutex", {"n": 2}, {}, {}),
+        ("square.mutex", {"policy": "rr"}, {}, {}),
+        ("square.mutex", {}, {"version": "3.13.1"}, {}),
+        ("square.mutex", {}, {"executable": "/opt/other"}, {}),
+        ("square.mutex", {}, {"gil": False}, {}),
+        ("square.mutex", {}, {}, {"affinity": [0]}),
+        ("square.mutex", {}, {}, {"kernel": "6.2"}),
+    ],
+)
+def test_cell_key_differs_when_the_cell_does(
+    changes: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]],
+) -> None:
+    name, params, interpreter, environment = changes
+    plain = cell_key("square.mutex", {"n": 1}, INTERPRETER, ENVIRONMENT)
+    changed = cell_key(
+        name, {"n": 1, **params}, {**INTERPRETER, **interpreter}, {**ENVIRONMENT, **environment}
+    )
+    assert plain != changed
