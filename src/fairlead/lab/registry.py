@@ -93,6 +93,7 @@ def load(path: Path) -> Experiment:
             explanation=declared["explanation"],
             size_name=declared["size_name"],
             references=references,
+            schedule=declared.get("schedule", ""),
         )
         return Experiment(
             subject=subject,

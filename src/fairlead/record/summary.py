@@ -15,6 +15,10 @@ one median means little. undecided: too few samples, or no model fits clearly be
 
 Model = Literal["1", "n", "n log n", "n^2", "undecided"]
 
+Schedule = Literal["", "start", "pass"]
+"""Which picture explains an experiment. start: n are started one by one, and each start is waited for.
+pass: a lock or a wake-up goes from one to the next. Empty: neither picture is true of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -105,6 +109,7 @@ class Subject:
     size_name: str
     """What n counts: "threads", "processes"."""
     references: tuple[Reference, ...] = ()
+    schedule: Schedule = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
