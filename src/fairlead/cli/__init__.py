@@ -1,1 +1,60 @@
 """The ``fairlead`` command: one file per sub-command; the only place that maps errors to exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from fairlead.cli.root import root
+from fairlead.errors import FairleadError, Interrupted, UsageError
+
+__all__ = ["main"]
+
+_CTRL_C = 130
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and exit.
+
+    Exit status: 0 fine; 1 something failed; 2 the command line is wrong; 128 + the number of the signal
+    that stopped it (130 Ctrl-C, 143 SIGTERM). An error is one line on standard error. A reader of the
+    output that went away early (``| head``) is no error worth a word.
+    """
+    try:
+        status = _run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is left in the buffer must go somewhere, or the interpreter complains on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = _complain(f"the output cannot be written: {error.strerror or error}", 1)
+    sys.exit(status)
+
+
+def _run(args: Sequence[str] | None) -> int:
+    try:
+        status = root.main(args=args, prog_name="fairlead", standalone_mode=False)
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        hint = f" (see: {context.command_path} --help)" if context else ""
+        return _complain(error.format_message() + hint, error.exit_code)
+    except click.Abort:
+        return _complain("interrupted", _CTRL_C)
+    except Interrupted as stopped:
+        return _complain(str(stopped), 128 + stopped.signum)
+    except UsageError as error:
+        return _complain(str(error), 2)
+    except FairleadError as error:
+        return _complain(str(error), 1)
+    return int(status or 0)
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"fairlead: {' '.join(message.split())}", err=True)
+    return status

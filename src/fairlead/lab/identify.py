@@ -113,7 +113,9 @@ def _ask(path: str, free_threaded: bool, stop: Stop | None) -> dict[str, Any]:
                 answer = json.loads(line[len(_ANSWER) :])
             except ValueError:
                 break
-            if all(isinstance(answer.get(name), kind) for name, kind in _TYPES.items()):
+            if isinstance(answer, dict) and all(
+                isinstance(answer.get(name), kind) for name, kind in _TYPES.items()
+            ):
                 return {name: answer[name] for name in _TYPES}
     raise InterpreterFailure(f"{path} is no Python interpreter: it does not answer as one")
 

@@ -139,6 +139,7 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
     versions that are looked at anyway, or nowhere.
 
     Raises:
+        InterpreterFailure: the running interpreter itself fails; the failures of others are in ``rejected``.
         Interrupted: ``stop`` was set meanwhile; whatever was being run has ended.
     """
     asked = [path for name in extra if (path := as_path(name))]
@@ -155,6 +156,8 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
             try:
                 interpreter = futures[first].result()
             except InterpreterFailure as failure:
+                if path == sys.executable:
+                    raise
                 if path == first or path in asked:
                     rejected.append(Rejected(path=path, reason=str(failure)))
             else:

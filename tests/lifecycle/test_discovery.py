@@ -1,0 +1,158 @@
+"""Discovery among programs that lie, crash, hang and link to each other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from programs import living, script
+
+from fairlead.errors import InterpreterFailure, Interrupted
+from fairlead.lab import identify as identify_module
+from fairlead.lab.identify import identify
+from fairlead.lab.interpreters import Discovery, discover, running
+from fairlead.lab.stop import Stop
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home directory, and a PATH with nothing on it but what shell scripts need."""
+    for name in ("PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sleep", "env"):
+        (tools / tool).symlink_to(f"/bin/{tool}")
+    monkeypatch.setenv("PATH", str(tools))
+    return tmp_path
+
+
+def liar(path: Path, version: str = "3.99.1") -> Path:
+    """A script that answers as an interpreter of this version would."""
+    answer = (
+        f'fairlead: {{"executable": "{path}", "implementation": "CPython", "version": "{version}", '
+        '"free_threaded": false, "gil": true, "jit": false, "build": {}}'
+    )
+    return script(path, f"echo noise\necho '{answer}'")
+
+
+def names(found: Discovery) -> list[str]:
+    return [interpreter.name for interpreter in found.interpreters[1:]]
+
+
+@pytest.mark.usefixtures("home")
+def test_discover_empty_machine_finds_the_running_one_as_it_is_started() -> None:
+    found = discover()
+    assert [i.path for i in found.interpreters] == [sys.executable]
+    assert found.running == running()
+    assert found.running.version == ".".join(map(str, sys.version_info[:3]))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "tools/python3.99",
+        ".pyenv/versions/3.99.1/bin/python",
+        ".local/share/uv/python/cpython-3.99.1-linux/bin/python3.99",
+        ".local/share/pythons/bin/python3.99",
+    ],
+)
+def test_discover_every_place_is_looked_at(home: Path, place: str) -> None:
+    liar(home / place)
+    assert names(discover()) == ["3.99"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "place"),
+    [
+        ("PYENV_ROOT", "versions/3.99.1/bin/python"),
+        ("XDG_DATA_HOME", "uv/python/cpython-3.99/bin/python"),
+        ("UV_PYTHON_INSTALL_DIR", "cpython-3.99/bin/python"),
+    ],
+)
+def test_discover_place_moved_by_a_variable_is_looked_at(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, place: str
+) -> None:
+    monkeypatch.setenv(variable, str(home / "moved"))
+    liar(home / "moved" / place)
+    assert names(discover()) == ["3.99"]
+
+
+def test_discover_links_to_one_program_run_it_once(home: Path) -> None:
+    count = home / "count"
+    program = liar(home / ".pyenv/versions/3.99.1/bin/python3.99")
+    program.write_text(program.read_text() + f"echo x >> {count}\n")
+    (home / "tools/python3").symlink_to(program)
+    (home / "tools/python3.99m").hardlink_to(program)
+    assert names(discover()) == ["3.99"]
+    assert count.read_text() == "x\n"
+
+
+def test_discover_two_programs_of_one_kind_get_different_names(home: Path) -> None:
+    liar(home / "tools/python3.99")
+    liar(home / ".local/share/pythons/bin/python3.99", "3.99.2")
+    assert names(discover()) == ["3.99", "3.99#2"]
+
+
+def test_discover_wrapper_of_the_running_one_is_the_running_one(home: Path) -> None:
+    script(home / "tools/python3", f'exec {sys.executable} "$@"')
+    found = discover()
+    assert names(found) == []
+    assert found.select("python3") == found.running
+
+
+def test_discover_other_names_are_not_run(home: Path) -> None:
+    for name in ("python-config", "python3.99-gdb.py", "pythonw.exe", "bpython"):
+        script(home / f"tools/{name}", f"touch {home}/ran")
+    (home / "tools/python3.98").write_text("not executable")
+    discover()
+    assert not (home / "ran").exists()
+
+
+def test_discover_pyenv_shim_is_not_run_unless_asked_for(home: Path) -> None:
+    real = liar(home / ".pyenv/versions/3.99.1/bin/python3.99")
+    shim = script(home / ".pyenv/shims/python3.99", f'touch {home}/ran\nexec {real} "$@"')
+    os.environ["PATH"] += f":{shim.parent}"
+    assert names(discover()) == ["3.99"]
+    assert not (home / "ran").exists()
+    found = discover([str(shim)])
+    assert found.select(str(shim)).path == str(real)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("echo oops >&2; exit 7", "ended with status 7: oops"),
+        ("kill -SEGV $$", "ended by SIGSEGV"),
+        ("echo 'fairlead: {]'", "does not answer as one"),
+        ("echo 'fairlead: [1]'", "does not answer as one"),
+        ("echo 'fairlead: {\"version\": 3}'", "does not answer as one"),
+        ("head -c 3000000 /dev/zero 2>/dev/null || :", "does not answer as one"),
+        ("trap '' TERM; sleep 1000 & while :; do :; done", "no answer within 4 s"),
+    ],
+)
+def test_discover_program_that_is_no_interpreter_is_rejected_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.setattr(identify_module, "IDENTIFY_TIMEOUT_S", 4.0 if "trap" in text else 15.0)
+    program = script(home / "tools/python3.99", text)
+    found = discover()
+    assert [r.path for r in found.rejected] == [str(program)]
+    with pytest.raises(InterpreterFailure, match=reason):
+        found.select(str(program))
+    assert living(str(program)) == []
+
+
+def test_identify_program_that_cannot_be_started_says_why(home: Path) -> None:
+    with pytest.raises(InterpreterFailure, match="cannot be started: No such file"):
+        identify(str(home / "absent"))
+
+
+def test_discover_stopped_by_a_signal_ends_what_hangs(home: Path) -> None:
+    program = script(home / "tools/python3.99", f"kill -INT {os.getpid()}; sleep 1000")
+    with Stop() as stop, pytest.raises(Interrupted):
+        discover(stop=stop)
+    assert living(str(program)) == []

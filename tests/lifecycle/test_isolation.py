@@ -1,0 +1,152 @@
+"""An isolated program ends when it must, and takes everything with it that it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from programs import living, script
+
+from fairlead.errors import Interrupted
+from fairlead.lab import isolate
+from fairlead.lab.stop import Stop
+
+Run = Callable[..., isolate.Outcome]
+
+
+@pytest.fixture
+def mark() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def run(mark: str, tmp_path: Path) -> Run:
+    def start(text: str, **options: object) -> isolate.Outcome:
+        program = script(tmp_path / "program", text)
+        given = {"env": os.environ, "timeout_s": 30.0, "mark": mark, **options}
+        return isolate.run([str(program)], **given)  # type: ignore[arg-type]
+
+    return start
+
+
+def test_run_program_that_ends_gives_output_status_and_usage(run: Run) -> None:
+    outcome = run("echo out; echo err >&2; exit 3")
+    assert (outcome.ended, outcome.returncode, outcome.stdout, outcome.stderr) == (
+        "exited",
+        3,
+        b"out\n",
+        b"err\n",
+    )
+    assert outcome.usage.ru_maxrss > 0
+
+
+def test_run_program_killed_by_signal_gives_its_number(run: Run) -> None:
+    assert run("kill -SEGV $$").returncode == -signal.SIGSEGV
+
+
+def test_run_program_that_hangs_and_ignores_sigterm_is_killed_after_its_time(run: Run, mark: str) -> None:
+    outcome = run("trap '' TERM INT HUP; echo begun; while :; do :; done", timeout_s=0.5)
+    assert (outcome.ended, outcome.stdout) == ("timeout", b"begun\n")
+    assert living(mark) == []
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "sh -c 'while :; do :; done' &",
+        "setsid sleep 1000 &",
+        "(sleep 1000 & ) &",
+        "nohup setsid sh -c 'sleep 1000; :' &",
+    ],
+)
+@pytest.mark.parametrize("end", ["exit 0", "wait; sleep 1000"])
+def test_run_program_with_descendants_leaves_none_of_them(run: Run, mark: str, left: str, end: str) -> None:
+    run(f"{left}\n{end}", timeout_s=0.5)
+    assert living(mark) == []
+
+
+def test_run_grandchild_that_holds_the_pipe_does_not_delay_the_end(run: Run) -> None:
+    outcome = run("sleep 1000 & echo done")
+    assert (outcome.ended, outcome.stdout) == ("exited", b"done\n")
+
+
+def test_run_program_that_floods_both_outputs_is_bounded(run: Run) -> None:
+    outcome = run("echo first; (yes >&2) & yes", timeout_s=0.5)
+    assert outcome.stdout.startswith(b"first\n")
+    assert len(outcome.stdout) == len(outcome.stderr) == 1 << 20
+
+
+def test_run_program_that_cannot_be_started_raises_and_restores(tmp_path: Path, mark: str) -> None:
+    before = os.sched_getaffinity(0), os.sched_getscheduler(0)
+    with pytest.raises(FileNotFoundError):
+        isolate.run([str(tmp_path / "absent")], env={}, timeout_s=1, mark=mark, cpus=[min(before[0])])
+    assert (os.sched_getaffinity(0), os.sched_getscheduler(0)) == before
+
+
+def test_run_on_one_core_pins_the_program_and_not_the_caller(run: Run) -> None:
+    before = os.sched_getaffinity(0)
+    outcome = run("grep Cpus_allowed_list /proc/self/status", cpus=[max(before)])
+    assert outcome.stdout.split()[-1] == str(max(before)).encode()
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(isolate.real_time_refused() is not None, reason=str(isolate.real_time_refused()))
+def test_run_under_round_robin_spinning_on_every_core_still_times_out(run: Run, mark: str) -> None:
+    spin = "".join("sh -c 'while :; do :; done' &\n" for _ in os.sched_getaffinity(0))
+    outcome = run(f"cut -d' ' -f41 /proc/self/stat; {spin} while :; do :; done", policy="rr", timeout_s=0.5)
+    assert (outcome.ended, int(outcome.stdout)) == ("timeout", os.SCHED_RR)
+    assert living(mark) == []
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_run_signal_while_it_runs_stops_it_in_order(run: Run, mark: str, tmp_path: Path, number: int) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+
+    def interrupt() -> None:
+        begun.read_bytes()
+        os.kill(os.getpid(), number)
+
+    with Stop() as stop:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        outcome = run(f"echo > {begun}; sleep 1000", stop=stop)
+        thread.join()
+        assert (outcome.ended, stop.signum) == ("stopped", number)
+        with pytest.raises(Interrupted, match="seen"):
+            stop.check("seen")
+    assert living(mark) == []
+
+
+def test_stop_left_restores_the_handlers_and_ignores_what_was_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Stop() as stop:
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert not stop.wait(0)
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.wait(0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark(mark: str) -> None:
+    process = subprocess.Popen(["sleep", "1000"], env={isolate.MARK: f"{mark}.7"}, start_new_session=True)
+    isolate.sweep(mark)
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_clean_environment_drops_what_bends_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHON_GIL", "PYTHON_JIT", "PATH"):
+        monkeypatch.setenv(name, "x")
+    names = {n for n in isolate.clean_environment(free_threaded=False) if n.startswith(("PYTHON", "PATH"))}
+    assert names == {"PATH", "PYTHON_JIT", "PYTHONDONTWRITEBYTECODE"}
+    assert isolate.clean_environment(free_threaded=True)["PYTHON_GIL"] == "x"
