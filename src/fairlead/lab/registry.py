@@ -9,15 +9,42 @@ take the lab down, and the interpreter that measures never has to be the one tha
 from __future__ import annotations
 
 import ast
+import difflib
+import math
+import operator
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fairlead.errors import UsageError
-from fairlead.record.summary import Reference, Subject
+from fairlead.lab.interpreters import Interpreter
+from fairlead.record.summary import Reference, Schedule, Subject
 
 DIRECTORY = Path(__file__).parent / "experiments"
+
+MODES = ("quick", "standard", "full")
+"""quick: a look in a minute or two. standard: sizes of a few seconds. full: the sizes of the references."""
+
+IMPLEMENTATIONS = ("CPython", "PyPy")
+POLICIES = ("other", "rr")
+CORES = ("all", "one")
+SMALLEST = 2
+"""The least n that an experiment takes: with one participant there is nobody to wait for."""
+
+_TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
+_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", "references", "schedule")
+_CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
+_COMPARE = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +79,102 @@ class Experiment:
     parameters: dict[str, Parameter]
     variants: tuple[Variant, ...]
     sizes: dict[str, tuple[int, ...]]
-    """Sizes by mode. A key "quick:2.7" or "quick:PyPy" overrides "quick" for that one."""
+    """Sizes by mode. A key "quick:2.7" or "quick:<3.11" overrides "quick" for those versions of CPython, a
+    key "quick:PyPy" for that implementation; the first that fits counts."""
     timeout_s: float
     """The time after which one sample is killed."""
     pythons: str
-    """The versions of Python it runs on, as ">=2.7"."""
+    """The versions of Python it runs on, as ">=2.7" or ">=3.8,<3.15"."""
 
     @property
     def id(self) -> str:
         return self.subject.id
+
+    def sizes_for(self, mode: str, interpreter: Interpreter) -> tuple[int, ...]:
+        """The sizes worth running in a mode on an interpreter, smallest first.
+
+        Raises:
+            UsageError: there is no such mode.
+        """
+        if mode not in MODES:
+            raise UsageError(f"unknown mode {mode!r}: one of {', '.join(MODES)}")
+        for key, sizes in self.sizes.items():
+            its_mode, _, kind = key.partition(":")
+            if its_mode == mode and kind and _is_kind(interpreter, kind):
+                return sizes
+        return self.sizes[mode]
+
+    def variants_for(self, mode: str) -> tuple[Variant, ...]:
+        """The variants that belong to a mode, in the order of their declaration."""
+        return tuple(variant for variant in self.variants if mode in variant.modes)
+
+    def runs_on(self, interpreter: Interpreter) -> str | None:
+        """Why an interpreter cannot run this experiment; None when it can."""
+        if _matches(self.pythons, interpreter.version_key[:2]):
+            return None
+        return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
+
+    def check_params(self, params: Mapping[str, Any]) -> None:
+        """Check parameters that a user gave, ``n`` among them or not.
+
+        Raises:
+            UsageError: a name or a value that the experiment does not know; says which it knows.
+        """
+        for name, value in params.items():
+            if name == "n":
+                _check_size(value)
+            elif name not in self.parameters:
+                near = _did_you_mean(name, self.parameters)
+                known = ", ".join(self.parameters) or "none but n"
+                raise UsageError(f"{self.id} has no parameter {name!r}{near}: it has {known}")
+            elif value not in self.parameters[name].choices:
+                choices = [str(choice) for choice in self.parameters[name].choices]
+                near = _did_you_mean(str(value), choices)
+                raise UsageError(
+                    f"{self.id}: {name}={value!r} is not known{near}: one of {', '.join(choices)}"
+                )
+
+
+def select(ids: Sequence[str]) -> list[Experiment]:
+    """The experiments that words name, each once, in the order of the words.
+
+    A word is an id ("square.mutex"), a family ("square") or a pattern of one ("square.*").
+    No words at all name the whole catalogue.
+
+    Raises:
+        UsageError: a word that names none.
+    """
+    known = catalogue()
+    if not ids:
+        return list(known.values())
+    chosen: dict[str, Experiment] = {}
+    for word in ids:
+        family = word.removesuffix(".*") + "."
+        found = [known[word]] if word in known else [e for e in known.values() if e.id.startswith(family)]
+        if not found:
+            near = _did_you_mean(word, [*known, *(name.partition(".")[0] for name in known)])
+            for name in known:
+                if word == name.partition(".")[2]:
+                    near = f" (did you mean {name}?)"
+            raise UsageError(f"unknown experiment {word!r}{near}: `fairlead lab list` shows all")
+        chosen.update((experiment.id, experiment) for experiment in found)
+    return list(chosen.values())
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Sizes as a user writes them, "50,100,200": smallest first, each once.
+
+    Raises:
+        UsageError: one of them is no whole number of at least ``SMALLEST``.
+    """
+    sizes = set()
+    for word in text.split(","):
+        try:
+            size = int(word)
+        except ValueError:
+            raise UsageError(f"size {word.strip()!r} is not a whole number: write 50,100,200") from None
+        sizes.add(_check_size(size))
+    return tuple(sorted(sizes))
 
 
 def load(path: Path) -> Experiment:
@@ -74,47 +188,134 @@ def load(path: Path) -> Experiment:
         declared = next(
             ast.literal_eval(node.value)
             for node in tree.body
-            if isinstance(node, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == "EXPERIMENT" for t in node.targets)
+            if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["EXPERIMENT"]
         )
-        references = tuple(
-            Reference(
-                label=r["label"],
-                points=tuple((int(n), float(s)) for n, s in r["points"]),
-                exponent=r.get("exponent"),
-                variant=r.get("variant", {}),
-            )
-            for r in declared.get("references", [])
-        )
-        subject = Subject(
+        experiment = _experiment(path, declared)
+        _check(experiment)
+    except StopIteration:
+        raise UsageError(f"{path}: no EXPERIMENT = {{...}} at the top of the file") from None
+    except KeyError as error:
+        raise UsageError(f"{path}: EXPERIMENT lacks the key {error}") from error
+    except (SyntaxError, ValueError, TypeError, AttributeError, OSError) as error:
+        raise UsageError(f"{path}: EXPERIMENT is not valid: {error}") from error
+    return experiment
+
+
+@cache
+def catalogue() -> dict[str, Experiment]:
+    """Every experiment by its id, in the order of their file names. A file is named after its id.
+
+    Raises:
+        UsageError: a file in the catalogue is not valid.
+    """
+    return {experiment.id: experiment for experiment in map(load, sorted(DIRECTORY.glob("[a-z]*_*.py")))}
+
+
+def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
+    if unknown := sorted(set(declared).difference(_KEYS)):
+        raise ValueError(f"unknown key {unknown[0]!r}{_did_you_mean(unknown[0], _KEYS)}")
+    return Experiment(
+        subject=Subject(
             id=declared["id"],
             title=declared["title"],
             question=declared["question"],
             explanation=declared["explanation"],
             size_name=declared["size_name"],
-            references=references,
+            references=tuple(_reference(r) for r in declared.get("references", [])),
             schedule=declared.get("schedule", ""),
-        )
-        return Experiment(
-            subject=subject,
-            path=path,
-            parameters={
-                name: Parameter(default=p["default"], choices=tuple(p["choices"]), help=p["help"])
-                for name, p in declared.get("parameters", {}).items()
-            },
-            variants=tuple(Variant(**{**v, "modes": tuple(v["modes"])}) for v in declared["variants"]),
-            sizes={mode: tuple(sizes) for mode, sizes in declared["sizes"].items()},
-            timeout_s=float(declared["timeout_s"]),
-            pythons=declared["pythons"],
-        )
-    except StopIteration:
-        raise UsageError(f"{path}: no EXPERIMENT = {{...}} at the top of the file") from None
-    except (SyntaxError, ValueError, TypeError, KeyError, OSError) as error:
-        raise UsageError(f"{path}: EXPERIMENT is not valid: {error!r}") from error
+        ),
+        path=path,
+        parameters={
+            name: Parameter(default=p["default"], choices=tuple(p["choices"]), help=p["help"])
+            for name, p in declared.get("parameters", {}).items()
+        },
+        variants=tuple(Variant(**{**v, "modes": tuple(v["modes"])}) for v in declared["variants"]),
+        sizes={mode: tuple(sizes) for mode, sizes in declared["sizes"].items()},
+        timeout_s=float(declared["timeout_s"]),
+        pythons=declared["pythons"],
+    )
 
 
-@cache
-def catalogue() -> dict[str, Experiment]:
-    """Every experiment by its id, in the order of their file names."""
-    found = [load(path) for path in sorted(DIRECTORY.glob("[a-z]*_*.py"))]
-    return {experiment.id: experiment for experiment in found}
+def _reference(declared: dict[str, Any]) -> Reference:
+    """A published curve. Unless it gives its exponent, that is the slope from its first to its last point."""
+    points = tuple((int(n), float(s)) for n, s in declared["points"])
+    exponent = declared.get("exponent")
+    if exponent is None and len(points) > 1:
+        (n0, s0), (n1, s1) = points[0], points[-1]
+        exponent = math.log(s1 / s0) / math.log(n1 / n0)
+    return Reference(
+        label=declared["label"], points=points, exponent=exponent, variant=declared.get("variant", {})
+    )
+
+
+def _check(experiment: Experiment) -> None:
+    """Raise ValueError for what parses, but cannot be meant."""
+    for name in _TEXTS[1:-1]:
+        if not isinstance(text := getattr(experiment.subject, name), str) or not text:
+            raise ValueError(f"{name} is a text")
+    named = experiment.path.stem.replace("_", ".", 1).replace("_", "-")
+    if experiment.id != named:
+        raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
+    _one_of("schedule", experiment.subject.schedule, get_args(Schedule))
+    for name, parameter in experiment.parameters.items():
+        if parameter.default not in parameter.choices:
+            raise ValueError(f"parameter {name}: the default {parameter.default!r} is none of its choices")
+    for variant in experiment.variants:
+        experiment.check_params(variant.params)
+        _one_of("policy", variant.policy, POLICIES)
+        _one_of("cores", variant.cores, CORES)
+        for mode in variant.modes:
+            _one_of("mode", mode, MODES)
+    labels = [variant.label for variant in experiment.variants]
+    if len(labels) != len(set(labels)):
+        raise ValueError("two variants have the same label")
+    for mode in MODES:
+        if mode not in experiment.sizes:
+            raise ValueError(f"no sizes for the mode {mode!r}")
+    for key, sizes in experiment.sizes.items():
+        mode, colon, kind = key.partition(":")
+        _one_of("mode", mode, MODES)
+        if colon and kind not in IMPLEMENTATIONS:
+            _matches(kind, (3, 11))
+        if len(sizes) < 2 or list(sizes) != sorted({_check_size(size) for size in sizes}):
+            raise ValueError(f"sizes {key!r}: at least two, rising")
+    if experiment.timeout_s <= 0:
+        raise ValueError("timeout_s is above 0")
+    _matches(experiment.pythons, (3, 11))
+
+
+def _one_of(what: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"unknown {what} {value!r}: one of {', '.join(choices)}")
+
+
+def _check_size(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"size {value!r} is not a whole number")
+    if value < SMALLEST:
+        raise UsageError(f"size {value} is too small: at least {SMALLEST}")
+    return value
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _is_kind(interpreter: Interpreter, kind: str) -> bool:
+    """Whether an interpreter is of an implementation, or is a CPython of one of the versions."""
+    if kind in IMPLEMENTATIONS:
+        return interpreter.implementation == kind
+    return interpreter.implementation == "CPython" and _matches(kind, interpreter.version_key[:2])
+
+
+def _matches(pythons: str, version: tuple[int, ...]) -> bool:
+    """Whether a version meets every one of the comma-separated conditions."""
+    met = True
+    for condition in pythons.split(","):
+        parsed = _CONDITION.fullmatch(condition.strip())
+        if parsed is None:
+            raise ValueError(f"{condition.strip()!r} is no version as 2.7 or >=3.8")
+        compare, major, minor = parsed.groups()
+        met = met and _COMPARE[compare](version, (int(major), int(minor)))
+    return met

@@ -1,0 +1,313 @@
+"""What all probes share: reading parameters, work, clocks, fences against hangs, and forked children.
+
+Runs on Python 2.7 and everything after it; imports nothing outside the standard library.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+
+WORK = ("sleep0", "yield", "spin")
+"""The ways to keep running. sleep0: time.sleep(0). yield: the system call sched_yield. spin: Python code only."""
+
+# Both clocks count the same for all processes, so that one process may begin what another one ends.
+clock = getattr(time, "monotonic", time.time)
+
+_SETTLE_S = 0.01
+_BLOCKED_LIMIT_S = 5.0
+_POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle"}
+_COMMON = {"policy": ("other", "rr"), "cores": ("all", "one")}
+
+_printing = threading.Lock()
+
+
+class Skipped(Exception):
+    """This interpreter or machine cannot do what the parameters ask for."""
+
+
+class Failed(Exception):
+    """The experiment did not come to a result."""
+
+
+def main(experiment, measure):
+    """Run ``measure(params)``, print its result as one line of JSON and end the process.
+
+    ``measure`` returns the result of ``Region.result``; what it raises is printed as the reason for having none.
+    """
+    try:
+        params = read(experiment, sys.argv[1:])
+        fence(params["timeout_s"])
+        result = measure(params)
+    except Skipped as error:
+        result = {"skipped": str(error)}
+    except Failed as error:
+        result = {"failed": str(error)}
+    except Exception:
+        result = {"failed": describe()}
+    finish(result)
+
+
+def finish(result):
+    """Print the result and end the process at once, whatever its other threads do. The first caller wins."""
+    _printing.acquire()
+    sys.stdout.write(json.dumps(result, sort_keys=True) + "\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def describe():
+    """The exception being handled, in one line, with the place it comes from."""
+    kind, error, trace = sys.exc_info()
+    path, line, name, _ = traceback.extract_tb(trace)[-1]
+    return "%s: %s (%s:%d in %s)" % (kind.__name__, error, os.path.basename(path), line, name)
+
+
+def read(experiment, arguments):
+    """The parameters: those on the command line, one JSON object, over the experiment's defaults."""
+    try:
+        (text,) = arguments
+        given = json.loads(text)
+        if not isinstance(given, dict):
+            raise ValueError
+    except ValueError:
+        raise Failed("give the parameters as one JSON object, such as '{\"n\": 100}'")
+    known = experiment["parameters"]
+    params = dict((name, known[name]["default"]) for name in known)
+    params.update(timeout_s=experiment["timeout_s"], policy=None, cores=None)
+    choices = dict((name, known[name]["choices"]) for name in known)
+    choices.update(_COMMON)
+    for name in sorted(given):
+        value = given[name]
+        if name == "n":
+            if not isinstance(value, int) or isinstance(value, bool) or value < 2:
+                raise Failed("n is a whole number of at least 2, not %s" % json.dumps(value))
+        elif name == "timeout_s":
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < 1e6:
+                raise Failed("timeout_s is a number of seconds above 0, not %s" % json.dumps(value))
+        elif name not in choices:
+            allowed = ", ".join(["n", "timeout_s"] + sorted(choices))
+            raise Failed("unknown parameter %s: there are %s" % (json.dumps(name), allowed))
+        elif value not in choices[name]:
+            allowed = ", ".join(str(choice) for choice in choices[name])
+            raise Failed("%s is one of %s, not %s" % (name, allowed, json.dumps(value)))
+        params[str(name)] = value
+    if "n" not in params:
+        raise Failed("the size n is missing")
+    return params
+
+
+def fence(timeout_s):
+    """Have the kernel end this process after its time, whatever it does. A forked child calls it too."""
+    seconds = int(math.ceil(timeout_s))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
+    # Processor time counts all threads: every core may be busy all the time.
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = seconds * os.sysconf("SC_NPROCESSORS_ONLN") + 1
+    if hard == resource.RLIM_INFINITY or soft < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+# ---- work
+
+
+def work(name):
+    """The function that somebody who keeps running calls over and over."""
+    if name == "sleep0":
+        sleep = time.sleep
+        return lambda: sleep(0)
+    if name == "yield":
+        return sched_yield()
+    return lambda: None
+
+
+def sched_yield():
+    """The system call, which gives up the GIL around itself."""
+    if hasattr(os, "sched_yield"):
+        return os.sched_yield
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).sched_yield
+    except (ImportError, OSError, AttributeError):
+        raise Skipped("this interpreter has neither os.sched_yield nor ctypes to call it")
+
+
+# ---- the measured region
+
+
+class Usage(object):
+    """Processor seconds and context switches, of one process or added up."""
+
+    FIELDS = ("ru_utime", "ru_stime", "ru_nvcsw", "ru_nivcsw")
+
+    def __init__(self, values):
+        self.values = tuple(values)
+
+    @classmethod
+    def of(cls, rusage):
+        return cls(getattr(rusage, field) for field in cls.FIELDS)
+
+    @classmethod
+    def mine(cls):
+        return cls.of(resource.getrusage(resource.RUSAGE_SELF))
+
+    def __add__(self, other):
+        return Usage(a + b for a, b in zip(self.values, other.values))
+
+    def __sub__(self, other):
+        return Usage(a - b for a, b in zip(self.values, other.values))
+
+
+class Region(object):
+    """The measured time of one process: begun once, ended once, from whichever threads."""
+
+    def __init__(self):
+        self._marks = {}
+
+    def begin(self):
+        self._marks.setdefault("begin", (clock(), Usage.mine()))
+
+    def end(self):
+        # of two threads that both see the end, the first counts
+        self._marks.setdefault("end", (clock(), Usage.mine()))
+
+    def since_end(self):
+        """Seconds from the end until now."""
+        return clock() - self._marks["end"][0]
+
+    def result(self, details):
+        begin, used_before = self._marks["begin"]
+        end, used_after = self._marks["end"]
+        return result(end - begin, used_after - used_before, [peak_kb()], details)
+
+
+def result(wall_s, usage, peaks_kb, details):
+    """The line that a probe prints: the shape that all of them share."""
+    if not wall_s > 0:
+        raise Failed("the clock did not move: n is too small for this machine")
+    user_s, sys_s, voluntary, involuntary = usage.values
+    return {
+        "wall_s": wall_s,
+        "user_s": user_s,
+        "sys_s": sys_s,
+        "cpu_percent": (user_s + sys_s) / wall_s * 100,
+        "ctx_voluntary": voluntary,
+        "ctx_involuntary": involuntary,
+        "max_rss_kb": max(peaks_kb),
+        "sum_rss_kb": sum(peaks_kb),
+        "details": dict(details, processes=len(peaks_kb), **seat()),
+    }
+
+
+def seat():
+    """The scheduling policy and the cores that this process sees itself under; None where there is no /proc."""
+    stat = _slurp("/proc/self/stat")
+    cores = _field(_slurp("/proc/self/status"), "Cpus_allowed_list")
+    policy = int(stat.rpartition(")")[2].split()[38]) if stat else None
+    return {"policy": _POLICIES.get(policy, policy), "cpus": cores}
+
+
+def peak_kb():
+    """The most memory that this process ever held. getrusage also counts whoever it was before exec."""
+    peak = _field(_slurp("/proc/self/status"), "VmHWM")
+    return int(peak.split()[0]) if peak else _rss_kb(resource.getrusage(resource.RUSAGE_SELF))
+
+
+def _rss_kb(rusage):
+    return rusage.ru_maxrss // 1024 if sys.platform == "darwin" else rusage.ru_maxrss
+
+
+def _slurp(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except (IOError, OSError):
+        return ""
+
+
+def _field(status, name):
+    """The value of one line of a /proc/*/status text; None if it has no such line."""
+    _, found, rest = status.partition("\n" + name + ":")
+    return rest.partition("\n")[0].strip() if found else None
+
+
+# ---- many threads
+
+
+def start(count, body):
+    """Start threads that run ``body(index)``; the list of them. One that raises ends the probe as failed."""
+    threads = make(count, body)
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def make(count, body):
+    """The same threads, not yet started."""
+    threads = [threading.Thread(target=_guarded, args=(body, index)) for index in range(count)]
+    for thread in threads:
+        thread.daemon = True
+    return threads
+
+
+def _guarded(body, index):
+    try:
+        body(index)
+    except Exception:
+        # Whoever waits for this thread waits for ever: the thread itself has the last word.
+        finish({"failed": "in a thread: " + describe()})
+
+
+def wait_until(condition, what):
+    """Look again and again, asleep in between, until the condition holds."""
+    limit = clock() + _BLOCKED_LIMIT_S
+    while not condition():
+        if clock() > limit:
+            raise Failed("after %g s still not: %s" % (_BLOCKED_LIMIT_S, what))
+        time.sleep(0.001)
+
+
+def wait_until_blocked(others):
+    """Wait until all the others are blocked for good; whether that was seen.
+
+    ``others()`` gives the /proc directories of threads or processes. Asleep is not enough, for who waits for the
+    GIL is asleep too: all must be asleep with nobody having run in between, while this thread slept and left
+    the GIL to whoever wanted it. Where there is no /proc, only the sleep is left: False.
+    """
+    before = None
+    limit = clock() + _BLOCKED_LIMIT_S
+    while clock() < limit:
+        time.sleep(_SETTLE_S)
+        seen = [_state(directory) for directory in others()]
+        if not all(seen):
+            time.sleep(10 * _SETTLE_S)
+            return False
+        if seen == before and all(state.startswith("S") for state, _, _ in seen):
+            return True
+        before = seen
+    raise Failed("after %g s some have still not come to rest" % _BLOCKED_LIMIT_S)
+
+
+def _state(directory):
+    status = _slurp(directory + "/status")
+    fields = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+    return tuple(_field(status, field) for field in fields) if "\nnonvoluntary" in status else None
+
+
+def other_threads():
+    """The /proc directories of all threads of this process but the one that asks."""
+    try:
+        mine = os.readlink("/proc/thread-self").rpartition("/")[2]
+        return ["/proc/self/task/" + task for task in sorted(os.listdir("/proc/self/task")) if task != mine]
+    except OSError:
+        return ["/proc/self/task/unknown"]

@@ -1,0 +1,77 @@
+"""n threads pass one lock, while those already through keep running."""
+
+EXPERIMENT = {
+    "id": "square.mutex",
+    "title": "Passing a lock",
+    "question": "How long does it take n waiting threads to pass one lock, if those already through keep running?",
+    "explanation": (
+        "Each release of the lock wakes exactly one waiter, and the woken thread needs the GIL before it can go on. "
+        "All threads that are already through want the GIL as well, again and again, and each of them gets its turn "
+        "first. So the k-th pass waits for a round of k turns, and n passes take 1 + 2 + ... + n turns: a square, "
+        "although every thread passes the lock only once and the lock itself is never the bottleneck."
+    ),
+    "schedule": "pass",
+    "size_name": "threads",
+    "parameters": {
+        "work": {
+            "default": "sleep0",
+            "choices": ["sleep0", "yield", "spin"],
+            "help": "what those already through do: time.sleep(0), the system call sched_yield, or plain Python code",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+    ],
+    "sizes": {
+        "quick": [50, 100, 150, 200],
+        "quick:<3.11": [20, 40, 60, 80],
+        "standard": [100, 200, 300, 400],
+        "full": [100, 300, 500, 700, 900],
+    },
+    "timeout_s": 30,
+    "pythons": ">=2.7",
+    "references": [
+        {"label": "CPython, 2 cores", "points": [[100, 0.0407], [900, 3.70]]},
+        {"label": "PyPy, 2 cores", "points": [[100, 0.239], [900, 20.9]]},
+    ],
+}
+
+import threading  # noqa: E402
+
+import probe  # noqa: E402
+
+
+def measure(params):
+    n = params["n"]
+    work = probe.work(params["work"])
+    lock = threading.Lock()
+    region = probe.Region()
+    arrived = []
+    passed = []
+    blocked = []
+
+    def body(index):
+        arrived.append(index)
+        with lock:
+            if not passed:
+                probe.wait_until(lambda: len(arrived) == n, "all threads have arrived")
+                blocked.append(probe.wait_until_blocked(probe.other_threads))
+                region.begin()
+            passed.append(index)
+            # The measured time ends here, not when all threads have ended: the ends of n threads are n more
+            # turns, which belong to no pass. They are kept beside it, as tail_s.
+            if len(passed) == n:
+                region.end()
+        while len(passed) < n:
+            work()
+
+    for thread in probe.start(n, body):
+        thread.join()
+    tail_s = region.since_end()
+    if sorted(passed) != list(range(n)):
+        raise probe.Failed("not every thread passed exactly once: %d passes of %d" % (len(passed), n))
+    return region.result({"passed": len(passed), "all_blocked_first": blocked[0], "tail_s": tail_s})
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,247 @@
+"""The catalogue: what it reads, what it chooses, and how it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import UsageError
+from fairlead.lab import registry
+from fairlead.lab.interpreters import Interpreter
+
+DECLARED: dict[str, Any] = {
+    "id": "group.one-thing",
+    "title": "One thing",
+    "question": "What?",
+    "explanation": "Because.",
+    "size_name": "threads",
+    "parameters": {"work": {"default": "a", "choices": ["a", "bee"], "help": "what is done"}},
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "full"]},
+        {"label": "rr", "params": {"work": "bee"}, "modes": ["full"], "policy": "rr", "cores": "one"},
+    ],
+    "sizes": {
+        "quick": [10, 20],
+        "quick:PyPy": [5, 6],
+        "quick:2.7": [3, 4],
+        "quick:<3.11": [7, 8],
+        "standard": [20, 40],
+        "full": [100, 900],
+    },
+    "timeout_s": 5,
+    "pythons": ">=2.7,<3.15",
+    "references": [{"label": "published", "points": [[10, 1.0], [100, 100.0]]}],
+}
+
+
+def declare(directory: Path, **changes: Any) -> Path:
+    path = directory / "group_one_thing.py"
+    path.write_text(f"EXPERIMENT = {DECLARED | changes!r}\n")
+    return path
+
+
+def interpreter(version: str, implementation: str = "CPython") -> Interpreter:
+    return Interpreter(
+        name=version,
+        path="python",
+        executable="python",
+        implementation=implementation,
+        version=version,
+        free_threaded=False,
+        gil=True,
+        jit=False,
+        build={},
+    )
+
+
+def test_load_reads_everything_declared(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.id == "group.one-thing"
+    assert experiment.parameters["work"].choices == ("a", "bee")
+    assert [v.label for v in experiment.variants_for("full")] == ["", "rr"]
+    assert [v.label for v in experiment.variants_for("quick")] == [""]
+    assert experiment.variants[1].policy == "rr"
+    assert experiment.variants[1].cores == "one"
+    assert experiment.timeout_s == 5.0
+
+
+def test_reference_exponent_is_the_slope_of_its_points_unless_given(tmp_path: Path) -> None:
+    slope = registry.load(declare(tmp_path)).subject.references[0]
+    assert slope.exponent == pytest.approx(2.0)
+    given = registry.load(
+        declare(tmp_path, references=[{"label": "x", "points": [[1, 1.0]], "exponent": 1.5}])
+    ).subject.references[0]
+    assert given.exponent == 1.5
+
+
+def test_load_never_executes_the_file(tmp_path: Path) -> None:
+    path = declare(tmp_path)
+    path.write_text(path.read_text() + "raise SystemExit('executed')\n")
+    assert registry.load(path).id == "group.one-thing"
+
+
+@pytest.mark.parametrize(
+    ("version", "implementation", "sizes"),
+    [
+        ("3.13.0", "CPython", (10, 20)),
+        ("2.7.18", "CPython", (3, 4)),
+        ("3.8.1", "CPython", (7, 8)),
+        ("3.11.13", "PyPy", (5, 6)),
+        ("2.7.18", "PyPy", (5, 6)),
+        ("3.15.0a1", "CPython", (10, 20)),
+    ],
+)
+def test_sizes_for_takes_the_first_key_that_fits(
+    tmp_path: Path, version: str, implementation: str, sizes: tuple[int, ...]
+) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.sizes_for("quick", interpreter(version, implementation)) == sizes
+    assert experiment.sizes_for("standard", interpreter(version, implementation)) == (20, 40)
+
+
+def test_sizes_for_unknown_mode_names_the_modes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="quick, standard, full"):
+        registry.load(declare(tmp_path)).sizes_for("slow", interpreter("3.13.0"))
+
+
+def test_runs_on_gives_the_reason_or_none(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.runs_on(interpreter("2.7.18")) is None
+    assert experiment.runs_on(interpreter("3.14.2")) is None
+    reason = experiment.runs_on(interpreter("3.15.0b1"))
+    assert reason == "group.one-thing needs Python >=2.7,<3.15; this is 3.15.0b1"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"wrok": "a"}, r"no parameter 'wrok' \(did you mean work\?\): it has work"),
+        ({"work": "be"}, r"work='be' is not known \(did you mean bee\?\): one of a, bee"),
+        ({"n": 1}, "size 1 is too small: at least 2"),
+        ({"n": "12"}, "size '12' is not a whole number"),
+        ({"n": True}, "size True is not a whole number"),
+        ({"n": 2.5}, "size 2.5 is not a whole number"),
+    ],
+)
+def test_check_params_refuses_and_names_what_is_allowed(
+    tmp_path: Path, params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        registry.load(declare(tmp_path)).check_params(params)
+
+
+def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    experiment.check_params({"n": 2, "work": "bee"})
+    experiment.check_params({})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"title": 1}, "title is a text"),
+        ({"question": ""}, "question is a text"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        ({"tilte": 1}, r"unknown key 'tilte' \(did you mean title\?\)"),
+        ({"id": "group.other"}, "the file is named after 'group.one-thing'"),
+        ({"pythons": "3.x"}, "'3.x' is no version"),
+        ({"timeout_s": 0}, "timeout_s is above 0"),
+        ({"timeout_s": "soon"}, "could not convert"),
+        ({"sizes": {"quick": [1, 2]}}, "no sizes for the mode 'standard'"),
+        ({"sizes": DECLARED["sizes"] | {"quick": [3, 2]}}, "at least two, rising"),
+        ({"sizes": DECLARED["sizes"] | {"quick": [1, 2]}}, "size 1 is too small"),
+        ({"sizes": DECLARED["sizes"] | {"fast": [2, 3]}}, "unknown mode 'fast'"),
+        ({"sizes": DECLARED["sizes"] | {"quick:Pypy": [2, 3]}}, "'Pypy' is no version"),
+        ({"variants": [{"label": "", "params": {"x": 1}, "modes": []}]}, "no parameter 'x'"),
+        ({"variants": [{"label": "", "params": {}, "modes": ["all"]}]}, "unknown mode 'all'"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "policy": "fifo"}]}, "unknown policy 'fifo'"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "cores": "two"}]}, "unknown cores 'two'"),
+        ({"variants": [{"label": "", "params": {}, "modes": []}] * 2}, "the same label"),
+        ({"variants": [{"params": {}, "modes": []}]}, "label"),
+        ({"parameters": {"p": {"default": 1, "choices": [2], "help": ""}}}, "none of its choices"),
+        ({"parameters": {"p": {"choices": [2], "help": ""}}}, "lacks the key 'default'"),
+    ],
+)
+def test_load_refuses_what_cannot_be_meant(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
+    path = declare(tmp_path, **changes)
+    with pytest.raises(UsageError, match=fault) as caught:
+        registry.load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "no EXPERIMENT"),
+        ("EXPERIMENT = {", "not valid"),
+        ("EXPERIMENT = dict(id=1)", "not valid"),
+        ("EXPERIMENT = {}", "lacks the key 'id'"),
+        ("EXPERIMENT = []", "not valid"),
+        ("\0", "not valid"),
+    ],
+)
+def test_load_refuses_a_broken_file(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "group_one_thing.py"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=fault):
+        registry.load(path)
+
+
+def test_load_refuses_an_unreadable_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        registry.load(tmp_path / "group_absent.py")
+
+
+def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
+    known = registry.catalogue()
+    assert "square.mutex" in known
+    for experiment in known.values():
+        assert experiment.subject.question.endswith("?")
+        assert len(experiment.subject.explanation) > 200
+        assert experiment.subject.references
+        for mode in registry.MODES:
+            assert experiment.variants_for(mode)
+
+
+def test_select_takes_ids_families_and_patterns_each_once() -> None:
+    everything = list(registry.catalogue().values())
+    squares = [e for e in everything if e.id.startswith("square.")]
+    mutex = registry.catalogue()["square.mutex"]
+    assert registry.select([]) == everything
+    assert registry.select(["square"]) == squares
+    assert registry.select(["square.*"]) == squares
+    assert registry.select(["square.mutex", "square.mutex"]) == [mutex]
+    assert registry.select(["square.mutex", "square"])[0] == mutex
+    assert len(registry.select(["square.mutex", "square"])) == len(squares)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("square.mutx", "square.mutex"),
+        ("mutex", "square.mutex"),
+        ("sqare", "square"),
+        ("square_mutex", "square.mutex"),
+    ],
+)
+def test_select_unknown_experiment_suggests_the_nearest(word: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"did you mean {meant}\?\).*fairlead lab list"):
+        registry.select([word])
+
+
+@pytest.mark.parametrize("word", ["", "*", "zebra", "square.mutex.*", ".*"])
+def test_select_unknown_word_says_where_to_look(word: str) -> None:
+    with pytest.raises(UsageError, match="fairlead lab list"):
+        registry.select([word])
+
+
+def test_parse_sizes_sorts_and_drops_duplicates() -> None:
+    assert registry.parse_sizes("200, 50,100,50") == (50, 100, 200)
+
+
+@pytest.mark.parametrize("text", ["", "a", "10,,20", "1", "-5", "2.5", "10;20", "0"])
+def test_parse_sizes_refuses_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="size"):
+        registry.parse_sizes(text)
