@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from fairlead.record.recording import Frames
+
 HISTOGRAM_BUCKETS = 40
 """Bucket k counts durations of [2^k, 2^(k+1)) ns, bucket 0 also those under 1 ns, the last also all longer
 ones (9 minutes on)."""
@@ -94,19 +96,26 @@ class Blame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackLoss:
-    """Waiting that was caught in the act: what the holder was doing, while another waited longer than the
-    threshold."""
+    """Waiting that was caught in the act: what the holder and the waiter were doing in waits over the
+    threshold.
 
+    Without frames it is what is left: waits shorter than the threshold, per waiter and holder.
+    """
+
+    gil: int
+    waiter: int
+    """Serial."""
     holder: int
-    """Serial; 0 for waits with no stack, because they were shorter than the threshold or nobody held the
-    GIL."""
-    frames: tuple[tuple[str, str, int], ...]
-    """(function, file, line) of the holder, innermost first; empty when there was no stack."""
+    """Serial; 0 when nobody held the GIL."""
+    holder_frames: Frames
+    """(function, file, line), innermost first; empty when no stack was taken."""
+    waiter_frames: Frames
     seconds: float
+    """The part of the waits during which this holder held the GIL."""
     waits: int
-    """How many waits it had a part in."""
+    """How many waits it had a part in; 0 when it was not counted, for want of stacks."""
     max_seconds: float
-    """The longest stretch of one wait."""
+    """The longest stretch within one wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,6 +166,20 @@ class Meta:
         )
 
 
+Frames = tuple[tuple[str, str, int], ...]
+"""(function, file, line), innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread of a recorded process."""
+
+    serial: int
+    native_id: int
+    name: str
+    gil: int
+
+
 class Recording:
     """A recording file, read block by block, in memory bounded by its largest block.
 
@@ -173,8 +187,8 @@ class Recording:
     running program has appended in the meantime.
 
     Attributes:
-        path: the file. meta: its META block. problems: one line for each thing that is damaged or missing,
-        known once ``blocks()`` has come to the end.
+        path: the file.
+        meta: its META block.
 
     Raises:
         RecordError: the file cannot be opened, is no recording, is of a newer version, or ends before its
@@ -183,7 +197,8 @@ class Recording:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.problems: tuple[str, ...] = ()
+        self._damaged: dict[int, str] = {}
+        self._ending: str | None = None
         try:
             with self.path.open("rb") as file:
                 self._check_header(file.read(FILE_HEADER.size))
@@ -223,39 +238,68 @@ class Recording:
         """The whole blocks in the order of the file, or only those of the given types.
 
         A block whose checksum is wrong is left out. A block that the file ends in, or a header that cannot
-        be one, ends the row. Each is a line in ``problems``, renewed by every full pass.
+        be one, ends the row. Each is a line in ``problems``.
         """
-        problems: list[str] = []
         with self.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            offset, index, ended = FILE_HEADER.size, 0, False
+            offset, index = FILE_HEADER.size, 0
+            ending: str | None = _NO_END
             file.seek(offset)
             while offset < size:
                 header = file.read(BLOCK_HEADER.size)
                 length = _payload_length(header)
                 if length is None:
-                    problems.append(_broken("is damaged from", index, offset))
+                    ending = _broken("is damaged from", index, offset)
                     break
                 if offset + BLOCK_HEADER.size + length > size:
-                    problems.append(_broken("ends in the middle of", index, offset))
+                    ending = _broken("ends in the middle of", index, offset)
                     break
                 block_type, _, crc, _ = BLOCK_HEADER.unpack(header)
                 wanted = not types or block_type in types
                 payload = self._payload(file, length, wanted=wanted)
                 if wanted and zlib.crc32(payload) != crc:
-                    problems.append(
+                    self._damaged[index] = (
                         f"block {index} at byte {offset} is damaged and left out ({_name(block_type)})"
                     )
                 elif wanted:
                     yield Block(index, offset, block_type, payload)
-                ended = ended or block_type == BlockType.END
+                if block_type == BlockType.END:
+                    ending = None
                 offset += BLOCK_HEADER.size + length + _padding(length)
                 index += 1
-        if not ended and not problems:
-            problems.append(
-                "the recording has no end mark: the program was killed or still runs; all before is shown"
-            )
-        self.problems = tuple(problems)
+        self._ending = ending
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is damaged or missing, one line each, as far as ``blocks()`` has come across it.
+
+        How the file ends is told as the last pass that came to the end found it: it may still have grown.
+        """
+        lines = [line for _, line in sorted(self._damaged.items())]
+        return (*lines, self._ending) if self._ending else tuple(lines)
+
+    def threads(self) -> dict[int, Thread]:
+        """Every thread by its serial, with the last name it had."""
+        return {
+            entry["serial"]: Thread(entry["serial"], entry["native_id"], entry["name"], entry.get("gil", 0))
+            for block in self.blocks(BlockType.THREADS)
+            for entry in block.json()
+        }
+
+    def stacks(self) -> dict[int, Frames]:
+        """Every recorded Python stack by its id, innermost frame first."""
+        return {
+            entry["id"]: tuple((str(name), str(file), int(line)) for name, file, line in entry["frames"])
+            for block in self.blocks(BlockType.STACKS)
+            for entry in block.json()
+        }
+
+    def counters(self) -> dict[str, Any] | None:
+        """The last snapshot of the counters, or None when there is none."""
+        last = None
+        for block in self.blocks(BlockType.COUNTERS):
+            last = block
+        return None if last is None else last.json()
 
     @staticmethod
     def _payload(file: BinaryIO, length: int, *, wanted: bool) -> bytes:
@@ -265,6 +309,9 @@ class Recording:
             return payload
         file.seek(length + _padding(length), os.SEEK_CUR)
         return b""
+
+
+_NO_END = "the recording has no end mark: the program was killed or still runs; all before is shown"
 
 
 def _broken(how: str, index: int, offset: int) -> str:

@@ -1,0 +1,191 @@
+"""From a recording to what it says: totals, blame, findings, and how far all that can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from fairlead.errors import MissingExtra
+from fairlead.gil.observe.blame import BlameLedger
+from fairlead.gil.observe.findings import find
+from fairlead.gil.observe.tally import Tally
+from fairlead.record.gil_intervals import Chunk, Intervals
+from fairlead.record.gil_summary import Blame, GilSummary, GilThread, GilTotals, Trust
+from fairlead.record.recording import Recording
+
+ROUNDING_SECONDS = 1e-3
+"""How much a thread's waits and holds may exceed the wall time before that counts as a contradiction."""
+
+
+class _GilAnalysis:
+    """Everything that is added up about one GIL."""
+
+    def __init__(self, index: int) -> None:
+        self.tally = Tally(index)
+        self.blame = BlameLedger(index)
+        self.unsure_ns = 0
+
+    def add(self, chunk: Chunk, lost: list[tuple[int, int, int]]) -> None:
+        import numpy as np
+
+        self.tally.add(chunk)
+        self.blame.add(chunk)
+        for t0, t1, _ in lost:
+            within = np.minimum(chunk.waits["end"], t1) - np.maximum(chunk.waits["start"], t0)
+            self.unsure_ns += int(np.maximum(within, 0).sum())
+
+
+def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = None) -> GilSummary:
+    """Read a recording to its end and say what it says.
+
+    Memory is bounded by the longest wait, not by the length of the recording. ``watch`` is shown each chunk.
+    A recording without events (of ``fairlead top``) is judged by its last snapshot of the counters.
+
+    Raises:
+        RecordError: the file can no longer be read.
+        MissingExtra: numpy is not installed.
+    """
+    try:
+        import numpy  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("reading recordings needs numpy: pip install 'fairlead[lab]'") from error
+    intervals = Intervals(recording)
+    gils: dict[int, _GilAnalysis] = {}
+    for chunk in intervals.chunks():
+        gils.setdefault(chunk.gil, _GilAnalysis(chunk.gil)).add(chunk, intervals.lost)
+        if watch is not None:
+            watch(chunk)
+    if not intervals.events:
+        return _from_counters(recording)
+    known, frames = recording.threads(), recording.stacks()
+    wall = intervals.end_ns / 1e9
+    threads = sorted(
+        (thread for gil in gils.values() for thread in gil.tally.threads(known)),
+        key=lambda thread: -(thread.held_seconds + thread.waited_seconds),
+    )
+    blame = [cell for gil in gils.values() for cell in gil.blame.blame()]
+    stacks = sorted(
+        (loss for gil in gils.values() for loss in gil.blame.stacks(frames)), key=lambda loss: -loss.seconds
+    )
+    problems = (*recording.problems, *intervals.problems, *_contradictions(threads, wall))
+    return GilSummary(
+        process=_process(recording),
+        wall_seconds=wall,
+        events=intervals.events,
+        gils=tuple(_totals(gil.tally, threads, wall) for gil in gils.values()),
+        threads=tuple(threads),
+        blame=tuple(blame),
+        stacks=tuple(stacks),
+        findings=find(
+            threads,
+            wall_seconds=wall,
+            switch_interval=recording.meta.switch_interval_s,
+            blame=blame,
+            stacks=stacks,
+        ),
+        trust=_trust(recording, intervals, threads, sum(gil.unsure_ns for gil in gils.values()), problems),
+        problems=problems,
+    )
+
+
+def _from_counters(recording: Recording) -> GilSummary:
+    last = recording.counters() or {}
+    threads = sorted(
+        (GilThread.from_counters(entry) for entry in last.get("threads", ())),
+        key=lambda thread: -(thread.held_seconds + thread.waited_seconds),
+    )
+    blame = [
+        Blame(gil=gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
+        for gil, waiter, holder, ns in last.get("blame", ())
+    ]
+    wall = max(0, last.get("t_ns", recording.meta.start_ns) - recording.meta.start_ns) / 1e9
+    intervals = Intervals(recording)
+    return GilSummary(
+        process=_process(recording),
+        wall_seconds=wall,
+        events=0,
+        gils=tuple(
+            _totals(Tally(index), threads, wall) for index in sorted({thread.gil for thread in threads})
+        ),
+        threads=tuple(threads),
+        blame=tuple(blame),
+        stacks=(),
+        findings=find(
+            threads, wall_seconds=wall, switch_interval=recording.meta.switch_interval_s, blame=blame
+        ),
+        trust=_trust(recording, intervals, threads, 0, recording.problems),
+        problems=recording.problems,
+    )
+
+
+def _process(recording: Recording) -> dict[str, Any]:
+    return {"source": str(recording.path), **asdict(recording.meta)}
+
+
+def _totals(tally: Tally, threads: Iterable[GilThread], wall: float) -> GilTotals:
+    mine = [thread for thread in threads if thread.gil == tally.gil]
+    return GilTotals(
+        gil=tally.gil,
+        wall_seconds=wall,
+        held_seconds=sum(thread.held_seconds for thread in mine),
+        waited_seconds=sum(thread.waited_seconds for thread in mine),
+        acquisitions=sum(thread.acquisitions for thread in mine),
+        switches=tally.switches,
+        forced_drops=sum(thread.forced_drops for thread in mine),
+    )
+
+
+def _contradictions(threads: list[GilThread], wall: float) -> list[str]:
+    busy: dict[int, float] = {}
+    for thread in threads:
+        busy[thread.serial] = busy.get(thread.serial, 0.0) + thread.held_seconds + thread.waited_seconds
+    return [
+        f"thread {serial}: waits and holds add up to {seconds:.6f} s of {wall:.6f} s: it contradicts itself"
+        for serial, seconds in busy.items()
+        if seconds > wall + ROUNDING_SECONDS
+    ]
+
+
+def _trust(
+    recording: Recording,
+    intervals: Intervals,
+    threads: list[GilThread],
+    unsure_ns: int,
+    problems: tuple[str, ...],
+) -> Trust:
+    waited = sum(thread.waited_seconds for thread in threads)
+    held = sum(thread.held_seconds for thread in threads)
+    off_cpu = [t.held_off_cpu_seconds for t in threads if t.held_off_cpu_seconds is not None]
+    lost = sum(count for _, _, count in intervals.lost)
+    lost_seconds = sum(t1 - t0 for t0, t1, _ in intervals.lost) / 1e9
+    coverage = 1.0 if waited == 0 else max(0.0, 1 - unsure_ns / 1e9 / waited)
+    share = sum(off_cpu) / held if off_cpu and held else None
+    complete = not lost and not problems
+    resolution = recording.meta.clock_resolution_ns / 1e9
+    if not intervals.events:
+        said = ["Counted, not recorded: the totals are exact, but there is no order of events."]
+    elif complete:
+        said = [f"All {intervals.events:,} events are here; the clock counts in {resolution * 1e9:.0f} ns."]
+    elif lost:
+        said = [
+            f"{lost:,} events were lost within {lost_seconds:.3f} s, and {intervals.events:,} are here: the"
+            f" totals are lower bounds, and who held the GIL is known for {coverage:.1%} of the waiting."
+        ]
+    else:
+        said = [f"{intervals.events:,} events are here, but not all is well: see the problems."]
+    if share is not None:
+        said.append(
+            f"Holders were off the CPU for {share:.1%} of the time they held it: machine, not program."
+        )
+    elif intervals.events:
+        said.append("Whether holders were on the CPU was not measured: a hold may hide a core taken away.")
+    return Trust(
+        complete=complete,
+        lost_events=lost,
+        lost_seconds=lost_seconds,
+        clock_resolution_seconds=resolution,
+        held_off_cpu_share=share,
+        blame_coverage=coverage,
+        statement=" ".join(said),
+    )

@@ -1,0 +1,177 @@
+"""Who held the GIL while others waited for it: exact, wait by wait.
+
+The invariant: for every wait, the parts during which each thread held the GIL and the part during which
+nobody did add up to the wait, to the nanosecond. Holds of one GIL do not overlap, so for each wait they are
+one row of neighbours, found by bisection; only the first and the last can stick out over its ends.
+
+What a sampler does (py-spy's --gil, 3.15's) is to look at intervals and see who has it; here nothing falls
+between two looks. Stacks, though, are looks: one is taken when a wait gets longer than the threshold. It
+stands for the whole of that hold's part in that wait, or for an equal share of it when several were taken;
+what no stack was taken in stays without one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairlead.record.gil_intervals import Chunk
+from fairlead.record.gil_summary import Blame, StackLoss
+from fairlead.record.recording import Frames, Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.void]
+
+PAIRS_AT_ONCE = 2_000_000
+"""How many (wait, hold) pairs are worked on together: 100 MB of memory."""
+
+
+@dataclass(slots=True)
+class _Loss:
+    ns: int = 0
+    waits: int = 0
+    max_ns: int = 0
+
+
+@dataclass(slots=True)
+class BlameLedger:
+    """Keeps the blame of one GIL, chunk by chunk."""
+
+    gil: int
+    _blame: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    """(waiter, holder) -> ns"""
+    _stacks: defaultdict[tuple[int, int, int, int], _Loss] = field(default_factory=lambda: defaultdict(_Loss))
+    """(waiter, holder, stack of the holder, stack of the waiter)"""
+    _holds: Array | None = None
+    """Those that a wait which has not ended yet may reach back to."""
+    _looks: Array | None = None
+    """Stack events whose wait has not ended yet."""
+
+    def add(self, chunk: Chunk) -> None:
+        import numpy as np
+
+        holds = chunk.holds if self._holds is None else np.concatenate([self._holds, chunk.holds])
+        for waits, pairs in _pairs(chunk.waits, holds):
+            self._add_blame(waits, holds, *pairs)
+        self._add_stacks(chunk, holds)
+        self._holds = holds[holds["end"] > chunk.pending_since]
+
+    def _add_blame(self, waits: Array, holds: Array, of: NDArray[np.intp], hold: NDArray[np.intp]) -> None:
+        """``of[i]`` is a wait and ``hold[i]`` a hold that overlaps it."""
+        import numpy as np
+
+        ends = np.minimum(waits["end"][of], holds["end"][hold])
+        starts = np.maximum(waits["start"][of], holds["start"][hold])
+        overlap = np.maximum(ends - starts, 0)
+        waiters, waiter = np.unique(waits["thread"], return_inverse=True)
+        holders, holder = np.unique(holds["thread"][hold], return_inverse=True)
+        cell = waiter[of] * len(holders) + holder
+        # sums of whole ns below 2^53 (104 days) are exact in the doubles that bincount adds
+        sums = np.bincount(cell, weights=overlap, minlength=len(waiters) * len(holders))
+        for position in np.flatnonzero(sums).tolist():
+            w, h = divmod(position, len(holders))
+            self._blame[int(waiters[w]), int(holders[h])] += int(sums[position])
+        free = np.bincount(waiter, weights=waits["end"] - waits["start"], minlength=len(waiters))
+        free -= np.bincount(waiter[of], weights=overlap, minlength=len(waiters))
+        for w in np.flatnonzero(free > 0).tolist():
+            self._blame[int(waiters[w]), 0] += int(free[w])
+
+    def _add_stacks(self, chunk: Chunk, holds: Array) -> None:
+        import numpy as np
+
+        kind = chunk.events["kind"]
+        looks = chunk.events[(kind == Kind.STACK_HOLDER) | (kind == Kind.STACK_WAITER)]
+        if self._looks is not None:
+            looks = np.concatenate([self._looks, looks])
+        settled = np.zeros(len(looks), dtype=bool)
+        subject = np.where(looks["kind"] == Kind.STACK_WAITER, looks["thread"], looks["other"])
+        # (wait, hold) -> stacks of the holder seen; wait -> stack of the waiter
+        seen: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        own: dict[int, int] = {}
+        for waiter in np.unique(subject).tolist():
+            at = np.flatnonzero(subject == waiter)
+            mine = np.flatnonzero(chunk.waits["thread"] == waiter)
+            position = np.searchsorted(chunk.waits["end"][mine], looks["t_ns"][at], side="left")
+            settled[at] = position < len(mine)
+            for look, wait in zip(
+                at[settled[at]].tolist(), mine[position[settled[at]]].tolist(), strict=True
+            ):
+                if looks["t_ns"][look] < chunk.waits["start"][wait]:
+                    continue
+                if looks["kind"][look] == Kind.STACK_WAITER:
+                    own.setdefault(wait, int(looks["stack"][look]))
+                    continue
+                hold = int(np.searchsorted(holds["end"], looks["t_ns"][look], side="left"))
+                if hold < len(holds) and holds["thread"][hold] == looks["thread"][look]:
+                    seen[wait, hold].append(int(looks["stack"][look]))
+        self._looks = looks[~settled] if not chunk.last else None
+        for (wait, hold), stacks in seen.items():
+            w, h = chunk.waits[wait], holds[hold]
+            overlap = int(min(w["end"], h["end"]) - max(w["start"], h["start"]))
+            for stack in stacks:
+                loss = self._stacks[int(w["thread"]), int(h["thread"]), stack, own.get(wait, 0)]
+                loss.ns += overlap // len(stacks)
+                loss.waits += 1
+                loss.max_ns = max(loss.max_ns, overlap)
+
+    def blame(self) -> list[Blame]:
+        """The matrix, dearest first."""
+        cells = sorted(self._blame.items(), key=lambda cell: -cell[1])
+        return [
+            Blame(gil=self.gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
+            for (waiter, holder), ns in cells
+        ]
+
+    def stacks(self, known: dict[int, Frames]) -> list[StackLoss]:
+        """The matrix again, split by what both were doing, dearest first; with what no stack was taken in."""
+        rest = dict(self._blame)
+        merged: defaultdict[tuple[int, int, Frames, Frames], _Loss] = defaultdict(_Loss)
+        for (waiter, holder, theirs, own), loss in self._stacks.items():
+            rest[waiter, holder] -= loss.ns
+            into = merged[waiter, holder, known.get(theirs, ()), known.get(own, ())]
+            into.ns += loss.ns
+            into.waits += loss.waits
+            into.max_ns = max(into.max_ns, loss.max_ns)
+        for (waiter, holder), ns in rest.items():
+            if ns > 0:
+                merged[waiter, holder, (), ()].ns += ns
+        return [
+            StackLoss(
+                gil=self.gil,
+                waiter=waiter,
+                holder=holder,
+                holder_frames=theirs,
+                waiter_frames=own,
+                seconds=loss.ns / 1e9,
+                waits=loss.waits,
+                max_seconds=loss.max_ns / 1e9,
+            )
+            for (waiter, holder, theirs, own), loss in sorted(merged.items(), key=lambda item: -item[1].ns)
+        ]
+
+
+def _pairs(waits: Array, holds: Array) -> Iterator[tuple[Array, tuple[NDArray[np.intp], NDArray[np.intp]]]]:
+    """Stretches of the waits, each with all its pairs (position in the stretch, position in the holds)."""
+    import numpy as np
+
+    if not len(waits):
+        return
+    # holds that contradict each other may not be in order: bisection needs rows that only rise
+    ends = np.maximum.accumulate(holds["end"]) if len(holds) else holds["end"]
+    low = np.searchsorted(ends, waits["start"], side="right")
+    high = np.maximum(np.searchsorted(holds["start"], waits["end"], side="left"), low)
+    upto = np.cumsum(high - low)
+    first = 0
+    while first < len(waits):
+        done = int(upto[first - 1]) if first else 0
+        beyond = max(first + 1, int(np.searchsorted(upto, done + PAIRS_AT_ONCE, side="right")))
+        counts = (high - low)[first:beyond]
+        of = np.repeat(np.arange(beyond - first), counts)
+        within = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield waits[first:beyond], (of, np.repeat(low[first:beyond], counts) + within)
+        first = beyond

@@ -1,0 +1,444 @@
+"""What the numbers mean: findings with evidence, and advice that a user can follow.
+
+Everything here works on counters alone, so that it judges a live observation and a recording alike; blame
+and stacks make the findings name more. The thresholds, and why they are where they are:
+
+* The yardstick of time is the switch interval I, not the second: it is what a waiter must sit out before it
+may even ask. So
+  a program that runs ten times longer, or on a slower machine, gets the same findings.
+* convoy: David Beazley's (https://www.dabeaz.com/python/UnderstandingGIL.pdf): a thread that holds the GIL
+for a tenth of I or less
+  at a time, and for which a quarter of its contended waits take about I or longer. Both are far from
+  healthy threads: without a computing neighbour, waits are of the length of the neighbours' short holds.
+* long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
+microseconds, so
+  this is one call into C (or a core taken away: such time is left out where it was measured).
+* lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of all
+threads' holds or more, and the
+  threads had very unequal numbers of turns. The last is what tells it from a busy pool, whose threads have
+  about equally many: in the square the k-th of n to get through has n - k turns.
+* starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
+long as the longest waits
+  of its peers, and not simply one long hold.
+* switch-storm: 5,000 contended acquisitions a second or more, with holds under a fiftieth of I. Each is a
+sleep and a
+  wake-up in the kernel, 5 to 10 us on today's machines: the storm costs some per cent of a core at the least.
+* saturation: the GIL was held for four fifths of the time, and threads waited for a tenth of it or more.
+* not-the-gil: none of the above. Under a fiftieth of the time waited nothing but long-hold and starvation
+is said, which matter for latency even when they are rare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
+
+WORTH_A_WORD = 0.02
+CONVOY_HOLD = 0.1
+CONVOY_SHARE = 0.25
+CONVOY_TURNS = 10
+LONG_HOLD = 4.0
+SQUARE_THREADS = 8
+SQUARE_HOLD = 0.2
+SQUARE_PASS = 0.25
+SQUARE_SPREAD = 4.0
+STARVED = 20.0
+STARVED_PER_RIVAL = 4.0
+STARVED_OVER_PEERS = 4.0
+STORM_PER_SECOND = 5_000.0
+STORM_HOLD = 0.02
+SATURATED_HELD = 0.8
+SATURATED_WAITED = 0.1
+COMPUTING_HOLD = 0.5
+
+
+def find(
+    threads: Iterable[GilThread],
+    *,
+    wall_seconds: float,
+    switch_interval: float,
+    blame: Iterable[Blame] = (),
+    stacks: Iterable[StackLoss] = (),
+) -> tuple[Finding, ...]:
+    """Say what the counters of an observation mean, dearest first.
+
+    Args:
+        threads: one record for each thread and GIL; GILs are judged each on its own.
+        wall_seconds: how long the observation lasted.
+        switch_interval: ``sys.getswitchinterval()`` of the program, seconds.
+        blame: who held the GIL while whom waited, where that is known.
+        stacks: what holders were doing, where that is known.
+
+    Returns:
+        At least one finding when any thread took a GIL, none otherwise. Never raises for counters that
+        cannot be.
+    """
+    used = [t for t in threads if t.acquisitions > 0 and _sane(t.held_seconds) and _sane(t.waited_seconds)]
+    if (
+        not used
+        or not _sane(wall_seconds)
+        or not _sane(switch_interval)
+        or not wall_seconds * switch_interval
+    ):
+        return ()
+    blame, stacks = list(blame), list(stacks)
+    found: list[Finding] = []
+    for gil in sorted({thread.gil for thread in used}):
+        scene = _Scene(
+            threads=[thread for thread in used if thread.gil == gil],
+            wall=wall_seconds,
+            interval=switch_interval,
+            blame=[cell for cell in blame if cell.gil == gil],
+            stacks=[loss for loss in stacks if loss.gil == gil],
+        )
+        found += _of_one_gil(scene)
+    if not found:
+        found.append(_not_the_gil(used, wall_seconds))
+    return tuple(sorted(found, key=lambda finding: -finding.cost_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """One GIL, and those who share it."""
+
+    threads: list[GilThread]
+    wall: float
+    interval: float
+    blame: list[Blame]
+    stacks: list[StackLoss]
+
+    @property
+    def waited(self) -> float:
+        return sum(thread.waited_seconds for thread in self.threads)
+
+    @property
+    def held(self) -> float:
+        return sum(thread.held_seconds for thread in self.threads)
+
+    def computing(self) -> list[GilThread]:
+        """Threads that hold about as long as they are let, largest share first."""
+        found = [thread for thread in self.threads if _mean_hold(thread) >= COMPUTING_HOLD * self.interval]
+        return sorted(found, key=lambda thread: -thread.held_seconds)
+
+
+def _of_one_gil(scene: _Scene) -> list[Finding]:
+    found = [*_long_holds(scene), *_starvation(scene)]
+    if scene.waited >= WORTH_A_WORD * scene.wall:
+        square = _lock_square(scene)
+        found += [*_convoy(scene), *(square or _switch_storm(scene))]
+        crowded = scene.held >= SATURATED_HELD * scene.wall and scene.waited >= SATURATED_WAITED * scene.wall
+        if crowded and (not found or len(scene.computing()) > 1):
+            found.append(_saturation(scene))
+    return found
+
+
+def _convoy(scene: _Scene) -> list[Finding]:
+    # who lets go only long after being asked is a long hold, and its victims pay for that
+    computing = [t for t in scene.computing() if (t.overrun_seconds or 0.0) < t.held_seconds / 2]
+    victims = [
+        thread
+        for thread in scene.threads
+        if thread.contended > 0
+        and thread.acquisitions >= CONVOY_TURNS
+        and _mean_hold(thread) <= CONVOY_HOLD * scene.interval
+        and _long_waits(thread, scene.interval) >= CONVOY_SHARE * thread.contended
+    ]
+    cost = sum(thread.waited_seconds for thread in victims)
+    if not computing or not victims or cost < WORTH_A_WORD * scene.wall:
+        return []
+    victims.sort(key=lambda thread: -thread.waited_seconds)
+    waits = sum(thread.contended for thread in victims)
+    holds = sum(thread.acquisitions for thread in victims)
+    mean_wait = cost / waits
+    mean_hold = sum(thread.held_seconds for thread in victims) / holds
+    evidence: dict[str, float | int | str] = {
+        "waits": waits,
+        "mean_wait_ms": mean_wait * 1e3,
+        "mean_hold_us": mean_hold * 1e6,
+        "switch_interval_ms": scene.interval * 1e3,
+        "waited_seconds": cost,
+        "share_of_their_time_waiting": cost / (len(victims) * scene.wall),
+    }
+    caused = _blamed(scene, victims, computing)
+    if caused is not None:
+        evidence["share_of_it_behind_computing_threads"] = caused / cost
+    return [
+        Finding(
+            kind="convoy",
+            threads=_names([*computing, *victims]),
+            summary=(
+                f"{_listed(victims)} needs the GIL for {_time(mean_hold)} at a time, and waits"
+                f" {_time(mean_wait)} for it"
+                f" because {_listed(computing)} computes: whoever blocks pays a switch interval to get back."
+            ),
+            evidence=evidence,
+            advice=(
+                f"Move the computing of {_listed(computing)} out of this GIL (a process pool, an"
+                " interpreter of its own), or into C code that"
+                " frees it. As a stop-gap, sys.setswitchinterval("
+                f"{scene.interval / 10:g}) makes each of these waits about ten times shorter, at the"
+                " price of more switches."
+            ),
+            cost_seconds=cost,
+        )
+    ]
+
+
+def _long_holds(scene: _Scene) -> list[Finding]:
+    found = []
+    for thread in scene.threads:
+        longest, total = thread.max_overrun_seconds, thread.overrun_seconds
+        if longest is None or total is None or longest < LONG_HOLD * scene.interval:
+            continue
+        if (thread.held_off_cpu_seconds or 0.0) >= total / 2:
+            continue
+        evidence: dict[str, float | int | str] = {
+            "longest_after_request_ms": longest * 1e3,
+            "after_requests_seconds": total,
+            "longest_hold_ms": thread.max_held_seconds * 1e3,
+            "switch_interval_ms": scene.interval * 1e3,
+        }
+        own = [loss for loss in scene.stacks if loss.holder == thread.serial and loss.holder_frames]
+        where = ""
+        if own:
+            worst = max(own, key=lambda loss: loss.max_seconds)
+            function, file, line = worst.holder_frames[0]
+            evidence |= {"function": function, "file": file, "line": line}
+            where = f" in {function} ({file}:{line})"
+        found.append(
+            Finding(
+                kind="long-hold",
+                threads=(thread.name,),
+                summary=(
+                    f"{thread.name} kept the GIL for up to {_time(longest)} after it was asked to let"
+                    f" go{where}:"
+                    " a call into C code that does not free it."
+                ),
+                evidence=evidence,
+                advice=(
+                    f"Look at the call{where or ' (record with a threshold to have it named)'}: work on"
+                    " smaller pieces, use a function that"
+                    " frees the GIL, or call it in another process."
+                ),
+                cost_seconds=total,
+            )
+        )
+    return found
+
+
+def _lock_square(scene: _Scene) -> list[Finding]:
+    crowd = [
+        thread
+        for thread in scene.threads
+        if thread.contended > 0 and _mean_hold(thread) <= SQUARE_HOLD * scene.interval
+    ]
+    n = len(crowd)
+    turns = sum(thread.acquisitions for thread in crowd)
+    held = sum(thread.held_seconds for thread in crowd)
+    waited = sum(thread.waited_seconds for thread in crowd)
+    if n < SQUARE_THREADS or held <= 0 or turns < n * n / 8 or waited < WORTH_A_WORD * scene.wall:
+        return []
+    passes = waited / sum(thread.contended for thread in crowd) / (held / turns)
+    by_turns = sorted(thread.acquisitions for thread in crowd)
+    spread = by_turns[n * 9 // 10] / by_turns[n // 10]
+    if passes < SQUARE_PASS * n or spread < SQUARE_SPREAD:
+        return []
+    return [
+        Finding(
+            kind="lock-square",
+            threads=_names(sorted(crowd, key=lambda thread: -thread.acquisitions)),
+            summary=(
+                f"{n} threads got through one after another, and each wait lasted {passes:.0f} holds of"
+                " others: those already"
+                " through kept taking turns, so that the whole takes time in proportion to the square of"
+                " the number of threads."
+            ),
+            evidence={
+                "threads": n,
+                "holds_passed_per_wait": passes,
+                "turns": turns,
+                "turns_of_most_over_fewest": spread,
+                "waited_seconds": waited,
+            },
+            advice=(
+                "Let threads that are through block (on an event, a condition, a queue) until all are,"
+                " instead of looking again and again with"
+                " sleep(0) or a spin; start or wake them in small groups; or use fewer threads."
+            ),
+            cost_seconds=waited,
+        )
+    ]
+
+
+def _starvation(scene: _Scene) -> list[Finding]:
+    rivals = [t for t in scene.threads if t.held_seconds + t.waited_seconds >= 0.05 * scene.wall]
+    found = []
+    for thread in scene.threads:
+        peers = [t for t in scene.threads if t is not thread and t.contended > 0]
+        usual = median(peer.max_wait_seconds for peer in peers) if peers else 0.0
+        enough = max(STARVED * scene.interval, STARVED_PER_RIVAL * len(rivals) * scene.interval)
+        longest_hold = max((t.max_held_seconds for t in scene.threads if t is not thread), default=0.0)
+        longest = thread.max_wait_seconds
+        if longest < enough or longest < STARVED_OVER_PEERS * usual or longest_hold >= longest / 2:
+            continue
+        others = _names(sorted((t for t in rivals if t is not thread), key=lambda t: -t.held_seconds))
+        found.append(
+            Finding(
+                kind="starvation",
+                threads=(thread.name, *others),
+                summary=(
+                    f"{thread.name} once waited {_time(longest)} for the GIL, while its peers' longest"
+                    " waits were about"
+                    f" {_time(usual)}: nothing in the interpreter makes sure that everyone has a turn."
+                ),
+                evidence={
+                    "longest_wait_ms": longest * 1e3,
+                    "peers_longest_wait_ms": usual * 1e3,
+                    "mean_wait_ms": thread.waited_seconds / max(1, thread.contended) * 1e3,
+                    "competing_threads": len(rivals),
+                },
+                advice=(
+                    "Use fewer threads that compute at a time (a pool of one or two), or give this"
+                    " thread's work a process of its own; where"
+                    " a deadline hangs on it, do not let it share a GIL with computing threads."
+                ),
+                cost_seconds=longest,
+            )
+        )
+    return found
+
+
+def _switch_storm(scene: _Scene) -> list[Finding]:
+    busy = [t for t in scene.threads if t.contended > 0 and _mean_hold(t) <= STORM_HOLD * scene.interval]
+    contended = sum(thread.contended for thread in busy)
+    waited = sum(thread.waited_seconds for thread in busy)
+    if len(busy) < 2 or contended < STORM_PER_SECOND * scene.wall or waited < WORTH_A_WORD * scene.wall:
+        return []
+    mean_hold = sum(t.held_seconds for t in busy) / sum(t.acquisitions for t in busy)
+    evidence: dict[str, float | int | str] = {
+        "contended_per_second": contended / scene.wall,
+        "mean_hold_us": mean_hold * 1e6,
+        "mean_wait_us": waited / contended * 1e6,
+        "waited_seconds": waited,
+    }
+    if scene.blame:
+        evidence["waited_while_nobody_held_it_seconds"] = sum(
+            cell.seconds for cell in scene.blame if cell.holder == 0
+        )
+    return [
+        Finding(
+            kind="switch-storm",
+            threads=_names(sorted(busy, key=lambda thread: -thread.contended)),
+            summary=(
+                f"The GIL changed hands {contended / scene.wall:,.0f} times a second with somebody"
+                f" waiting, for {_time(mean_hold)} of work"
+                " each: much of the time goes into putting threads to sleep and waking them."
+            ),
+            evidence=evidence,
+            advice=(
+                "Do more per turn: send and receive in larger pieces, put several items into a queue at"
+                " once, use fewer threads,"
+                " or let an event loop do the waiting for all of them."
+            ),
+            cost_seconds=waited,
+        )
+    ]
+
+
+def _saturation(scene: _Scene) -> Finding:
+    computing = scene.computing() or sorted(scene.threads, key=lambda thread: -thread.held_seconds)
+    return Finding(
+        kind="saturation",
+        threads=_names(computing),
+        summary=(
+            f"The GIL was held for {scene.held / scene.wall:.0%} of the time, and threads waited"
+            f" {_time(scene.waited)} for it:"
+            f" {_listed(computing)} want more than one GIL can give."
+        ),
+        evidence={
+            "held_share": scene.held / scene.wall,
+            "waited_seconds": scene.waited,
+            "threads_waiting_on_average": scene.waited / scene.wall,
+            "threads_that_compute": len(scene.computing()),
+        },
+        advice=(
+            "Spread the computing over processes, interpreters with a GIL of their own, or a"
+            " free-threaded build; more threads on this GIL"
+            " make it no faster."
+        ),
+        cost_seconds=scene.waited,
+    )
+
+
+def _not_the_gil(threads: Sequence[GilThread], wall: float) -> Finding:
+    waited = sum(thread.waited_seconds for thread in threads)
+    held = sum(thread.held_seconds for thread in threads)
+    busiest = max(threads, key=lambda thread: thread.held_seconds)
+    if busiest.held_seconds >= SATURATED_HELD * wall:
+        advice = (
+            f"{busiest.name} computes for most of the time by itself: profile what it does. Only splitting"
+            " its work over processes or interpreters could use more cores."
+        )
+    else:
+        advice = "Look elsewhere: at I/O, at the program's own locks, at C code that runs without the GIL."
+    return Finding(
+        kind="not-the-gil",
+        threads=(),
+        summary=(
+            "Waiting for the GIL is not what costs the time: all threads together waited"
+            f" {_time(waited)} in {_time(wall)},"
+            f" and it was held for {held / wall:.0%} of that."
+        ),
+        evidence={"waited_seconds": waited, "waited_share": waited / wall, "held_share": held / wall},
+        advice=advice,
+        cost_seconds=waited,
+    )
+
+
+def _sane(seconds: float) -> bool:
+    """Whether it can be a duration: nobody observes for a thousand years."""
+    return 0 <= seconds < 3e10
+
+
+def _mean_hold(thread: GilThread) -> float:
+    return thread.held_seconds / thread.acquisitions if thread.acquisitions else 0.0
+
+
+def _long_waits(thread: GilThread, interval: float) -> float:
+    """How many waits took about a switch interval or longer: the bucket that the interval is in, and those
+    above."""
+    if thread.wait_histogram:
+        bucket = max(0, math.floor(math.log2(max(1.0, interval * 1e9))))
+        return sum(thread.wait_histogram[bucket:])
+    mean = thread.waited_seconds / thread.contended if thread.contended else 0.0
+    return thread.contended if mean >= interval / 2 else 0
+
+
+def _blamed(scene: _Scene, waiters: Iterable[GilThread], holders: Iterable[GilThread]) -> float | None:
+    if not scene.blame:
+        return None
+    waiting, holding = {t.serial for t in waiters}, {t.serial for t in holders}
+    return sum(cell.seconds for cell in scene.blame if cell.waiter in waiting and cell.holder in holding)
+
+
+def _names(threads: Iterable[GilThread]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(thread.name for thread in threads))
+
+
+def _listed(threads: Sequence[GilThread]) -> str:
+    names = _names(threads)
+    if len(names) <= 2:
+        return " and ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more"
+
+
+def _time(seconds: float) -> str:
+    """Three digits and the unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

@@ -1,0 +1,219 @@
+"""From the events of a recording to holds and waits, chunk by chunk, GIL by GIL, in bounded memory.
+
+A DROP says how long the thread held, an ACQUIRE how long it waited, so each interval comes from one event
+and a lost one spoils no other. What stays open over the border of a chunk (a hold in progress, waits that
+have not ended) is carried along, and comes out at the end of the recording as intervals that are not
+closed.
+
+The rules of a lock are checked on the way: one holder at a time, every drop after an acquisition by the
+same thread, times that never run backwards. A breach is excused only where events are known to be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fairlead.record.recording import CONTENDED, END, EVENT_FIELDS, FORCED, LOST, BlockType, Kind, Recording
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.void]
+
+HOLD_FIELDS = [("start", "<i8"), ("end", "<i8"), ("thread", "<i8"), ("forced", "?"), ("closed", "?")]
+WAIT_FIELDS = [("start", "<i8"), ("end", "<i8"), ("thread", "<i8"), ("closed", "?")]
+CHUNK_EVENTS = 250_000
+"""Blocks are put together until there are so many events: large enough for array arithmetic to pay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one stretch of a recording says about one GIL. Times are ns since the recording's start.
+
+    ``holds`` are in the order of time, and so is every later chunk's. ``waits`` are those that ended in
+    this chunk, in the order of their ends. In the last chunk of a GIL both may hold intervals that are not
+    closed, cut off at the end.
+    """
+
+    gil: int
+    holds: Array
+    waits: Array
+    events: Array
+    """As in the file, but with ``t_ns`` since the recording's start."""
+    pending_since: int
+    """No wait of a later chunk began before this time."""
+    last: bool
+
+
+@dataclass(slots=True)
+class Intervals:
+    """The holds and waits of a recording.
+
+    Attributes, complete once ``chunks()`` has come to its end:
+        end_ns: when the recording ended, since its start.
+        events: how many events were read.
+        lost: (t0, t1, count) of the stretches in which events were lost.
+        problems: breaches of the rules of a lock, one line.
+    """
+
+    recording: Recording
+    end_ns: int = 0
+    events: int = 0
+    lost: list[tuple[int, int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _gils: dict[int, _Gil] = field(default_factory=dict)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every chunk of every GIL. The chunks of one GIL follow one another in time."""
+        import numpy as np
+
+        start = self.recording.meta.start_ns
+        for block in self.recording.blocks(BlockType.LOST, BlockType.END):
+            if block.type == BlockType.END:
+                self.end_ns = max(0, END.unpack_from(block.payload)[0] - start)
+            else:
+                t0, t1, count = LOST.unpack_from(block.payload)
+                self.lost.append((t0 - start, t1 - start, count))
+        gathered: list[Array] = []
+        size = 0
+        for block in self.recording.blocks(BlockType.EVENTS):
+            gathered.append(block.events())
+            size += len(gathered[-1])
+            if size >= CHUNK_EVENTS:
+                yield from self._split(np.concatenate(gathered))
+                gathered, size = [], 0
+        if gathered:
+            yield from self._split(np.concatenate(gathered))
+        for gil in self._gils.values():
+            yield gil.finish(self.end_ns)
+            self.problems.extend(gil.breaches.lines())
+
+    def _split(self, raw: Array) -> Iterator[Chunk]:
+        import numpy as np
+
+        events = raw.astype([("t_ns", "<i8"), *EVENT_FIELDS[1:]])
+        events["t_ns"] -= self.recording.meta.start_ns
+        self.events += len(events)
+        self.end_ns = max(self.end_ns, int(events["t_ns"].max()))
+        for index in np.unique(events["gil"]).tolist():
+            gil = self._gils.setdefault(index, _Gil(index, _Breaches(index, self.lost)))
+            yield gil.take(events[events["gil"] == index])
+
+
+@dataclass(slots=True)
+class _Gil:
+    """What is open at the border between two chunks of one GIL."""
+
+    index: int
+    breaches: _Breaches
+    hold: tuple[int, int] | None = None
+    """(since, thread)"""
+    waits: dict[int, int] = field(default_factory=dict)
+    """thread -> since"""
+    before: Array | None = None
+    """The last ACQUIRE or DROP of the chunk before."""
+
+    def take(self, events: Array) -> Chunk:
+        import numpy as np
+
+        kind = events["kind"]
+        turns = events[(kind == Kind.ACQUIRE) | (kind == Kind.DROP)]
+        self.breaches.check(turns if self.before is None else np.concatenate([self.before, turns]))
+        self.before = turns[-1:] if len(turns) else self.before
+        drops = turns[turns["kind"] == Kind.DROP]
+        holds = np.zeros(len(drops), dtype=HOLD_FIELDS)
+        holds["end"] = drops["t_ns"]
+        holds["start"] = _since(drops)
+        holds["thread"] = drops["thread"]
+        holds["forced"] = (drops["flags"] & FORCED) != 0
+        holds["closed"] = True
+        acquired = turns[
+            (turns["kind"] == Kind.ACQUIRE) & ((turns["flags"] & CONTENDED != 0) | (turns["value_ns"] > 0))
+        ]
+        waits = np.zeros(len(acquired), dtype=WAIT_FIELDS)
+        waits["end"] = acquired["t_ns"]
+        waits["start"] = _since(acquired)
+        waits["thread"] = acquired["thread"]
+        waits["closed"] = True
+        self._carry(turns, events[(kind == Kind.WANT) | (kind == Kind.ACQUIRE) | (kind == Kind.THREAD_END)])
+        pending = min(self.waits.values(), default=int(events["t_ns"][-1]))
+        return Chunk(self.index, holds, waits, events, pending, last=False)
+
+    def _carry(self, turns: Array, wants: Array) -> None:
+        import numpy as np
+
+        if len(turns):
+            last = turns[-1]
+            self.hold = (int(last["t_ns"]), int(last["thread"])) if last["kind"] == Kind.ACQUIRE else None
+        threads, from_end = np.unique(wants["thread"][::-1], return_index=True)
+        for thread, position in zip(threads.tolist(), from_end.tolist(), strict=True):
+            event = wants[len(wants) - 1 - position]
+            if event["kind"] == Kind.WANT:
+                self.waits[thread] = int(event["t_ns"])
+            else:
+                self.waits.pop(thread, None)
+
+    def finish(self, end_ns: int) -> Chunk:
+        import numpy as np
+
+        holds = (
+            []
+            if self.hold is None
+            else [(self.hold[0], max(end_ns, self.hold[0]), self.hold[1], False, False)]
+        )
+        waits = [(since, max(end_ns, since), thread, False) for thread, since in self.waits.items()]
+        return Chunk(
+            self.index,
+            np.array(holds, dtype=HOLD_FIELDS),
+            np.array(waits, dtype=WAIT_FIELDS),
+            np.empty(0, dtype=[("t_ns", "<i8"), *EVENT_FIELDS[1:]]),
+            end_ns,
+            last=True,
+        )
+
+
+def _since(events: Array) -> Any:
+    """When intervals began that ended at these events; never before the recording."""
+    import numpy as np
+
+    return np.maximum(events["t_ns"] - events["value_ns"].astype(np.int64), 0)
+
+
+@dataclass(slots=True)
+class _Breaches:
+    """Counts breaches of the rules of a lock in one GIL's row of ACQUIRE and DROP."""
+
+    gil: int
+    lost: list[tuple[int, int, int]]
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """what -> (how often, when first)"""
+
+    def check(self, turns: Array) -> None:
+        import numpy as np
+
+        before, after = turns[:-1], turns[1:]
+        excused = np.zeros(len(after), dtype=bool)
+        for t0, t1, _ in self.lost:
+            excused |= (before["t_ns"] <= t1) & (after["t_ns"] >= t0)
+        took, dropped = after["kind"] == Kind.ACQUIRE, after["kind"] == Kind.DROP
+        had = before["kind"] == Kind.ACQUIRE
+        same = before["thread"] == after["thread"]
+        for what, breach in (
+            ("acquired while it was held", took & had),
+            ("dropped without having been acquired", dropped & ~had),
+            ("dropped by another thread than its holder", dropped & had & ~same),
+            ("time running backwards", after["t_ns"] < before["t_ns"]),
+        ):
+            at = np.flatnonzero(breach & ~excused)
+            if len(at):
+                count, first = self.found.get(what, (0, int(after["t_ns"][at[0]])))
+                self.found[what] = (count + len(at), first)
+
+    def lines(self) -> list[str]:
+        return [
+            f"GIL {self.gil}: {what} ({count} times, first at {first / 1e9:.6f} s): it contradicts itself"
+            for what, (count, first) in self.found.items()
+        ]

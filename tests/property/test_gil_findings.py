@@ -1,0 +1,158 @@
+"""Findings: never an error, each found where it is, and the same for a longer run of the same program."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from gilprograms import example
+from gilsim import MS, Simulation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.observe.findings import find
+from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, Blame, Finding, GilSummary, GilThread
+from fairlead.record.recording import Recording
+
+counts = st.integers(-5, 10**9)
+seconds = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 100)
+histograms = st.just(()) | st.lists(counts, min_size=HISTOGRAM_BUCKETS, max_size=HISTOGRAM_BUCKETS).map(tuple)
+threads = st.builds(
+    GilThread,
+    serial=st.integers(0, 5),
+    name=st.text(max_size=4),
+    native_id=counts,
+    gil=st.integers(0, 2),
+    acquisitions=counts,
+    contended=counts,
+    held_seconds=seconds,
+    held_off_cpu_seconds=st.none() | seconds,
+    waited_seconds=seconds,
+    max_wait_seconds=seconds,
+    max_held_seconds=seconds,
+    overrun_seconds=st.none() | seconds,
+    max_overrun_seconds=st.none() | seconds,
+    forced_drops=counts,
+    voluntary_drops=counts,
+    wait_histogram=histograms,
+)
+cells = st.builds(
+    Blame, gil=st.integers(0, 2), waiter=st.integers(0, 5), holder=st.integers(0, 5), seconds=seconds
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(threads, max_size=12),
+    seconds,
+    seconds | st.just(0.005),
+    st.lists(cells, max_size=8),
+)
+def test_find_any_counters_never_raises(
+    threads: list[GilThread], wall: float, interval: float, blame: list[Blame]
+) -> None:
+    for finding in find(threads, wall_seconds=wall, switch_interval=interval, blame=blame):
+        assert finding.summary
+        assert finding.advice.endswith(".")
+        assert finding.evidence
+
+
+def observed(kind: str, tmp_path: Path, *, interval_ns: int = 5 * MS, seed: int = 1) -> GilSummary:
+    ms = 250 if kind == "switch-storm" else 1000
+    simulation = Simulation(example(kind), until_ns=ms * MS, interval_ns=interval_ns, seed=seed)
+    return analyse(Recording(simulation.writer().save(tmp_path / f"{kind}.flrec")))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "kind", ["convoy", "long-hold", "saturation", "lock-square", "switch-storm", "not-the-gil"]
+)
+def test_find_example_of_each_kind_is_what_it_is(kind: str, seed: int, tmp_path: Path) -> None:
+    found = [finding.kind for finding in observed(kind, tmp_path, seed=seed).findings]
+    assert found == [kind], f"seed {seed}"
+
+
+@pytest.mark.parametrize("kind", ["convoy", "long-hold", "saturation", "switch-storm", "not-the-gil"])
+def test_find_from_counters_alone_says_the_same(kind: str, tmp_path: Path) -> None:
+    summary = observed(kind, tmp_path)
+    found = find(summary.threads, wall_seconds=summary.wall_seconds, switch_interval=0.005)
+    assert [finding.kind for finding in found] == [kind]
+
+
+@pytest.mark.parametrize("factor", [3, 60, 3600])
+@pytest.mark.parametrize("kind", ["convoy", "saturation", "lock-square", "switch-storm", "not-the-gil"])
+def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: int, tmp_path: Path) -> None:
+    summary = observed(kind, tmp_path)
+    longer = [
+        dataclasses.replace(
+            thread,
+            acquisitions=thread.acquisitions * factor,
+            contended=thread.contended * factor,
+            held_seconds=thread.held_seconds * factor,
+            waited_seconds=thread.waited_seconds * factor,
+            forced_drops=thread.forced_drops * factor,
+            voluntary_drops=thread.voluntary_drops * factor,
+            wait_histogram=tuple(count * factor for count in thread.wait_histogram),
+        )
+        for thread in summary.threads
+    ]
+    found = find(longer, wall_seconds=summary.wall_seconds * factor, switch_interval=0.005)
+    assert [finding.kind for finding in found] == [kind]
+
+
+@pytest.mark.parametrize("interval_ns", [MS, 5 * MS, 20 * MS])
+def test_find_convoy_with_other_switch_interval_is_found(interval_ns: int, tmp_path: Path) -> None:
+    found = observed("convoy", tmp_path, interval_ns=interval_ns).findings
+    assert [finding.kind for finding in found] == ["convoy"]
+    assert found[0].evidence["mean_wait_ms"] == pytest.approx(interval_ns / MS, rel=0.2)
+
+
+def test_find_convoy_names_victim_culprit_and_cost(tmp_path: Path) -> None:
+    summary = observed("convoy", tmp_path)
+    (finding,) = summary.findings
+    io = next(thread for thread in summary.threads if thread.name == "io")
+    assert finding.threads == ("cpu", "io")
+    assert finding.cost_seconds == io.waited_seconds
+    assert finding.evidence["share_of_it_behind_computing_threads"] == pytest.approx(1, abs=0.05)
+    assert "io needs the GIL for 20 us at a time" in finding.summary
+
+
+def test_find_long_hold_names_function_and_line(tmp_path: Path) -> None:
+    (finding,) = observed("long-hold", tmp_path).findings
+    assert finding.threads == ("c-code",)
+    assert (finding.evidence["function"], finding.evidence["file"], finding.evidence["line"]) == (
+        "work",
+        "c-code.py",
+        10,
+    )
+    assert "work (c-code.py:10)" in finding.summary
+
+
+def test_find_long_hold_that_the_kernel_caused_is_not_said() -> None:
+    thread = GilThread(
+        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
+        overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14,
+    )  # fmt: skip
+    assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["not-the-gil"]
+
+
+def test_find_one_starved_thread_is_named() -> None:
+    def peer(serial: int, name: str, longest: float) -> GilThread:
+        return GilThread(
+            serial=serial, name=name, native_id=serial, acquisitions=100, contended=100, held_seconds=0.5,
+            waited_seconds=0.5, max_wait_seconds=longest, max_held_seconds=0.006,
+            overrun_seconds=0.0, max_overrun_seconds=0.0,
+        )  # fmt: skip
+
+    found: tuple[Finding, ...] = find(
+        [peer(1, "a", 0.012), peer(2, "b", 0.3), peer(3, "c", 0.011)], wall_seconds=2, switch_interval=0.005
+    )
+    starved = [finding for finding in found if finding.kind == "starvation"]
+    assert [finding.threads[0] for finding in starved] == ["b"]
+    assert starved[0].evidence["longest_wait_ms"] == pytest.approx(300)
+
+
+def test_find_nothing_observed_says_nothing() -> None:
+    assert find([], wall_seconds=1, switch_interval=0.005) == ()
