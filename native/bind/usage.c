@@ -28,7 +28,8 @@ static PyObject *usage_of(PyObject *module, fl_usage_scope scope)
 {
     fl_usage usage;
     if (fl_usage_read(scope, &usage) == FL_USAGE_UNSUPPORTED) {
-        PyObject *arguments = Py_BuildValue("(is)", ENOTSUP, "this system keeps no accounts per thread; use process_usage()");
+        PyObject *arguments = Py_BuildValue(
+            "(is)", ENOTSUP, "this system keeps no accounts per thread; use process_usage()");
         if (arguments != NULL) {
             PyErr_SetObject(PyExc_OSError, arguments);
             Py_DECREF(arguments);

@@ -143,7 +143,8 @@ static bool take_mount(hierarchy *found, char *line)
     hierarchy *one;
     if (type != NULL && strcmp(type, "cgroup2") == 0) {
         one = &found[VERSION_2];
-    } else if (type != NULL && strcmp(type, "cgroup") == 0 && options != NULL && list_has(options, "cpu")) {
+    } else if (type != NULL && strcmp(type, "cgroup") == 0 && options != NULL &&
+               list_has(options, "cpu")) {
         one = &found[VERSION_1];
     } else {
         return true;

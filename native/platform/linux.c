@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
 #include "core/cores.h"
 
@@ -38,6 +39,12 @@ fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
         [FL_USAGE_PROCESS] = RUSAGE_SELF,
         [FL_USAGE_CHILDREN] = RUSAGE_CHILDREN,
     };
+    if (scope == FL_USAGE_THREAD) {
+        /* A running thread's account is brought up to date at the scheduler's tick, and getrusage() does
+           not wait for that, as it does for a process; reading the thread's CPU clock does it at once. */
+        struct timespec now;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    }
     fl_unix_rusage(who[scope], usage);
     return FL_USAGE_OK;
 }

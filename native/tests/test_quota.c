@@ -147,7 +147,8 @@ static void test_tightest_of_both_versions_in_a_hybrid_set_up(void)
 static void test_bind_mounted_group_of_a_container_is_found_below_the_mount_point(void)
 {
     put("/proc/self/cgroup", "4:cpu,cpuacct:/docker/f00/inner\n");
-    put("/proc/self/mountinfo", "33 25 0:29 /docker/f00 /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n");
+    put("/proc/self/mountinfo",
+        "33 25 0:29 /docker/f00 /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n");
     put("/sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us", "120000\n");
     put("/sys/fs/cgroup/cpu/inner/cpu.cfs_period_us", "100000\n");
     check_limit(1.2);
@@ -211,9 +212,12 @@ static void test_group_name_with_a_colon_is_kept_whole(void)
 
 static void test_files_that_make_no_sense_set_no_limit(void)
 {
-    static const char *nonsense[] = {"", "\n", "100000\n", "a b\n", "0 100000\n", "100000 0\n", "-5 100000\n", "100000 -1\n"};
+    static const char *nonsense[] = {
+        "", "\n", "100000\n", "a b\n", "0 100000\n", "100000 0\n", "-5 100000\n", "100000 -1\n",
+    };
     put("/proc/self/cgroup", "\n:\n0:\nnonsense\n4:cpu\n0::/a\n");
-    put("/proc/self/mountinfo", "\n - \n1 2 3\n - cgroup2\n25 22 - cgroup2 x rw\n1 2 3 4 5 6 - cgroup\n" MOUNT_V2);
+    put("/proc/self/mountinfo",
+        "\n - \n1 2 3\n - cgroup2\n25 22 - cgroup2 x rw\n1 2 3 4 5 6 - cgroup\n" MOUNT_V2);
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         put("/sys/fs/cgroup/a/cpu.max", nonsense[i]);
         check_no_limit();

@@ -23,19 +23,19 @@ static int64_t cpu_ns(const fl_usage *usage)
     return usage->user_ns + usage->system_ns;
 }
 
+static int64_t thread_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* Burns CPU time of this thread by the thread's own CPU clock, so that other load does not matter. */
 static void burn(int64_t nanoseconds)
 {
-    struct timespec now;
-    int64_t end = 0;
-    do {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        int64_t at = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-        end = end == 0 ? at + nanoseconds : end;
-        if (at >= end) {
-            return;
-        }
-    } while (1);
+    int64_t end = thread_clock() + nanoseconds;
+    while (thread_clock() < end) {
+    }
 }
 
 static void *burn_in_thread(void *nanoseconds)
@@ -150,6 +150,18 @@ static void test_thread_counts_its_own_cpu_time_only(void)
     fl_usage after = read_usage(FL_USAGE_THREAD);
     CHECK(cpu_ns(&after) - cpu_ns(&before) < 25 * MILLISECOND);
 }
+
+static void test_thread_counts_up_to_this_moment(void)
+{
+    enum { ROUNDING_NS = 2000 };  /* user and system time are whole microseconds */
+    for (int i = 0; i < 1000; i++) {
+        int64_t before = thread_clock();
+        fl_usage usage = read_usage(FL_USAGE_THREAD);
+        int64_t after = thread_clock();
+        CHECK(cpu_ns(&usage) >= before - ROUNDING_NS);
+        CHECK(cpu_ns(&usage) <= after);
+    }
+}
 #else
 static void test_thread_is_unsupported_where_the_system_has_no_account(void)
 {
@@ -167,6 +179,7 @@ int main(void)
 #endif
 #ifdef FL_TEST_PLATFORM_LINUX
     test_thread_counts_its_own_cpu_time_only();
+    test_thread_counts_up_to_this_moment();
 #else
     test_thread_is_unsupported_where_the_system_has_no_account();
 #endif

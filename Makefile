@@ -1,0 +1,74 @@
+# Everything from a bare clone: `make help` says what there is.
+#
+# PYTHON   the interpreter that the virtual environment is made with (3.11 or newer)
+# VENV     where that environment is put
+PYTHON ?= python3
+VENV ?= .venv
+
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PIP := $(VENV)/bin/python -m pip --quiet
+RUN_TESTS := $(VENV)/bin/meson test --print-errorlogs --num-processes 2
+
+.PHONY: help lab test test-native test-python test-all lint sanitize clean
+.DELETE_ON_ERROR:
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a table and a report
+	$(VENV)/bin/fairlead lab run --quick --contrast
+
+test: test-native test-python  ## the C tests and the Python tests
+
+test-native: build/native/build.ninja
+	$(RUN_TESTS) -C build/native
+
+test-python: $(VENV)/.installed $(VENV)/.test
+	$(VENV)/bin/python -m pytest
+
+test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found
+	$(VENV)/bin/python tools/test_all.py
+
+lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layer and C style tests
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m mypy.stubtest fairlead._native
+	$(VENV)/bin/ninja -C build/lint --quiet
+	$(VENV)/bin/python -m pytest -q tests/arch
+
+sanitize: build/tsan/build.ninja build/asan/build.ninja  ## the C tests under TSan, and under ASan and UBSan
+	$(RUN_TESTS) -C build/tsan $(WITHOUT_RANDOMISATION)
+	$(RUN_TESTS) -C build/asan
+
+clean:  ## remove what was built, and the virtual environment
+	rm -rf build $(VENV)
+
+# TSan needs addresses that the address randomisation of some kernels takes; setarch -R switches that off.
+WITHOUT_RANDOMISATION = $(if $(shell setarch -R true 2>/dev/null && echo yes),--wrapper 'setarch -R')
+
+build/native/build.ninja: OPTIONS = -Dpython=false
+build/lint/build.ninja: OPTIONS = -Dwerror=true
+build/tsan/build.ninja: OPTIONS = -Dpython=false -Dbuildtype=debugoptimized -Db_sanitize=thread
+build/asan/build.ninja: OPTIONS = -Dpython=false -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
+build/%/build.ninja: meson.options | $(VENV)/.tools
+	@rm -rf $(@D) && mkdir -p build
+	$(VENV)/bin/meson setup -Dtests=true $(OPTIONS) $(@D) > build/$*.log || { cat build/$*.log; exit 1; }
+
+$(VENV)/.tools: | $(VENV)/bin/pip
+	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP) install --group build
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
+	$(PIP) install --no-build-isolation --editable '.[lab]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.tools
+	$(PIP) install --group test --group lint --group oracle --group browser
+	@touch $@
+
+$(VENV)/bin/pip:
+	@tools/make_venv.sh $(PYTHON) $(VENV)

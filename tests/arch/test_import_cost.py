@@ -1,0 +1,39 @@
+"""What ``import fairlead`` brings along, in a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import fairlead
+
+PROGRAM = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+start = time.process_time()
+import fairlead
+spent = time.process_time() - start
+print(json.dumps([sorted(set(sys.modules) - before), spent]))
+"""
+
+
+def import_alone() -> tuple[list[str], float]:
+    """(modules, CPU seconds) of the import in an interpreter without site packages: its own cost only."""
+    source = Path(fairlead.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PROGRAM, source], check=True, capture_output=True, text=True
+    )
+    modules, seconds = json.loads(done.stdout)
+    return modules, seconds
+
+
+def test_import_brings_nothing_but_the_package_itself() -> None:
+    modules, _ = import_alone()
+    assert modules == ["fairlead"]
+
+
+def test_import_takes_under_ten_milliseconds_of_cpu_time() -> None:
+    assert min(seconds for _, seconds in (import_alone() for _ in range(5))) < 0.010

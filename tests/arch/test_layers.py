@@ -1,0 +1,175 @@
+"""Who may import whom. ``LAYERS`` is the one place that says so; ARCHITECTURE.md explains it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import fairlead
+
+ROOT = Path(fairlead.__file__).parent
+
+BOTTOM = {"errors", "machine"}
+"""What every layer may use."""
+
+LAYERS: dict[str, set[str]] = {
+    # the bottom: the two extensions, the errors, and this machine
+    "_native": set(),
+    "_probe": set(),
+    "errors": set(),
+    "machine": {"_native", "errors"},
+    # mend
+    "wait": {"_native"},
+    "sync": {"wait", "_native"},
+    "pools": {"sync", "wait"},
+    # see
+    "record": set(),
+    "gil.observe": {"_probe", "record"},
+    "gil.schedule": {"gil.observe", "_probe", "record"},
+    "gil": {"gil.observe", "gil.schedule"},
+    # measure, choose, show
+    "lab": {"pools", "sync", "gil", "gil.observe", "gil.schedule", "record"},
+    "lab.experiments": set(),
+    "advise": {"pools", "lab", "record"},
+    "report": {"record"},
+    "testing": {"pools", "sync", "wait"},
+}
+"""A layer, by the longest name that fits a module, and what it may import besides ``BOTTOM`` and itself."""
+
+LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "testing"}
+
+ALONE = {"_native", "_probe", "errors", "machine", "lab.experiments"}
+"""Layers that may not even use ``BOTTOM``: they are it, or they run on interpreters that have no fairlead."""
+
+EXTRAS = {"cloudpickle", "dask", "jinja2", "numpy", "perfetto", "plotly", "psutil", "rich", "scipy"}
+"""Third-party libraries that only some commands need; importing one costs more than all of fairlead."""
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name without the leading "fairlead."; the package itself is ""."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def layer_of(module: str) -> str | None:
+    parts = module.split(".")
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((name for name in names if name in LAYERS), None)
+
+
+def imports(module: str, path: Path, *, top_level_only: bool = False) -> Iterator[tuple[int, str]]:
+    """(line, absolute name) of what a module imports; ``from a import b`` counts as both a and a.b."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements = executed_at_import(tree) if top_level_only else ast.walk(tree)
+    package = ["fairlead", *module.split(".")] if module else ["fairlead"]
+    if path.name != "__init__.py":
+        package.pop()
+    for node in statements:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            yield node.lineno, source
+            for alias in node.names:
+                yield node.lineno, f"{source}.{alias.name}"
+
+
+def executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below ``node`` that run at import: none in functions or TYPE_CHECKING blocks."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from executed_at_import(child)
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert [name for name in modules() if name and layer_of(name) is None] == []
+
+
+def test_layers_have_no_cycle() -> None:
+    order = list(TopologicalSorter(LAYERS).static_order())
+    assert order.index("errors") < order.index("machine") < order.index("cli")
+
+
+def forbidden(module: str, path: Path) -> list[str]:
+    mine = layer_of(module)
+    assert mine is not None
+    allowed = {mine} | LAYERS[mine] | (set() if mine in ALONE else BOTTOM)
+    known = set(modules()) | {"_native", "_probe"}
+    return [
+        f"{path}:{line}: {mine} may not import {target}"
+        for line, name in imports(module, path)
+        if name.startswith("fairlead.")
+        and (target := name.removeprefix("fairlead.")) in known
+        and layer_of(target) not in allowed
+    ]
+
+
+def test_layers_import_only_what_the_table_allows() -> None:
+    assert [line for name, path in modules().items() if name for line in forbidden(name, path)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("errors", "from fairlead import machine"),
+        ("record.sample", "from ..lab.registry import catalogue"),
+        ("report", "def late():\n    import fairlead.lab.registry\n"),
+        ("lab.experiments.square_probe", "from fairlead.errors import FairleadError"),
+    ],
+)
+def test_layers_an_upward_import_is_found_however_it_is_written(
+    tmp_path: Path, module: str, source: str
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    assert len(forbidden(module, path)) >= 1
+
+
+def test_package_itself_imports_nothing() -> None:
+    assert list(imports("", ROOT / "__init__.py")) == []
+
+
+def test_lab_never_prints() -> None:
+    found = [
+        f"{path}:{node.lineno}"
+        for name, path in modules().items()
+        if layer_of(name) == "lab"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
+        or (isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr"})
+    ]
+    assert found == []
+
+
+def test_command_needs_no_extra_before_it_is_told_what_to_do() -> None:
+    """``fairlead --help`` must work with click alone, so nothing it imports on its way may need an extra."""
+    known = modules()
+    seen: set[str] = set()
+    waiting = ["cli"]
+    while waiting:
+        module = waiting.pop()
+        if module in seen or module not in known:
+            continue
+        seen.add(module)
+        for line, name in imports(module, known[module], top_level_only=True):
+            top, _, rest = name.partition(".")
+            assert top not in EXTRAS, (
+                f"{known[module]}:{line}: {name} is imported on the way to fairlead --help"
+            )
+            if top == "fairlead":
+                parts = rest.split(".")
+                waiting += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    assert "cli" in seen

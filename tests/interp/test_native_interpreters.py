@@ -1,0 +1,186 @@
+"""fairlead._native in several interpreters of one process, and loaded over and over."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from fairlead import _native, machine
+
+NATIVE_PATH = _native.__file__
+
+IMPORT = "from fairlead import _native as native\n"
+
+LOAD = f"""
+import importlib.machinery, importlib.util
+loader = importlib.machinery.ExtensionFileLoader("fairlead._native", {NATIVE_PATH!r})
+spec = importlib.util.spec_from_loader("fairlead._native", loader)
+native = importlib.util.module_from_spec(spec)
+loader.exec_module(native)
+"""
+
+
+LOAD_NOTHING = LOAD.replace("native = importlib", "0 and importlib").replace("loader.exec_module(native)", "")
+
+MANY_INTERPRETERS = """
+import sys
+if sys.version_info >= (3, 13):
+    import _interpreters as interpreters
+else:
+    import _xxsubinterpreters as interpreters
+
+def rounds(count):
+    for _ in range(count):
+        one = interpreters.create()
+        assert interpreters.run_string(one, sys.argv[1]) is None
+        interpreters.destroy(one)
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+rounds(20)
+before = resident()
+rounds(200)
+print(resident() - before)
+"""
+
+
+def load_again() -> ModuleType:
+    """A second module object of the extension, with a state of its own."""
+    loader = importlib.machinery.ExtensionFileLoader("fairlead._native", NATIVE_PATH)
+    spec = importlib.util.spec_from_loader("fairlead._native", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_import_works_in_an_interpreter_with_its_own_gil(new_interpreter: Callable[[], Any]) -> None:
+    interpreter = new_interpreter()
+    assert interpreter.gil == ("own" if sys.version_info >= (3, 12) else "shared")
+    interpreter.run(
+        "from fairlead import machine\n"
+        "assert machine.cores().usable >= 1\n"
+        "assert machine.thread_usage().user_ns >= 0\n"
+    )
+
+
+def test_clock_is_the_same_in_every_interpreter(new_interpreter: Callable[[], Any]) -> None:
+    interpreter = new_interpreter()
+    before = machine.clock_ns()
+    reader, writer = os.pipe()
+    interpreter.run(IMPORT + f"import os; os.write({writer}, str(native.clock_ns()).encode())")
+    after = machine.clock_ns()
+    theirs = int(os.read(reader, 100))
+    os.close(reader)
+    os.close(writer)
+    assert before <= theirs <= after
+
+
+def test_types_belong_to_their_interpreter(new_interpreter: Callable[[], Any]) -> None:
+    """A heap type per interpreter: closing one leaves the others' records whole."""
+    first, second = new_interpreter(), new_interpreter()
+    first.run(IMPORT + "kept = native.cores()")
+    second.run(IMPORT + "kept = native.cores(); kind = type(kept)")
+    del first
+    second.run("assert type(native.cores()) is kind and kept.online >= 1")
+    assert type(machine.cores()) is machine.Cores
+
+
+def test_interpreters_at_once_in_threads_read_their_own_counters(new_interpreter: Callable[[], Any]) -> None:
+    program = IMPORT + (
+        "last = native.clock_ns()\n"
+        "used = 0\n"
+        "for _ in range(2000):\n"
+        "    now = native.clock_ns()\n"
+        "    usage = native.thread_usage()\n"
+        "    total = usage.user_ns + usage.system_ns\n"
+        "    assert now >= last and total >= used\n"
+        "    last, used = now, total\n"
+        "assert used > 0\n"
+    )
+    failures: list[BaseException] = []
+    interpreters = [new_interpreter() for _ in range(6)]
+
+    def run(interpreter: Any) -> None:
+        try:
+            interpreter.run(program)
+        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(interpreter,)) for interpreter in interpreters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def record_types() -> int:
+    """How many of the extension's types exist. Not by weak references: the collector clears those of an
+    object in a cycle even when a reference too many then keeps the object."""
+    gc.collect()
+    return sum(isinstance(one, type) and one.__name__ in {"Cores", "Usage"} for one in gc.get_objects())
+
+
+def test_module_state_dies_with_the_module() -> None:
+    before = record_types()
+    for _ in range(100):
+        module = load_again()
+        assert module.cores() == machine.cores()
+        assert module.Cores is not machine.Cores
+    assert record_types() == before + 2
+    del module
+    assert record_types() == before
+
+
+def test_record_outlives_the_module_that_made_it() -> None:
+    module = load_again()
+    record = module.process_usage()
+    kind = weakref.ref(type(record))
+    del module
+    gc.collect()
+    assert record.max_rss_kb > 0
+    assert kind() is not None
+    del record
+    gc.collect()
+    assert kind() is None
+
+
+def test_reload_keeps_the_functions_working() -> None:
+    importlib.reload(_native)
+    assert _native.cores() == machine.cores()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm")
+def test_two_hundred_interpreters_leave_no_memory_behind() -> None:
+    """What the extension adds to the memory of an interpreter is given back when that is closed.
+
+    The interpreters themselves leave some memory behind in every version of Python, so the growth
+    with the extension is held against the growth without it, in processes of their own.
+    """
+    growth = {}
+    for name, body in (("with", LOAD + "native.cores(); native.process_usage()"), ("without", LOAD_NOTHING)):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", MANY_INTERPRETERS, body],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        growth[name] = int(done.stdout)
+    # the two types and the methods of one interpreter alone are over 8 KiB
+    assert growth["with"] - growth["without"] < 200 * 4096

@@ -1,0 +1,98 @@
+"""What the build makes: the content of a wheel, and the extension with the portable platform file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import fairlead
+from fairlead import _native
+
+CLONE = Path(__file__).parents[2]
+
+needs_build_tools = pytest.mark.skipif(
+    importlib.util.find_spec("mesonpy") is None or shutil.which("ninja") is None,
+    reason="meson-python and ninja are not installed in this environment",
+)
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, cwd=CLONE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The files of a wheel: of the installed one, or of a new one when the installation is editable."""
+    files = importlib.metadata.files("fairlead") or []
+    if "fairlead/__init__.py" in map(str, files):
+        return set(map(str, files))
+    directory = tmp_path_factory.mktemp("wheel")
+    if importlib.util.find_spec("mesonpy") is None:
+        pytest.skip("meson-python is not installed in this environment")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", directory, ".")
+    with zipfile.ZipFile(next(directory.glob("*.whl"))) as wheel:
+        return set(wheel.namelist())
+
+
+@pytest.mark.timeout(120)
+def test_wheel_has_every_file_of_the_package(installed_files: set[str]) -> None:
+    source = CLONE / "src"
+    wanted = {
+        str(path.relative_to(source))
+        for path in (source / "fairlead").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert wanted - installed_files == set()
+    assert "fairlead/py.typed" in installed_files
+
+
+def test_wheel_has_the_extension_and_no_c_sources_or_tests(installed_files: set[str]) -> None:
+    package = {name for name in installed_files if name.startswith("fairlead/") and "__pycache__" not in name}
+    assert f"fairlead/{Path(_native.__file__).name}" in package
+    assert {Path(name).suffix for name in package} & {".c", ".h", ".build", ".a", ".o"} == set()
+    assert {name for name in installed_files if name.startswith(("tests", "native"))} == set()
+
+
+def test_wheel_has_no_byte_code_of_the_clone(installed_files: set[str]) -> None:
+    files = importlib.metadata.files("fairlead") or []
+    if "fairlead/__init__.py" in map(str, files):
+        pytest.skip("pip has compiled the files that it installed; an editable installation tests this")
+    assert {name for name in installed_files if "__pycache__" in name} == set()
+
+
+@needs_build_tools
+@pytest.mark.timeout(120)
+def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    run(sys.executable, "-m", "mesonbuild.mesonmain", "setup", "-Dplatform=posix", build)
+    run("ninja", "-C", build)
+    extension = build / "native" / "bind" / Path(_native.__file__).name
+    program = f"""
+import errno, importlib.machinery, importlib.util
+loader = importlib.machinery.ExtensionFileLoader("fairlead._native", {str(extension)!r})
+native = importlib.util.module_from_spec(importlib.util.spec_from_loader("fairlead._native", loader))
+loader.exec_module(native)
+assert native.cores().affinity == native.cores().online
+assert native.process_usage().user_ns > 0
+try:
+    native.thread_usage()
+except OSError as error:
+    print(error.errno == errno.ENOTSUP, error)
+"""
+    assert run(sys.executable, "-c", program) == (
+        "True [Errno 95] this system keeps no accounts per thread; use process_usage()\n"
+    )
+
+
+def test_version_is_the_same_everywhere() -> None:
+    assert importlib.metadata.version("fairlead") == fairlead.__version__
+    assert f"version: '{fairlead.__version__}'" in (CLONE / "meson.build").read_text()
