@@ -21,8 +21,10 @@ content = st.recursive(
     scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
 )
 objects = st.dictionaries(st.text(), content, max_size=3)
-amounts = st.none() | st.floats(min_value=0, allow_infinity=False)
-counts = st.none() | st.integers(min_value=0, max_value=2**70)
+amounts = st.none() | st.floats(min_value=0, max_value=1e12)
+times = st.floats(min_value=1e-12, max_value=1e12)
+whole = st.integers(min_value=0, max_value=2**63 - 1)
+counts = st.none() | whole
 
 
 @st.composite
@@ -30,15 +32,15 @@ def samples(draw: st.DrawFn) -> Sample:
     status = draw(st.sampled_from(STATUSES))
     fields: dict[str, Any] = {
         "experiment": draw(st.text(min_size=1)),
-        "params": {**draw(objects), "n": draw(st.integers(min_value=1))},
+        "params": {**draw(objects), "n": draw(whole) or 1},
         "interpreter": draw(objects),
         "environment": draw(objects),
         "status": status,
         "reason": draw(st.none() | st.text()),
         "started": draw(st.none() | st.datetimes().map(lambda when: when.isoformat())),
-        "round": draw(st.integers(min_value=0)),
-        "attempt": draw(st.integers(min_value=0)),
-        "wall_s": draw(amounts.filter(lambda value: value is not None) if status == "ok" else amounts),
+        "round": draw(whole),
+        "attempt": draw(whole),
+        "wall_s": draw(times if status == "ok" else amounts),
         "user_s": draw(amounts),
         "sys_s": draw(amounts),
         "cpu_percent": draw(amounts),

@@ -8,7 +8,6 @@ version may add what an earlier one can do without, and raises ``SCHEMA`` when i
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, TypeGuard, get_args
@@ -24,6 +23,10 @@ garbage: ended well, but printed no result. failed: the experiment itself said t
 skipped: not run, because this interpreter or machine cannot; ``reason`` says why."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
+
+SHORTEST = 1e-12
+LONGEST = 1e12
+"""No measured time is shorter or longer than these many seconds; arithmetic on what lies between is safe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class Sample:
     attempt: int = 0
     """How many noisy attempts at this sample were thrown back before this one."""
     wall_s: float | None = None
-    """Wall time of the measured region, by the probe's own clock."""
+    """Wall time of the measured region, by the probe's own clock. Above zero when ``status`` is "ok"."""
     user_s: float | None = None
     """User CPU time of the measured region, children included."""
     sys_s: float | None = None
@@ -108,8 +111,8 @@ class Sample:
             fault = _fault(name, value)
             if fault:
                 raise RecordError(f"{name} {fault}")
-        if known["status"] == "ok" and known.get("wall_s") is None:
-            raise RecordError('wall_s is missing from a sample whose status is "ok"')
+        if known["status"] == "ok" and (known.get("wall_s") or 0) < SHORTEST:
+            raise RecordError('wall_s of a sample whose status is "ok" is missing or too short to be a time')
         if "n" not in known["params"] and known["status"] != "skipped":
             raise RecordError("params holds no n")
         return cls(**known)
@@ -144,7 +147,7 @@ def _fault(name: str, value: Any) -> str | None:
     if name in _OBJECTS:
         if not isinstance(value, dict):
             return "is not an object"
-        if name == "params" and "n" in value and not (_is_whole(value["n"]) and value["n"] >= 1):
+        if name == "params" and "n" in value and not (_is_count(value["n"]) and value["n"] >= 1):
             return "holds an n that is not a whole number from 1"
         return _not_json(value)
     if name == "experiment":
@@ -152,7 +155,7 @@ def _fault(name: str, value: Any) -> str | None:
     if name == "status":
         return None if value in STATUSES else f"is not one of {', '.join(STATUSES)}"
     if name in _COUNTERS:
-        return None if _is_whole(value) and value >= 0 else "is not a whole number from 0"
+        return None if _is_count(value) else "is not a whole number from 0"
     if value is None:
         return None
     if name == "reason":
@@ -160,9 +163,9 @@ def _fault(name: str, value: Any) -> str | None:
     if name == "started":
         return None if _is_time(value) else "is not a time in ISO 8601"
     if name in _COUNTS:
-        return None if _is_whole(value) and value >= 0 else "is not a whole number from 0"
+        return None if _is_count(value) else "is not a whole number from 0"
     assert name in _MEASURES, name
-    if not _is_finite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
         return "is not a finite number from 0"
     return "is not a share from 0 to 1" if name == "foreign_share" and value > 1 else None
 
@@ -183,13 +186,8 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_finite(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+def _is_count(value: object) -> TypeGuard[int]:
+    return _is_whole(value) and 0 <= value < 2**63
 
 
 def _is_time(value: object) -> bool:

@@ -1,0 +1,85 @@
+"""How often the exponent's interval holds the true one (simulated with fixed seeds), and laws it keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.lab.fit import fit
+
+TRIALS = 150
+times = st.floats(min_value=1e-5, max_value=1e5)
+series = st.dictionaries(st.integers(min_value=1, max_value=10**6), st.lists(times, max_size=8), max_size=6)
+
+
+def draw(
+    random: np.random.Generator, exponent: float, sizes: tuple[int, ...], count: int, noise: float
+) -> dict[int, list[float]]:
+    """Times that grow as n**exponent, with lognormal noise and one in ten up to three times too slow."""
+    points = {}
+    for n in sizes:
+        late = np.where(random.uniform(size=count) < 0.1, random.uniform(1.2, 3, size=count), 1)
+        points[n] = (1e-5 * float(n) ** exponent * random.lognormal(0, noise, count) * late).tolist()
+    return points
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("sizes", [(50, 100, 200), (10, 20, 30, 60), (50, 100, 200, 400, 800)])
+@pytest.mark.parametrize(("count", "noise"), [(5, 0.05), (8, 0.1), (15, 0.2)])
+def test_interval_of_the_exponent_holds_the_true_one_as_often_as_it_says(
+    exponent: float, sizes: tuple[int, ...], count: int, noise: float
+) -> None:
+    random = np.random.default_rng(len(sizes) * 100 + count)
+    found = [fit(draw(random, exponent, sizes, count, noise)) for _ in range(TRIALS)]
+    right = sum(one.low <= exponent <= one.high for one in found)  # type: ignore[operator]
+    # 95 % are aimed at; three standard deviations of chance are 5 %
+    assert right / TRIALS >= 0.90
+
+
+@pytest.mark.parametrize(("count", "noise"), [(5, 0.05), (8, 0.1), (15, 0.2)])
+def test_a_square_is_told_from_a_line_and_a_cube(count: int, noise: float) -> None:
+    random = np.random.default_rng(count)
+    found = [fit(draw(random, 2.0, (50, 100, 200, 400), count, noise)) for _ in range(TRIALS)]
+    assert all(one.low > 1 and one.high < 3 for one in found)  # type: ignore[operator]
+    assert sum(one.model == "n^2" for one in found) / TRIALS >= 0.95
+
+
+@pytest.mark.parametrize("sizes", [(50, 100, 200), (50, 100, 200, 400, 800)])
+def test_a_power_between_the_laws_is_seldom_taken_for_one_of_them(sizes: tuple[int, ...]) -> None:
+    random = np.random.default_rng(15)
+    found = [fit(draw(random, 1.5, sizes, 10, 0.1)) for _ in range(TRIALS)]
+    assert sum(one.model != "undecided" for one in found) / TRIALS <= 0.10
+
+
+def test_a_straight_line_is_seldom_called_bent() -> None:
+    random = np.random.default_rng(3)
+    found = [fit(draw(random, 2.0, (50, 100, 200, 400), 10, 0.2)) for _ in range(TRIALS)]
+    assert sum(bool(one.advice and "bends" in one.advice) for one in found) / TRIALS <= 0.03
+
+
+@given(series)
+def test_fit_never_fails_and_its_interval_holds_its_exponent(points: dict[int, list[float]]) -> None:
+    found = fit(points)
+    assert (found.advice is None) == (found.verdict == "stable")
+    assert (found.coefficients is None) == (found.model == "undecided")
+    if found.exponent is not None:
+        assert found.low <= found.exponent <= found.high  # type: ignore[operator]
+
+
+@given(series, st.randoms(use_true_random=False))
+def test_fit_does_not_depend_on_any_order(points: dict[int, list[float]], random: object) -> None:
+    shuffled = {n: list(values) for n, values in points.items()}
+    for values in shuffled.values():
+        random.shuffle(values)  # type: ignore[attr-defined]
+    assert fit(dict(reversed(shuffled.items()))) == fit(points)
+
+
+@given(series, st.integers(min_value=-10, max_value=10))
+def test_fit_does_not_depend_on_the_unit(points: dict[int, list[float]], power: int) -> None:
+    plain = fit(points)
+    scaled = fit({n: [value * 2.0**power for value in values] for n, values in points.items()})
+    assert scaled.exponent == pytest.approx(plain.exponent, abs=1e-6)
+    assert scaled.low == pytest.approx(plain.low, abs=1e-6)
+    assert scaled.high == pytest.approx(plain.high, abs=1e-6)

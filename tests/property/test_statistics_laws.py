@@ -1,0 +1,77 @@
+"""Laws that the description of a cell keeps for any times, and how often its interval is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.lab.modes import modes
+from fairlead.lab.statistics import describe, interval
+
+times = st.floats(min_value=1e-5, max_value=1e5)
+any_time = st.floats(min_value=1e-12, max_value=1e12)
+
+
+@given(st.lists(times, max_size=25))
+def test_describe_never_fails_and_keeps_its_order(values: list[float]) -> None:
+    found = describe(values)
+    assert found.verdict in ("stable", "noisy", "bimodal", "undecided")
+    assert (found.advice is None) == (found.verdict == "stable")
+    if values:
+        assert None not in (found.low, found.median, found.high, found.q1, found.q3)
+        slack = 1 + 1e-12
+        assert min(values) <= found.low * slack  # type: ignore[operator]
+        assert found.low <= found.median * slack  # type: ignore[operator]
+        assert found.median <= found.high * slack  # type: ignore[operator]
+        assert found.high <= max(values) * slack  # type: ignore[operator]
+        assert found.outliers <= len(values) / 2
+
+
+@given(st.lists(any_time, max_size=12))
+def test_describe_of_any_times_never_fails(values: list[float]) -> None:
+    assert describe(values).outliers <= len(values)
+
+
+@given(st.lists(times, min_size=1, max_size=25), st.randoms(use_true_random=False))
+def test_describe_does_not_depend_on_the_order(values: list[float], random: object) -> None:
+    shuffled = values.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert describe(shuffled) == describe(values)
+
+
+@given(st.lists(times, min_size=1, max_size=25), st.integers(min_value=-20, max_value=20))
+def test_describe_does_not_depend_on_the_unit(values: list[float], power: int) -> None:
+    plain, scaled = describe(values), describe([value * 2.0**power for value in values])
+    assert scaled.verdict == plain.verdict
+    assert scaled.outliers == plain.outliers
+    for name in ("median", "low", "high", "iqr"):
+        assert getattr(scaled, name) == getattr(plain, name) * 2.0**power
+    assert scaled.modes == tuple(mode * 2.0**power for mode in plain.modes)
+
+
+@given(st.lists(times, min_size=1, max_size=20), st.data())
+def test_a_slower_sample_never_makes_the_median_faster(values: list[float], data: st.DataObject) -> None:
+    place = data.draw(st.integers(min_value=0, max_value=len(values) - 1))
+    slower = values.copy()
+    slower[place] *= data.draw(st.floats(min_value=1, max_value=100))
+    before, after = describe(values), describe(slower)
+    for name in ("median", "low", "high"):
+        assert getattr(after, name) >= getattr(before, name)
+
+
+@given(st.lists(times, min_size=5, max_size=30))
+def test_modes_are_one_or_two_ascending_and_within_the_values(values: list[float]) -> None:
+    found = modes(values)
+    assert len(found) in (1, 2)
+    assert min(values) <= found[0] <= found[-1] <= max(values)
+
+
+@pytest.mark.parametrize("size", [5, 6, 8, 10, 20, 30])
+@pytest.mark.parametrize("spread", [0.05, 0.2])
+def test_interval_of_the_median_holds_the_true_one_as_often_as_it_says(size: int, spread: float) -> None:
+    drawn = np.sort(np.random.default_rng(size).lognormal(0, spread, (500, size)), axis=1)
+    right = sum(low <= 1 <= high for low, high in map(interval, drawn))
+    # 95 % are aimed at; order statistics are few, and 500 trials leave 2 % of chance
+    assert right / 500 > 0.89
