@@ -34,13 +34,14 @@ def test_summarise_accounts_for_every_sample(given_samples: list[Sample]) -> Non
     assert measured == sum(sample.status == "ok" for sample in given_samples)
     told = [re.match(r"(\d+) of \d+ samples", line) for one in summary.series for line in one.failures]
     failed = sum(int(found[1]) for found in told if found)
-    never_run = {
-        (one.experiment, one.variant["work"], one.interpreter["executable"], one.label.rpartition(" ")[2])
-        for one in summary.series
-        if one.skipped
-    }
-    assert failed <= sum(sample.status != "ok" for sample in given_samples)
-    assert bool(never_run) or failed == sum(sample.status != "ok" for sample in given_samples)
+    groups: dict[tuple[object, ...], list[Sample]] = {}
+    for one in given_samples:
+        who = (one.experiment, one.params["work"], one.interpreter["executable"], one.environment["hostname"])
+        groups.setdefault(who, []).append(one)
+    never_run = [group for group in groups.values() if all(one.status == "skipped" for one in group)]
+    assert len(summary.series) == len(groups)
+    assert sum(series.skipped is not None for series in summary.series) == len(never_run)
+    assert failed + sum(map(len, never_run)) + measured == len(given_samples)
     assert all(one.skipped or one.cells for one in summary.series)
     assert all(
         cell.advice is None or cell.verdict != "stable" for one in summary.series for cell in one.cells

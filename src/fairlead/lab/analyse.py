@@ -19,7 +19,7 @@ from fairlead.lab import registry
 from fairlead.lab.fit import fit
 from fairlead.lab.registry import Experiment
 from fairlead.lab.statistics import describe
-from fairlead.record.results import FINGERPRINT, cell_key
+from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
 from fairlead.record.sample import Sample, Status
 from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
 
@@ -30,9 +30,6 @@ _WORDS: dict[Status, str] = {
     "failed": "failed",
     "skipped": "not run",
 }
-
-_PER_SERIES = ("affinity", "policy")
-"""Parts of the fingerprint that differ between the series of one run on one machine."""
 
 
 def summarise(
@@ -100,7 +97,7 @@ def _variant(sample: Sample) -> dict[str, Any]:
 
 def _place(sample: Sample) -> str:
     """The machine a sample was taken on, and what of it does not change from series to series."""
-    parts = {name: sample.environment.get(name) for name in FINGERPRINT if name not in _PER_SERIES}
+    parts = {name: sample.environment.get(name) for name in FINGERPRINT if name not in PER_SERIES}
     return json.dumps(parts, sort_keys=True)
 
 
@@ -110,7 +107,7 @@ def _suffixes(leads: Sequence[Sample]) -> list[str]:
     def differing(samples: Sequence[Sample], names: Iterable[str]) -> list[str]:
         return [name for name in names if len({json.dumps(one.environment.get(name)) for one in samples}) > 1]
 
-    names = differing(leads, [name for name in FINGERPRINT if name not in _PER_SERIES])
+    names = differing(leads, [name for name in FINGERPRINT if name not in PER_SERIES])
     if len({json.dumps(one.environment.get("hostname")) for one in leads}) == len(
         {_place(one) for one in leads}
     ):
@@ -122,7 +119,7 @@ def _suffixes(leads: Sequence[Sample]) -> list[str]:
     for one in leads:
         own = differing(
             alike[cell_key(one.experiment, _variant(one), one.interpreter, {})],
-            [name for name in _PER_SERIES if name not in one.params],
+            [name for name in PER_SERIES if name not in one.params],
         )
         words = [f"{name} {one.environment.get(name)}" for name in [*names, *own]]
         suffixes.append(", ".join(words))
