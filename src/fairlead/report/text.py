@@ -1,0 +1,97 @@
+"""Reports for the terminal: plain characters, 80 columns, and the answer at the end, where the eye is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairlead.record.summary import Cell, Series, Subject, Summary
+from fairlead.report import console, names, units, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
+    """The summary as a table, a fit line and warnings for each series, then all fits, then the headline.
+
+    Args:
+        width: columns to fit into; below about 70 the tables fold their cells.
+        colour: write the terminal's colour codes. Without them the result is plain text.
+
+    Raises:
+        MissingExtra: rich is not installed.
+    """
+    page = console.Page(width, colour)
+    roster = names.Roster(summary.series)
+    sections = words.subjects(summary)
+    for subject, series in sections:
+        page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
+        for s in series:
+            _series(page, subject, s, roster)
+    if summary.problems:
+        page.line("Left out", style="bold")
+        for problem in summary.problems:
+            page.line(names.clean(problem), indent=2)
+        page.gap()
+    if sections:
+        page.table(_overview(sections, roster))
+        page.gap()
+    page.line(str(words.headline(summary)), style="bold")
+    return page.text()
+
+
+def _series(page: console.Page, subject: Subject, series: Series, roster: names.Roster) -> None:
+    page.line(_who(series, roster), indent=2)
+    if words.measured(series):
+        page.table(_cells(subject, series.cells), indent=4)
+        page.line(words.fit(series.fit), indent=4, style="bold")
+        for reference in words.references(subject, series):
+            page.line(f"reference {words.reference(reference, series.fit)}", indent=4)
+    if series.skipped:
+        page.line(f"skipped: {names.clean(series.skipped)}", indent=4, style="yellow")
+    for failure in series.failures:
+        page.line(f"failed: {names.clean(failure)}", indent=4, style="red")
+    for warning in words.warnings(series):
+        page.line(f"! {warning}", indent=4, style="yellow")
+    page.gap()
+
+
+def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
+    table = console.table(
+        names.clean(subject.size_name), "elapsed", "<", "factor", "CPU", "switches", "<verdict"
+    )
+    for cell in cells:
+        several = len(cell.modes) > 1
+        console.add_row(
+            table,
+            str(cell.n),
+            units.seconds(cell.modes[0]) if several else units.seconds(cell.median),
+            f"or {units.seconds(cell.modes[-1])}"
+            if several
+            else units.interval(cell.low, cell.high, cell.median),
+            units.factor(cell.factor),
+            units.seconds(cell.cpu_s),
+            units.count(words.switches(cell)),
+            cell.verdict,
+        )
+    return table
+
+
+def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: names.Roster) -> Table:
+    table = console.table("<experiment, interpreter", "<grows as", "<", "<model", "<verdict")
+    for subject, series in sections:
+        console.add_row(table, names.clean(subject.id))
+        for s in series:
+            who = f"  {_who(s, roster)}"
+            if words.measured(s):
+                fit = s.fit
+                bounds = words.bounds(fit.low, fit.high)
+                console.add_row(table, who, words.power(fit.exponent), bounds, fit.model, fit.verdict)
+            else:
+                console.add_row(table, who, "", "", "", words.absence(s))
+    return table
+
+
+def _who(series: Series, roster: names.Roster) -> str:
+    return f"{roster.of(series).label}{f', {names.variant(series)}' if series.label else ''}"

@@ -1,0 +1,67 @@
+"""Numbers as people read them: three digits, and a unit that fits."""
+
+from __future__ import annotations
+
+_TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+NOTHING = "-"
+"""What stands where nothing was measured."""
+
+
+def digits(value: float) -> str:
+    """``value`` with about three significant digits and no exponent: "4.07", "40.7", "407", "4070"."""
+    for limit, decimals in ((9.995, 2), (99.95, 1)):
+        if abs(value) < limit:
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    # 999.6 us would be rounded to "1000 us": such a value belongs to the next unit
+    return next((u for u in _TIME_UNITS if abs(seconds) >= u[0] * 0.9995), _TIME_UNITS[-1])
+
+
+def seconds(value: float | None) -> str:
+    """A time in the largest unit that leaves a digit before the point: "40.7 ms"; "-" for None."""
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0 s"
+    scale, name = _unit(value)
+    return f"{digits(value / scale)} {name}"
+
+
+def interval(low: float | None, high: float | None, like: float | None) -> str:
+    """ "[39.9, 41.2]" in the unit that ``seconds(like)`` has; empty where an end is missing."""
+    if low is None or high is None or not like:
+        return ""
+    scale, _ = _unit(like)
+    return f"[{digits(low / scale)}, {digits(high / scale)}]"
+
+
+def tick(value: float, like: float | None = None) -> str:
+    """A round number for an axis, in the unit of ``like`` (else its own), without trailing zeros: "50 ms"."""
+    scale, name = _unit(like or value)
+    return f"{round(value / scale, 6):g} {name}" if value else "0"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands apart: "12,403"; "-" for None."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def factor(value: float | None) -> str:
+    """ "x85.8"; "-" for None."""
+    return NOTHING if value is None else f"x{digits(value)}"
+
+
+def percent(share: float | None) -> str:
+    """A share of 0..1 as "12 %"; "-" for None."""
+    return NOTHING if share is None else f"{share * 100:.0f} %"
+
+
+def memory(kib: float | None) -> str:
+    """KiB as "12.4 MiB"; "-" for None."""
+    if kib is None:
+        return NOTHING
+    return f"{digits(kib / 1024)} MiB" if kib >= 1024 else f"{kib:.0f} KiB"

@@ -1,0 +1,222 @@
+"""What the figures say, in sentences and in ASCII: shared by the terminal and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
+from fairlead.report import names, units
+
+VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "stable": (
+        "The number can be relied on: enough samples, one population, and the machine was ours.",
+        "Nothing to do.",
+    ),
+    "noisy": (
+        "Other programs took part of the machine, or the samples lie far apart. Wall time suffers first; "
+        "CPU seconds and context switches hold much longer.",
+        "Close what else runs and repeat the run; prefer CPU seconds and switches until then.",
+    ),
+    "bimodal": (
+        "There are two populations: the same run comes out fast or slow, so one median means little and no "
+        "single power is fitted. That is a finding, not a fault of the measurement.",
+        "Look at both modes; more samples tell how often each occurs.",
+    ),
+    "undecided": (
+        "Too few samples or sizes, or no model fits clearly better than the next.",
+        "Give the run a larger budget, or more sizes that lie further apart.",
+    ),
+}
+"""Each verdict's meaning, and what to do about it."""
+
+MODELS: dict[str, str] = {
+    "1": "takes the same time whatever n is",
+    "n": "grows in step with n",
+    "n log n": "grows a little faster than n",
+    "n^2": "grows with the square of n",
+    "undecided": "follows none of the models clearly",
+}
+
+
+def subjects(summary: Summary) -> list[tuple[Subject, list[Series]]]:
+    """Every experiment that has a series, in the catalogue's order, with its series in theirs.
+
+    An experiment that the summary does not explain still gets its place, under its id.
+    """
+    known = {subject.id: subject for subject in summary.subjects}
+    ids = [i for i in known if any(s.experiment == i for s in summary.series)]
+    ids += [i for i in dict.fromkeys(s.experiment for s in summary.series) if i not in known]
+    return [
+        (
+            known.get(i) or Subject(id=i, title=i, question="", explanation="", size_name="n"),
+            [s for s in summary.series if s.experiment == i],
+        )
+        for i in ids
+    ]
+
+
+def measured(series: Series) -> bool:
+    """Whether any sample of the series succeeded."""
+    return any(cell.values for cell in series.cells)
+
+
+def absence(series: Series) -> str:
+    """Why there is no figure, in a word or two."""
+    return "skipped" if series.skipped else "failed" if series.failures else "no samples"
+
+
+def switches(cell: Cell) -> float | None:
+    """Context switches of both kinds together; None when neither was counted."""
+    counted = [c for c in (cell.ctx_voluntary, cell.ctx_involuntary) if c is not None]
+    return sum(counted) if counted else None
+
+
+def power(exponent: float | None) -> str:
+    """ "n^2.05"; "-" for None."""
+    return units.NOTHING if exponent is None else f"n^{exponent:.2f}"
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """ "[1.98, 2.11]"; empty where an end is missing."""
+    return "" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+
+
+def fit(fit: Fit) -> str:
+    """ "grows as n^2.05 [1.98, 2.11] -> n^2, stable"."""
+    if fit.exponent is None:
+        return f"no exponent, {fit.verdict}"
+    grows = " ".join(filter(None, ("grows as", power(fit.exponent), bounds(fit.low, fit.high))))
+    return (
+        f"{grows} -> {fit.verdict}" if fit.model == fit.verdict else f"{grows} -> {fit.model}, {fit.verdict}"
+    )
+
+
+def reference_exponent(reference: Reference) -> float | None:
+    """The published exponent, or else the slope from the curve's first point to its last."""
+    if reference.exponent is not None or not reference.points:
+        return reference.exponent
+    (n0, t0), (n1, t1) = reference.points[0], reference.points[-1]
+    return math.log(t1 / t0) / math.log(n1 / n0) if n1 > n0 > 0 and min(t0, t1) > 0 else None
+
+
+def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
+    """The published curves that belong to the series: its variant's, and of its own implementation.
+
+    A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone.
+    """
+    own = str(series.interpreter.get("implementation"))
+    return tuple(
+        r
+        for r in subject.references
+        if all(series.variant.get(k) == v for k, v in r.variant.items())
+        and (not r.label.startswith(_IMPLEMENTATIONS) or r.label.startswith(own))
+    )
+
+
+_IMPLEMENTATIONS = ("CPython", "PyPy")
+"""Names that can begin a reference's label."""
+
+
+def reference(reference: Reference, fit: Fit | None = None) -> str:
+    """ "CPython, 2 cores: n^2.03, n = 100: 128 ms, n = 900: 11.0 s (x85.8); inside the interval"."""
+    exponent = reference_exponent(reference)
+    parts = [] if exponent is None else [power(exponent)]
+    if reference.points:
+        first, last = reference.points[0], reference.points[-1]
+        parts.append(f"n = {first[0]}: {units.seconds(first[1])}")
+        if last != first:
+            parts.append(f"n = {last[0]}: {units.seconds(last[1])} ({units.factor(last[1] / first[1])})")
+    text = f"{names.clean(reference.label)}: {', '.join(parts)}"
+    if fit is None or exponent is None or fit.low is None or fit.high is None:
+        return text
+    place = "steeper than here" if exponent > fit.high else "flatter than here" if exponent < fit.low else ""
+    return f"{text}; {place or 'inside the interval'}"
+
+
+def advice(verdict: Verdict, given: str | None) -> str:
+    """What to do about a verdict: what the statistics said, or else the general word."""
+    return names.clean(given) if given else VERDICTS[verdict][1]
+
+
+def warnings(series: Series) -> Iterator[str]:
+    """What is not to be relied on in the series, one line for each kind, ending with what to do."""
+    kinds: dict[tuple[Verdict, str], list[Cell]] = {}
+    for cell in series.cells:
+        if cell.verdict != "stable":
+            kinds.setdefault((cell.verdict, advice(cell.verdict, cell.advice)), []).append(cell)
+    for (verdict, what), cells in kinds.items():
+        modes = "; ".join(" and ".join(map(units.seconds, c.modes)) for c in cells if len(c.modes) > 1)
+        sizes = ", ".join(str(c.n) for c in cells)
+        yield f"n = {sizes}: {verdict}{f' ({modes})' if modes else ''}. {what}"
+    if series.cells and series.fit.verdict != "stable":
+        what = advice(series.fit.verdict, series.fit.advice)
+        if (series.fit.verdict, what) not in kinds:
+            yield f"fit: {series.fit.verdict}. {what}"
+
+
+_NAMED_AT_MOST = 2
+"""How many interpreters the headline names; of more it says the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The report in one sentence: ``where`` ``what`` costs ``power``: ``meaning``, or ``meaning`` alone."""
+
+    where: str
+    what: str
+    power: str
+    """"n^2.05", or "n^1.97 to n^2.11" over several interpreters."""
+    meaning: str
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.what} costs {self.power}: {self.meaning}" if self.power else self.meaning
+
+
+def headline(summary: Summary) -> Headline:
+    """The first experiment with a stable exponent, over all interpreters that agree on its model.
+
+    Where no exponent is stable the sentence says so, and what to do, rather than naming a figure.
+    """
+    roster = names.Roster(summary.series)
+    for subject, series in subjects(summary):
+        firm = [s for s in series if s.fit.verdict == "stable" and s.fit.exponent is not None]
+        if not firm:
+            continue
+        lead = firm[0]
+        agreeing = [s for s in firm if (s.fit.model, s.label) == (lead.fit.model, lead.label)]
+        exponents = sorted(s.fit.exponent for s in agreeing if s.fit.exponent is not None)
+        ends = dict.fromkeys((f"n^{exponents[0]:.1f}", f"n^{exponents[-1]:.1f}"))
+        places = "On this machine," if summary.environments <= 1 else "On these machines,"
+        title = names.clean(subject.title)
+        return Headline(
+            where=f"{places} on {_joined([roster.of(s).label for s in agreeing])},",
+            what=f"{title[:1].lower()}{title[1:]}{f' ({names.variant(lead)})' if lead.label else ''}",
+            power=" to ".join(ends),
+            meaning=_meaning(lead.fit, names.clean(subject.size_name)),
+        )
+    if any(map(measured, summary.series)):
+        return Headline(
+            "", "", "", "Measured, but no exponent is stable yet: see the verdicts and what to do about them."
+        )
+    if summary.series:
+        return Headline(
+            "", "", "", "Nothing could be measured: everything was skipped or failed. The reasons are below."
+        )
+    return Headline(
+        "", "", "", "There is nothing to show: the run holds no sample. Start one with: fairlead lab run"
+    )
+
+
+def _joined(labels: list[str]) -> str:
+    if len(labels) > _NAMED_AT_MOST:
+        return f"{labels[0]} and {len(labels) - 1} other interpreters"
+    return " and ".join(labels)
+
+
+def _meaning(fit: Fit, size_name: str) -> str:
+    if fit.model == "1" or fit.exponent is None:
+        return f"the time does not grow with the number of {size_name}."
+    times = float(f"{10.0**fit.exponent:.2g}")
+    return f"ten times the {size_name} take about {times:,.6g} times as long."

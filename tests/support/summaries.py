@@ -1,0 +1,254 @@
+"""Summaries as the lab makes them, from a seed: for tests of whatever shows one."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
+
+SIZES = (50, 100, 200, 400)
+
+
+def interpreter(
+    name: str = "3.13", version: str = "3.13.0", implementation: str = "CPython", **more: Any
+) -> dict[str, Any]:
+    """An interpreter's record as the lab writes it."""
+    return {
+        "name": name,
+        "path": f"/opt/pythons/{name}/bin/python",
+        "executable": f"/opt/pythons/{name}/bin/python",
+        "implementation": implementation,
+        "version": version,
+        "free_threaded": False,
+        "gil": True,
+        "jit": implementation == "PyPy",
+        "build": {"compiler": "GCC 12.2.0", "optimised": True, "shared": False},
+    } | more
+
+
+PYTHONS = (
+    interpreter(),
+    interpreter("2.7", "2.7.18"),
+    interpreter("3.15", "3.15.2"),
+    interpreter("3.13t", "3.13.1", free_threaded=True, gil=False),
+    interpreter("pypy3.11", "3.11.13", "PyPy"),
+)
+
+SUBJECTS = (
+    Subject(
+        id="square.mutex",
+        title="Passing a lock through n threads",
+        question="How long until each of n threads has had the lock, when those that had it keep running?",
+        explanation=(
+            "A release wakes the next thread, but waking is not running: the newcomer has its turn after "
+            "every thread that already had the lock and still runs. So the k-th pass of the lock waits "
+            "for k turns, and n passes for 1 + 2 + ... + n turns."
+        ),
+        size_name="threads",
+        references=(
+            Reference(label="CPython, 2 cores", points=((100, 0.0407), (900, 3.70)), exponent=None),
+            Reference(label="PyPy, 2 cores", points=((100, 0.239), (900, 20.9)), exponent=None),
+        ),
+        schedule="pass",
+    ),
+    Subject(
+        id="square.semaphore",
+        title="Waking n threads with a semaphore",
+        question="How long until n waiting threads run, when another releases a semaphore n times?",
+        explanation=(
+            "One release alone needs no switch, so that many fit into one slice of time. A single switch at "
+            "the wrong moment queues all woken threads at the semaphore's own lock, and from there it is the "
+            "lock's square."
+        ),
+        size_name="threads",
+        references=(
+            Reference(
+                label="CPython, 2 cores",
+                points=((100, 0.0067), (900, 0.1455)),
+                exponent=1.4,
+                variant={"how": "release"},
+            ),
+        ),
+        schedule="pass",
+    ),
+    Subject(
+        id="square.process-start",
+        title="Starting n processes",
+        question="How long until n forked processes run, when those already started keep running?",
+        explanation="The parent shares its core with the children it started, so each start waits for more.",
+        size_name="processes",
+        references=(Reference(label="CPython, 2 cores", points=((10, 0.0173), (90, 1.66)), exponent=1.97),),
+        schedule="start",
+    ),
+)
+
+ENVIRONMENT: dict[str, Any] = {
+    "machine": "x86_64",
+    "kernel": "Linux 6.1.0",
+    "cores": 2,
+    "affinity": [0, 1],
+    "policy": "other",
+    "load": [0.42, 0.31, 0.24],
+    "yield_probe": {"sleep0_us": 61.25, "sched_yield_us": 0.41},
+    "fairlead": "0.1.0",
+}
+
+
+def cell(
+    rng: random.Random,
+    n: int,
+    expected: float,
+    *,
+    spread: float = 0.04,
+    runs: int = 7,
+    second_mode: float | None = None,
+    verdict: Verdict = "stable",
+    advice: str | None = None,
+    smallest: float | None = None,
+    params: dict[str, Any] | None = None,
+) -> Cell:
+    """One size: ``runs`` values around ``expected`` seconds, each third at ``second_mode`` if given."""
+    values = tuple(
+        (second_mode if second_mode is not None and i % 3 == 2 else expected) * math.exp(rng.gauss(0, spread))
+        for i in range(runs)
+    )
+    ordered = sorted(values)
+    middle = statistics.median(values)
+    return Cell(
+        params={**(params or {}), "n": n},
+        n=n,
+        values=values,
+        median=middle,
+        low=ordered[1],
+        high=ordered[-2],
+        iqr=ordered[(3 * runs) // 4] - ordered[runs // 4],
+        outliers=0,
+        modes=(middle,)
+        if second_mode is None
+        else (statistics.median(ordered[: 2 * runs // 3]), ordered[-1]),
+        factor=middle / (smallest or middle),
+        cpu_s=middle * 1.1,
+        cpu_percent=110.0,
+        max_rss_kb=9_800.0 + 34 * n,
+        ctx_voluntary=float(n * (n + 1)),
+        ctx_involuntary=float(rng.randrange(3, 40)),
+        foreign_share=rng.uniform(0, 0.03) if verdict != "noisy" else 0.18,
+        verdict=verdict,
+        advice=advice,
+    )
+
+
+def series(
+    rng: random.Random,
+    experiment: str = "square.mutex",
+    python: dict[str, Any] | None = None,
+    *,
+    label: str = "",
+    variant: dict[str, Any] | None = None,
+    sizes: Sequence[int] = SIZES,
+    exponent: float = 2.04,
+    at_100: float = 0.041,
+    fit_verdict: Verdict = "stable",
+    failures: tuple[str, ...] = (),
+    **odd: Any,
+) -> Series:
+    """A curve that grows as ``at_100 * (n / 100) ** exponent``; ``odd`` goes to the largest cell."""
+    cells: list[Cell] = []
+    for n in sizes:
+        smallest = cells[0].median if cells else None
+        own = odd if n == sizes[-1] else {}
+        cells.append(cell(rng, n, at_100 * (n / 100) ** exponent, smallest=smallest, params=variant, **own))
+    wobble = rng.uniform(-0.02, 0.02)
+    model = "undecided" if fit_verdict in {"undecided", "bimodal"} else "n^2" if exponent > 1.7 else "n"
+    last = cells[-1].median or 0.0
+    return Series(
+        experiment=experiment,
+        interpreter=python or PYTHONS[0],
+        variant=variant if variant is not None else {"work": "sleep0"},
+        label=label,
+        cells=tuple(cells),
+        fit=Fit(
+            exponent=exponent + wobble,
+            low=exponent + wobble - 0.06,
+            high=exponent + wobble + 0.06,
+            model=model,
+            verdict=fit_verdict,
+            advice=None,
+            coefficients=None
+            if model == "undecided"
+            else (0.0, last / sizes[-1] ** (2 if model == "n^2" else 1)),
+        ),
+        failures=failures,
+    )
+
+
+def skipped(
+    experiment: str, python: dict[str, Any] | None = None, reason: str = "needs fork", **more: Any
+) -> Series:
+    """A curve of which nothing was run."""
+    return Series(
+        experiment=experiment,
+        interpreter=python or PYTHONS[0],
+        variant=more.get("variant", {}),
+        label=more.get("label", ""),
+        cells=(),
+        fit=Fit(exponent=None, low=None, high=None, model="undecided", verdict="undecided", advice=None),
+        skipped=reason,
+    )
+
+
+def summary(*curves: Series, **more: Any) -> Summary:
+    """A summary of the given curves and the three subjects above; ``more`` replaces its other fields."""
+    fields: dict[str, Any] = {
+        "subjects": SUBJECTS,
+        "series": curves,
+        "environment": ENVIRONMENT,
+        "environments": 1,
+        "samples": sum(len(c.values) for s in curves for c in s.cells),
+        "started": "2026-03-02T10:14:05Z",
+        "finished": "2026-03-02T10:16:41Z",
+    }
+    return Summary(**(fields | more))
+
+
+def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Summary:
+    """A whole run: every subject on every interpreter, with one noisy, one bimodal and one skipped."""
+    rng = random.Random(seed)
+    curves: list[Series] = []
+    for i, python in enumerate(pythons):
+        slower = 5.8 if python["implementation"] == "PyPy" else 1 + 0.25 * i
+        noisy: dict[str, Any] = {}
+        if i == 1:
+            advice = "Other programs took 18 % of the machine: close them and run again."
+            noisy = {"verdict": "noisy", "spread": 0.35, "advice": advice}
+        curves.append(series(rng, "square.mutex", python, at_100=0.041 * slower, **noisy))
+        for how, label in (("release", "release"), ("event", "event"), ("barrier", "barrier")):
+            bimodal = how == "release" and i == 0
+            curves.append(
+                series(
+                    rng,
+                    "square.semaphore",
+                    python,
+                    label=label,
+                    variant={"how": how, "work": "sleep0"},
+                    exponent=1.35 if not bimodal else 1.6,
+                    at_100=0.0067 * slower,
+                    **(
+                        {"second_mode": 4.1, "verdict": "bimodal", "fit_verdict": "bimodal"}
+                        if bimodal
+                        else {}
+                    ),
+                )
+            )
+        if python["name"] == "3.13t":
+            reason = "needs fork, and this build was made without it"
+            curves.append(skipped("square.process-start", python, reason, variant={"work": "sleep0"}))
+        else:
+            curves.append(
+                series(rng, "square.process-start", python, sizes=(10, 20, 40, 60), at_100=1.9 * slower)
+            )
+    return summary(*curves, problems=("results.jsonl:118: not JSON, the file was cut here",))
