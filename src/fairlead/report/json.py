@@ -1,0 +1,110 @@
+"""The summary as JSON for other programs: a stable format.
+
+One object:
+
+``version``
+    1. It grows when a field changes its meaning or goes; a new field alone does not change it.
+``environment``, ``environments``
+    What most samples share of machine and settings, and how many different environments there are.
+``started``, ``finished``, ``samples``
+    First and last time stamp (UTC, ISO 8601), and the number of samples of all kinds.
+``interpreters``
+    Every interpreter's own description under the name that results use.
+``results``
+    One object for each experiment, interpreter and parameter set: ``experiment``, ``interpreter`` (a name in
+    ``interpreters``), ``label`` (of the variant), ``params`` (``n`` included), ``n``, ``samples`` (how many
+    succeeded), ``values`` (seconds, in the order taken), ``median``, ``low`` and ``high`` (its 95 % bootstrap
+    interval), ``iqr`` (seconds all), ``outliers``, ``modes`` (seconds; two when bimodal), ``factor`` (over
+    the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``ctx_voluntary``,
+    ``ctx_involuntary``, ``foreign_share`` (0..1), ``verdict`` ("stable", "noisy", "bimodal" or "undecided"),
+    ``advice``, and ``fit`` of its whole series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log
+    n", "n^2" or "undecided"), ``verdict``, ``advice``, ``coefficients`` (time = first + second * model,
+    seconds).
+``skipped``
+    Series of which nothing was run: ``experiment``, ``interpreter``, ``label``, ``params`` (without ``n``),
+    ``reason``.
+``failures``
+    Kinds of failed samples: the same, with ``reason`` saying how many and why.
+``problems``
+    Lines of the results that could not be read.
+
+What was not measured is ``null``, and so is a number that is not finite: there is no NaN. All text is as
+recorded, and the output is ASCII.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from fairlead.record.summary import Series, Summary
+from fairlead.report import names
+
+VERSION = 1
+
+
+def render(summary: Summary) -> str:
+    """The summary in the format above, indented, with a line end at the end."""
+    roster = names.Roster(summary.series)
+    called = _short_names(roster)
+    heads = [(_head(s, called[roster.of(s).label]), s) for s in summary.series]
+    return dumps(
+        {
+            "version": VERSION,
+            "environment": summary.environment,
+            "environments": summary.environments,
+            "started": summary.started,
+            "finished": summary.finished,
+            "samples": summary.samples,
+            "interpreters": {called[who.label]: who.record for who in roster},
+            "results": [result for head, s in heads for result in _results(head, s)],
+            "skipped": [{**head, "params": s.variant, "reason": s.skipped} for head, s in heads if s.skipped],
+            "failures": [{**head, "params": s.variant, "reason": f} for head, s in heads for f in s.failures],
+            "problems": summary.problems,
+        }
+    )
+
+
+def dumps(thing: Any) -> str:
+    """JSON of plain data in which every number is finite, indented, with a line end at the end."""
+    return json.dumps(_finite(thing), indent=2, allow_nan=False) + "\n"
+
+
+def _short_names(roster: names.Roster) -> dict[str, str]:
+    """For each label the interpreter's own short name, or the label where two have one name."""
+    taken = Counter(str(who.record.get("name")) for who in roster)
+    return {
+        who.label: name if (name := str(who.record.get("name"))) and taken[name] == 1 else who.label
+        for who in roster
+    }
+
+
+def _head(series: Series, interpreter: str) -> dict[str, Any]:
+    return {"experiment": series.experiment, "interpreter": interpreter, "label": series.label}
+
+
+def _results(head: dict[str, Any], series: Series) -> list[dict[str, Any]]:
+    fit = asdict(series.fit)
+    return [
+        {**head, "params": {**cell.params, "n": cell.n}, "n": cell.n, "samples": len(cell.values)}
+        | {key: value for key, value in asdict(cell).items() if key not in {"params", "n"}}
+        | {"fit": fit}
+        for cell in series.cells
+    ]
+
+
+def _finite(thing: Any) -> Any:
+    match thing:
+        case float():
+            return thing if math.isfinite(thing) else None
+        case dict():
+            return {str(key): _finite(value) for key, value in thing.items()}
+        case list() | tuple():
+            return [_finite(value) for value in thing]
+        case None | str() | int():
+            return thing
+        case _:
+            return str(thing)
