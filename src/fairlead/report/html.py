@@ -1,0 +1,183 @@
+"""One HTML file that holds everything: tables, plots and the library that draws them. It loads nothing.
+
+Safe with any name: the template escapes all text, data for the script is JSON without a "<" in it, and the
+page's own content policy lets exactly the two scripts run whose hashes it names, and no request leave the
+page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fairlead.record.summary import Cell, Series, Subject, Summary
+from fairlead.report import figures, names, schedule, units, words
+from fairlead.report.extra import needed_for
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+_PICTURE_SIZE = 6
+"""The n of the picture of who runs: as many columns as a telephone can show."""
+
+_MARKS = (
+    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
+    "M-4.5-4.5h9v9h-9z",
+    "M0-6.5L6.5 0L0 6.5L-6.5 0z",
+    "M0-6L6 5H-6z",
+    "M0 6L6-5H-6z",
+    "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
+    "M-6-3.2L-3.2-6L0-2.8L3.2-6L6-3.2L2.8 0L6 3.2L3.2 6L0 2.8L-3.2 6L-6 3.2L-2.8 0z",
+    "M0-7L1.7-2.2L6.7-2.2L2.7 .9L4.1 5.7L0 2.8L-4.1 5.7L-2.7 .9L-6.7-2.2L-1.7-2.2z",
+)
+"""The interpreters' marks in the page's tables: the shapes, in the order in which ``page.js`` names them."""
+
+
+def render(summary: Summary) -> str:
+    """The report as one HTML page that works offline, in light and dark, from 360 pixels of width upwards.
+
+    Raises:
+        MissingExtra: jinja2 or plotly is not installed.
+    """
+    with needed_for("the HTML report"):
+        import jinja2
+        from markupsafe import Markup
+        from plotly.offline import get_plotlyjs
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "seconds": units.seconds,
+        "count": units.count,
+        "factor": units.factor,
+        "percent": units.percent,
+        "memory": units.memory,
+        "power": _power,
+        "clean": names.clean,
+        "value": names.value,
+    }
+    environment.globals["mark"] = lambda index: _MARKS[index % len(_MARKS)]
+    roster = names.Roster(summary.series)
+    sections = [_section(i, *each, roster) for i, each in enumerate(words.subjects(summary), start=1)]
+    panels = [panel["data"] for section in sections for panel in section["panels"] if panel["data"]]
+    page_script = _asset("page.js")
+    scripts = [get_plotlyjs(), page_script] if panels else []
+    return environment.from_string(_asset("page.html")).render(
+        summary=summary,
+        headline=words.headline(summary),
+        sections=sections,
+        interpreters=list(roster),
+        verdicts=words.VERDICTS,
+        losses=[loss for section in sections for loss in _losses(section)],
+        style=Markup(_asset("page.css")),
+        data=Markup(_inert_json(panels)),
+        scripts=[Markup(script) for script in scripts],
+        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'",
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _inert_json(data: Any) -> str:
+    """JSON that can stand in a script element: no character in it can end the element or open a tag."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _power(text: str) -> Any:
+    """Text with the exponents of "n^2.05" in it raised."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text))))
+
+
+def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
+    """One experiment: a panel for each variant, in the order of first appearance."""
+    from markupsafe import Markup
+
+    variants: dict[str, list[Series]] = {}
+    for s in series:
+        variants.setdefault(json.dumps([s.label, s.variant], sort_keys=True, default=str), []).append(s)
+    drawn = schedule.passes(subject.schedule, _PICTURE_SIZE)
+    return {
+        "id": f"experiment-{number}",
+        "subject": subject,
+        "one": schedule.singular(names.clean(subject.size_name)),
+        "panels": [
+            _panel(f"plot-{number}-{i}", subject, group, roster)
+            for i, group in enumerate(variants.values(), start=1)
+        ],
+        "picture": Markup(schedule.svg(subject.schedule, _PICTURE_SIZE, names.clean(subject.size_name))),
+        "picture_size": _PICTURE_SIZE,
+        "picture_sum": schedule.sum_in_words(drawn, _PICTURE_SIZE) if drawn else "",
+    }
+
+
+def _panel(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> dict[str, Any]:
+    rows = [_row(s, roster.of(s)) for s in group]
+    return {
+        "id": identity,
+        "variant": names.variant(group[0]),
+        "parameters": names.parameters(group[0].variant),
+        "data": figures.panel(identity, subject, group, roster),
+        "rows": rows,
+        "of": {row["who"].index: row for row in rows},
+        "references": list(
+            dict.fromkeys(words.reference(r) for s in group for r in words.references(subject, s))
+        ),
+    }
+
+
+def _row(series: Series, who: names.Named) -> dict[str, Any]:
+    fit, measured = series.fit, [c for c in series.cells if c.median is not None]
+    return {
+        "who": who,
+        "fit": fit,
+        "power": words.power(fit.exponent),
+        "bounds": words.bounds(fit.low, fit.high),
+        "model": "constant" if fit.model == "1" else fit.model,
+        "cells": [_cell(c) for c in series.cells],
+        "largest": measured[-1] if measured else None,
+        "warnings": list(words.warnings(series)),
+        "skipped": series.skipped,
+        "failures": series.failures,
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "cell": cell,
+        "time": " or ".join(map(units.seconds, cell.modes))
+        if len(cell.modes) > 1
+        else units.seconds(cell.median),
+        "interval": units.interval(cell.low, cell.high, cell.median),
+        "switches": words.switches(cell),
+    }
+
+
+def _losses(section: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"section": section, "panel": panel, "who": row["who"], "kind": kind, "text": text}
+        for panel in section["panels"]
+        for row in panel["rows"]
+        for kind, texts in (
+            ("skipped", [row["skipped"]] if row["skipped"] else []),
+            ("failed", row["failures"]),
+        )
+        for text in texts
+    ]
