@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import living, script
+from programs import interpreter, living, script
 
 from fairlead.errors import InterpreterFailure, Interrupted
 from fairlead.lab import identify as identify_module
@@ -28,15 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tools / tool).symlink_to(f"/bin/{tool}")
     monkeypatch.setenv("PATH", str(tools))
     return tmp_path
-
-
-def liar(path: Path, version: str = "3.99.1") -> Path:
-    """A script that answers as an interpreter of this version would."""
-    answer = (
-        f'fairlead: {{"executable": "{path}", "implementation": "CPython", "version": "{version}", '
-        '"free_threaded": false, "gil": true, "jit": false, "build": {}}'
-    )
-    return script(path, f"echo noise\necho '{answer}'")
 
 
 def names(found: Discovery) -> list[str]:
@@ -61,7 +52,7 @@ def test_discover_empty_machine_finds_the_running_one_as_it_is_started() -> None
     ],
 )
 def test_discover_every_place_is_looked_at(home: Path, place: str) -> None:
-    liar(home / place)
+    interpreter(home / place)
     assert names(discover()) == ["3.99"]
 
 
@@ -77,14 +68,14 @@ def test_discover_place_moved_by_a_variable_is_looked_at(
     home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, place: str
 ) -> None:
     monkeypatch.setenv(variable, str(home / "moved"))
-    liar(home / "moved" / place)
+    interpreter(home / "moved" / place)
     assert names(discover()) == ["3.99"]
 
 
 def test_discover_links_to_one_program_run_it_once(home: Path) -> None:
     count = home / "count"
-    program = liar(home / ".pyenv/versions/3.99.1/bin/python3.99")
-    program.write_text(program.read_text() + f"echo x >> {count}\n")
+    program = interpreter(home / ".pyenv/versions/3.99.1/bin/python3.99")
+    program.write_text(program.read_text().replace("echo noise", f"echo x >> {count}"))
     (home / "tools/python3").symlink_to(program)
     (home / "tools/python3.99m").hardlink_to(program)
     assert names(discover()) == ["3.99"]
@@ -92,8 +83,8 @@ def test_discover_links_to_one_program_run_it_once(home: Path) -> None:
 
 
 def test_discover_two_programs_of_one_kind_get_different_names(home: Path) -> None:
-    liar(home / "tools/python3.99")
-    liar(home / ".local/share/pythons/bin/python3.99", "3.99.2")
+    interpreter(home / "tools/python3.99")
+    interpreter(home / ".local/share/pythons/bin/python3.99", "3.99.2")
     assert names(discover()) == ["3.99", "3.99#2"]
 
 
@@ -113,7 +104,7 @@ def test_discover_other_names_are_not_run(home: Path) -> None:
 
 
 def test_discover_pyenv_shim_is_not_run_unless_asked_for(home: Path) -> None:
-    real = liar(home / ".pyenv/versions/3.99.1/bin/python3.99")
+    real = interpreter(home / ".pyenv/versions/3.99.1/bin/python3.99")
     shim = script(home / ".pyenv/shims/python3.99", f'touch {home}/ran\nexec {real} "$@"')
     os.environ["PATH"] += f":{shim.parent}"
     assert names(discover()) == ["3.99"]
@@ -147,7 +138,7 @@ def test_discover_program_that_is_no_interpreter_is_rejected_with_the_reason(
 
 
 def test_identify_program_that_cannot_be_started_says_why(home: Path) -> None:
-    with pytest.raises(InterpreterFailure, match="cannot be started: No such file"):
+    with pytest.raises(InterpreterFailure, match="cannot be started as an interpreter: No such file"):
         identify(str(home / "absent"))
 
 

@@ -148,8 +148,6 @@ class Simulation:
             thread.wanted = self.now
             self._emit(Kind.WANT, thread, other=self.holder.serial)
             self._arm(thread)
-            if self.threshold is not None:
-                self._at(self.now + self.threshold, "overdue", thread)
         # else: it was woken, and somebody was quicker: it goes on waiting, its timer is set
 
     def _arm(self, thread: _Thread) -> None:
@@ -164,21 +162,14 @@ class Simulation:
             self._asked()
         self._arm(thread)
 
-    def _overdue(self, thread: _Thread) -> None:
-        if self.holder is not None:
-            assert thread.wanted is not None
-            waited = self.now - thread.wanted
-            self._emit(Kind.STACK_WAITER, thread, other=self.holder.serial, value=waited, stack=thread.serial)
-            self._emit(
-                Kind.STACK_HOLDER, self.holder, other=thread.serial, value=waited, stack=self.holder.serial
-            )
-
     def _acquire(self, thread: _Thread) -> None:
         waited = 0 if thread.wanted is None else self.now - thread.wanted
         flags = 0 if thread.wanted is None else CONTENDED
         self.truth.acquisitions[thread.serial] += 1
         self.truth.contended[thread.serial] += thread.wanted is not None
         self._emit(Kind.ACQUIRE, thread, other=self.last_holder, value=waited, flags=flags)
+        if self.threshold is not None and waited >= self.threshold:
+            self._emit(Kind.STACK_WAITER, thread, other=self.last_holder, value=waited, stack=thread.serial)
         if self.last_holder != thread.serial:
             self.switches += 1
         thread.wanted, thread.off_cpu = None, 0
@@ -232,6 +223,10 @@ class Simulation:
         if thread.off_cpu:
             self._emit(Kind.OFFCPU, thread, value=thread.off_cpu)
             self.truth.off_cpu[thread.serial] += thread.off_cpu
+        for other in self.threads:
+            waited = 0 if other.wanted is None else self.now - other.wanted
+            if self.threshold is not None and waited >= self.threshold:
+                self._emit(Kind.STACK_HOLDER, thread, other=other.serial, value=waited, stack=thread.serial)
         self._emit(Kind.DROP, thread, value=held, flags=flags)
         self.truth.forced[thread.serial] += bool(flags & FORCED)
         thread.epoch += 1

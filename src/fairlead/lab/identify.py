@@ -100,13 +100,13 @@ def _ask(path: str, free_threaded: bool, stop: Stop | None) -> dict[str, Any]:
             stop=stop,
         )
     except OSError as error:
-        raise InterpreterFailure(f"{path} cannot be started: {error.strerror}") from error
+        raise InterpreterFailure(f"{path} cannot be started as an interpreter: {error.strerror}") from error
     if outcome.ended == "stopped" and stop is not None:
         stop.check("stopped while looking for interpreters; nothing was measured")
     if outcome.ended == "timeout":
         raise InterpreterFailure(f"{path} gave no answer within {IDENTIFY_TIMEOUT_S:g} s")
     if outcome.returncode != 0:
-        raise InterpreterFailure(f"{path} {how_it_ended(outcome)}")
+        raise InterpreterFailure(f"{path} is no working Python interpreter: it {how_it_ended(outcome)}")
     for line in outcome.stdout.splitlines():
         if line.startswith(_ANSWER):
             try:
@@ -131,7 +131,7 @@ def how_it_ended(outcome: isolate.Outcome) -> str:
         what = f"ended with status {outcome.returncode}"
     lines = outcome.stderr.decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    last = "".join(c if c.isprintable() else "?" for c in last)[:200]
+    last = "".join(c if c.isprintable() else "?" for c in last)[:120]
     return f"{what}: {last}" if last else what
 
 

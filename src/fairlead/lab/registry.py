@@ -205,10 +205,13 @@ def load(path: Path) -> Experiment:
 def catalogue() -> dict[str, Experiment]:
     """Every experiment by its id, in the order of their file names. A file is named after its id.
 
+    What is called probe*.py beside them are parts that they share.
+
     Raises:
         UsageError: a file in the catalogue is not valid.
     """
-    return {experiment.id: experiment for experiment in map(load, sorted(DIRECTORY.glob("[a-z]*_*.py")))}
+    paths = [path for path in sorted(DIRECTORY.glob("[a-z]*_*.py")) if not path.name.startswith("probe")]
+    return {experiment.id: experiment for experiment in map(load, paths)}
 
 
 def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:

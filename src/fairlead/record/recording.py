@@ -24,8 +24,8 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
                   "no thread". gil is the one the thread was first seen with
     3 EVENTS    records of 32 bytes: u64 t_ns, u32 thread (serial), u32 other (serial), u64 value_ns,
                   u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended), u32 stack (0: none)
-    4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line], ...]}, innermost first;
-                  a stack may come after the event that names it
+    4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, ...], ...]}, innermost
+                  first; a stack may come after the event that names it
     5 COUNTERS  UTF-8 JSON, a snapshot of everything counted since the start:
                   {t_ns, threads: [...], blame: [...]}, threads with the keys of
                   ``fairlead.record.gil_summary.GilThread.from_counters``;
@@ -39,14 +39,14 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     3 ACQUIRE        who has it now          the holder before             waited (0: it was free)
     4 DROP           who had it              0                             held
     5 HANDOFF        who had it              who was chosen next           0
-    6 OFFCPU         who holds it            0                             off the CPU so far in this hold
+    6 OFFCPU         who drops it            0                             off the CPU in this hold
     7 THREAD_START   who                     0                             0
     8 THREAD_END     who                     0                             0
-    9 STACK_WAITER   whose stack it is       the holder                    waited so far
-    10 STACK_HOLDER  whose stack it is       the waiter                    how long that one has waited so far
+    9 STACK_WAITER   whose stack: it waited  the holder before             waited
+    10 STACK_HOLDER  whose stack: it drops   one that waits                how long that one waited so far
 
 The events of one GIL stand in the order in which they happened, which is also the order of their times. An
-OFFCPU belongs to the hold that it falls into or, when it comes with the DROP, ends. Block types and kinds
+OFFCPU and a STACK_HOLDER belong to the hold that ends then, a STACK_WAITER to the wait. Block types and kinds
 that a reader does not know are passed over, so that later versions can add some without a new version
 number; a change in the meaning of anything above raises it, and an older reader then refuses the file.
 """
@@ -289,7 +289,7 @@ class Recording:
     def stacks(self) -> dict[int, Frames]:
         """Every recorded Python stack by its id, innermost frame first."""
         return {
-            entry["id"]: tuple((str(name), str(file), int(line)) for name, file, line in entry["frames"])
+            entry["id"]: tuple((str(frame[0]), str(frame[1]), int(frame[2])) for frame in entry["frames"])
             for block in self.blocks(BlockType.STACKS)
             for entry in block.json()
         }

@@ -28,6 +28,9 @@ FINGERPRINT = ("hostname", "machine", "processor", "kernel", "cores", "affinity"
 """The keys of a sample's environment that make its numbers comparable. The others (load, yield probe,
 fairlead's version ...) may change from one sample to the next without starting a cell anew."""
 
+PER_SERIES = ("affinity", "policy")
+"""Those of them that differ between the series of one run on one machine."""
+
 _NAMED = 20
 """How many damaged lines of one file are named one by one."""
 

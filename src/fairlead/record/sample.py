@@ -53,6 +53,8 @@ class Sample:
     """Which pass over the interleaved plan the sample belongs to."""
     attempt: int = 0
     """How many noisy attempts at this sample were thrown back before this one."""
+    elapsed_s: float | None = None
+    """Wall time of the whole process, from its start to its end: what the sample cost the run."""
     wall_s: float | None = None
     """Wall time of the measured region, by the probe's own clock. Above zero when ``status`` is "ok"."""
     user_s: float | None = None
@@ -70,7 +72,8 @@ class Sample:
     ctx_involuntary: int | None = None
     """Involuntary context switches in the measured region, children included."""
     foreign_share: float | None = None
-    """Share (0..1) of all cores' time that processes other than the session took while the sample ran."""
+    """Share (0..1) of the time of all cores the run may use that other processes took while the sample ran,
+    stolen time included; for samples under half a second, in the half second up to its end."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else the probe printed: counts, answers, checks."""
 
@@ -139,7 +142,7 @@ _REQUIRED = ("experiment", "params", "interpreter", "environment", "status")
 _OBJECTS = frozenset({"params", "interpreter", "environment", "details"})
 _COUNTERS = frozenset({"round", "attempt"})
 _COUNTS = frozenset({"max_rss_kb", "sum_rss_kb", "ctx_voluntary", "ctx_involuntary"})
-_MEASURES = frozenset({"wall_s", "user_s", "sys_s", "cpu_percent", "foreign_share"})
+_MEASURES = frozenset({"elapsed_s", "wall_s", "user_s", "sys_s", "cpu_percent", "foreign_share"})
 
 
 def _fault(name: str, value: Any) -> str | None:

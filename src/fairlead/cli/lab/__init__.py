@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from fairlead.cli.lab.list import list_
+from fairlead.cli.lab.run import run
 
 
 @click.group()
@@ -13,3 +14,4 @@ def lab() -> None:
 
 
 lab.add_command(list_)
+lab.add_command(run)

@@ -88,6 +88,8 @@ class BlameLedger:
         looks = chunk.events[(kind == Kind.STACK_HOLDER) | (kind == Kind.STACK_WAITER)]
         if self._looks is not None:
             looks = np.concatenate([self._looks, looks])
+        # the middle of what was waited lies in the wait, whether the look came just before its end or after
+        middle = looks["t_ns"] - looks["value_ns"].astype(np.int64) // 2
         settled = np.zeros(len(looks), dtype=bool)
         subject = np.where(looks["kind"] == Kind.STACK_WAITER, looks["thread"], looks["other"])
         # (wait, hold) -> stacks of the holder seen; wait -> stack of the waiter
@@ -96,23 +98,25 @@ class BlameLedger:
         for waiter in np.unique(subject).tolist():
             at = np.flatnonzero(subject == waiter)
             mine = np.flatnonzero(chunk.waits["thread"] == waiter)
-            position = np.searchsorted(chunk.waits["end"][mine], looks["t_ns"][at], side="left")
+            position = np.searchsorted(chunk.waits["end"][mine], middle[at], side="left")
             settled[at] = position < len(mine)
             for look, wait in zip(
                 at[settled[at]].tolist(), mine[position[settled[at]]].tolist(), strict=True
             ):
-                if looks["t_ns"][look] < chunk.waits["start"][wait]:
+                if middle[look] < chunk.waits["start"][wait]:
                     continue
                 if looks["kind"][look] == Kind.STACK_WAITER:
-                    own.setdefault(wait, int(looks["stack"][look]))
+                    own[wait] = int(looks["stack"][look])
                     continue
-                hold = int(np.searchsorted(holds["end"], looks["t_ns"][look], side="left"))
-                if hold < len(holds) and holds["thread"][hold] == looks["thread"][look]:
+                hold = _hold_at(holds, int(looks["t_ns"][look]), int(looks["thread"][look]))
+                if hold is not None:
                     seen[wait, hold].append(int(looks["stack"][look]))
-        self._looks = looks[~settled] if not chunk.last else None
+        self._looks = looks[~settled & (middle >= chunk.pending_since)]
         for (wait, hold), stacks in seen.items():
             w, h = chunk.waits[wait], holds[hold]
             overlap = int(min(w["end"], h["end"]) - max(w["start"], h["start"]))
+            if overlap <= 0:
+                continue
             for stack in stacks:
                 loss = self._stacks[int(w["thread"]), int(h["thread"]), stack, own.get(wait, 0)]
                 loss.ns += overlap // len(stacks)
@@ -153,6 +157,15 @@ class BlameLedger:
             )
             for (waiter, holder, theirs, own), loss in sorted(merged.items(), key=lambda item: -item[1].ns)
         ]
+
+
+def _hold_at(holds: Array, t_ns: int, thread: int) -> int | None:
+    """The hold of this thread that the moment falls into, or ends at, give or take an event."""
+    import numpy as np
+
+    position = int(np.searchsorted(holds["end"], t_ns, side="left"))
+    near = (p for p in (position, position - 1) if 0 <= p < len(holds) and holds["thread"][p] == thread)
+    return next(near, None)
 
 
 def _pairs(waits: Array, holds: Array) -> Iterator[tuple[Array, tuple[NDArray[np.intp], NDArray[np.intp]]]]:

@@ -102,7 +102,7 @@ class Tally:
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
     def _add_off_cpu(self, chunk: Chunk) -> None:
-        """An OFFCPU tells the whole time off the CPU in its hold so far: the largest of a hold counts."""
+        """An OFFCPU tells the whole time off the CPU in the hold that ends with it."""
         import numpy as np
 
         seen = chunk.events[chunk.events["kind"] == Kind.OFFCPU]

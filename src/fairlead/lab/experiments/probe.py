@@ -7,16 +7,18 @@ from __future__ import absolute_import, division, print_function
 
 import json
 import math
+import mmap
 import os
 import resource
 import signal
+import struct
 import sys
 import threading
 import time
 import traceback
 
 WORK = ("sleep0", "yield", "spin")
-"""The ways to keep running. sleep0: time.sleep(0). yield: the system call sched_yield. spin: Python code only."""
+"""The ways to keep running. sleep0: time.sleep(0). yield: the system call sched_yield. spin: Python only."""
 
 # Both clocks count the same for all processes, so that one process may begin what another one ends.
 clock = getattr(time, "monotonic", time.time)
@@ -24,6 +26,7 @@ clock = getattr(time, "monotonic", time.time)
 _SETTLE_S = 0.01
 _BLOCKED_LIMIT_S = 5.0
 _POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle"}
+# What the lab has done to this process before it began; given as parameters, they are only checked.
 _COMMON = {"policy": ("other", "rr"), "cores": ("all", "one")}
 
 _printing = threading.Lock()
@@ -37,14 +40,16 @@ class Failed(Exception):
     """The experiment did not come to a result."""
 
 
-def main(experiment, measure):
+def main(experiment, measure, sized=True):
     """Run ``measure(params)``, print its result as one line of JSON and end the process.
 
-    ``measure`` returns the result of ``Region.result``; what it raises is printed as the reason for having none.
+    ``measure`` returns what is printed; what it raises is printed as the reason for having none. A probe that
+    is not ``sized`` has no n, and its parameters may be left out.
     """
     try:
-        params = read(experiment, sys.argv[1:])
+        params = read(experiment, sys.argv[1:] or ([] if sized else ["{}"]), sized)
         fence(params["timeout_s"])
+        check_seat(params)
         result = measure(params)
     except Skipped as error:
         result = {"skipped": str(error)}
@@ -70,7 +75,7 @@ def describe():
     return "%s: %s (%s:%d in %s)" % (kind.__name__, error, os.path.basename(path), line, name)
 
 
-def read(experiment, arguments):
+def read(experiment, arguments, sized=True):
     """The parameters: those on the command line, one JSON object, over the experiment's defaults."""
     try:
         (text,) = arguments
@@ -99,13 +104,16 @@ def read(experiment, arguments):
             allowed = ", ".join(str(choice) for choice in choices[name])
             raise Failed("%s is one of %s, not %s" % (name, allowed, json.dumps(value)))
         params[str(name)] = value
-    if "n" not in params:
+    if sized and "n" not in params:
         raise Failed("the size n is missing")
     return params
 
 
 def fence(timeout_s):
-    """Have the kernel end this process after its time, whatever it does. A forked child calls it too."""
+    """Have the kernel end this process after its time, whatever it does.
+
+    Forked children inherit all of it but the alarm.
+    """
     seconds = int(math.ceil(timeout_s))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
@@ -150,7 +158,7 @@ class Usage(object):
 
     FIELDS = ("ru_utime", "ru_stime", "ru_nvcsw", "ru_nivcsw")
 
-    def __init__(self, values):
+    def __init__(self, values=(0.0, 0.0, 0, 0)):
         self.values = tuple(values)
 
     @classmethod
@@ -201,8 +209,8 @@ def result(wall_s, usage, peaks_kb, details):
         "user_s": user_s,
         "sys_s": sys_s,
         "cpu_percent": (user_s + sys_s) / wall_s * 100,
-        "ctx_voluntary": voluntary,
-        "ctx_involuntary": involuntary,
+        "ctx_voluntary": int(voluntary),
+        "ctx_involuntary": int(involuntary),
         "max_rss_kb": max(peaks_kb),
         "sum_rss_kb": sum(peaks_kb),
         "details": dict(details, processes=len(peaks_kb), **seat()),
@@ -210,11 +218,20 @@ def result(wall_s, usage, peaks_kb, details):
 
 
 def seat():
-    """The scheduling policy and the cores that this process sees itself under; None where there is no /proc."""
+    """The scheduling policy and the cores that this process runs under; None where there is no /proc."""
     stat = _slurp("/proc/self/stat")
     cores = _field(_slurp("/proc/self/status"), "Cpus_allowed_list")
     policy = int(stat.rpartition(")")[2].split()[38]) if stat else None
     return {"policy": _POLICIES.get(policy, policy), "cpus": cores}
+
+
+def check_seat(params):
+    """Fail if the lab says that it has set a policy or pinned to one core, and it is not so."""
+    seen = seat()
+    if params["policy"] is not None and seen["policy"] not in (params["policy"], None):
+        raise Failed("policy is to be %(policy)s, and is %%(policy)s" % params % seen)
+    if params["cores"] == "one" and not (seen["cpus"] or "0").isdigit():
+        raise Failed("is to run on one core, and may use %(cpus)s" % seen)
 
 
 def peak_kb():
@@ -280,9 +297,9 @@ def wait_until(condition, what):
 def wait_until_blocked(others):
     """Wait until all the others are blocked for good; whether that was seen.
 
-    ``others()`` gives the /proc directories of threads or processes. Asleep is not enough, for who waits for the
-    GIL is asleep too: all must be asleep with nobody having run in between, while this thread slept and left
-    the GIL to whoever wanted it. Where there is no /proc, only the sleep is left: False.
+    ``others()`` gives the /proc directories of threads or processes. Asleep is not enough, for who waits for
+    the GIL is asleep too: all must be asleep with nobody having run in between, while this thread slept and
+    left the GIL to whoever wanted it. Where there is no /proc, only the sleep is left: False.
     """
     before = None
     limit = clock() + _BLOCKED_LIMIT_S
@@ -311,3 +328,96 @@ def other_threads():
         return ["/proc/self/task/" + task for task in sorted(os.listdir("/proc/self/task")) if task != mine]
     except OSError:
         return ["/proc/self/task/unknown"]
+
+
+# ---- many processes
+
+
+class Flags(object):
+    """One small counter each for n processes, in memory that they share. Made before they are forked."""
+
+    def __init__(self, n):
+        self._bytes = mmap.mmap(-1, n)
+
+    def add(self, index):
+        self._bytes[index : index + 1] = struct.pack("B", self.values()[index] + 1)
+
+    def values(self):
+        return list(bytearray(self._bytes[:]))
+
+    def none_is_set(self):
+        return not any(self.values())
+
+    def all_are_set(self):
+        return self._bytes.find(b"\0") < 0
+
+
+class Numbers(object):
+    """Floating-point numbers that processes share; each has one writer, and is read once that has ended."""
+
+    def __init__(self, count):
+        self._bytes = mmap.mmap(-1, 8 * count)
+
+    def put(self, index, *values):
+        struct.pack_into("%dd" % len(values), self._bytes, 8 * index, *values)
+
+    def get(self, index, count=1):
+        return struct.unpack_from("%dd" % count, self._bytes, 8 * index)
+
+
+class Family(object):
+    """Forked children, each waited for by name. Leaving the ``with`` block kills and reaps whoever is left.
+
+    After ``wait``, ``usage`` is the sum of their processor seconds and switches from birth to end,
+    ``peaks_kb`` the peak memory of each, the parent's own first.
+    """
+
+    def __init__(self, timeout_s):
+        if not hasattr(os, "fork"):
+            raise Skipped("this system has no os.fork")
+        self.usage = Usage()
+        self.peaks_kb = []
+        self._alive = set()
+        self._seconds = int(math.ceil(timeout_s))
+        self._ear, self._mouth = os.pipe()
+
+    def fork(self, body, index):
+        """Have a new child run ``body(index)`` and end."""
+        pid = os.fork()
+        if pid:
+            self._alive.add(pid)
+            return
+        status = 1
+        try:
+            signal.alarm(self._seconds)
+            body(index)
+            status = 0
+        except Exception:
+            os.write(self._mouth, describe().encode("utf-8", "replace")[:1000])
+        finally:
+            os._exit(status)
+
+    def wait(self):
+        """Wait until all have ended; one that failed ends the wait for the others."""
+        while self._alive:
+            pid, status, rusage = os.wait4(-1, 0)
+            self._alive.discard(pid)
+            self.usage += Usage.of(rusage)
+            self.peaks_kb.append(_rss_kb(rusage))
+            if os.WIFSIGNALED(status):
+                raise Failed("a process was ended by signal %d" % os.WTERMSIG(status))
+            if status:
+                raise Failed("in a process: " + os.read(self._ear, 1000).decode("utf-8", "replace"))
+        self.peaks_kb.insert(0, peak_kb())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for pid in self._alive:
+            os.kill(pid, signal.SIGKILL)
+        for pid in self._alive:
+            os.waitpid(pid, 0)
+        self._alive = set()
+        os.close(self._ear)
+        os.close(self._mouth)

@@ -3,12 +3,13 @@
 EXPERIMENT = {
     "id": "square.mutex",
     "title": "Passing a lock",
-    "question": "How long does it take n waiting threads to pass one lock, if those already through keep running?",
+    "question": "How long do n waiting threads take to pass a lock, if those already through keep running?",
     "explanation": (
-        "Each release of the lock wakes exactly one waiter, and the woken thread needs the GIL before it can go on. "
-        "All threads that are already through want the GIL as well, again and again, and each of them gets its turn "
-        "first. So the k-th pass waits for a round of k turns, and n passes take 1 + 2 + ... + n turns: a square, "
-        "although every thread passes the lock only once and the lock itself is never the bottleneck."
+        "Each release of the lock wakes exactly one waiter, and the woken thread needs the GIL before it "
+        "can go on. All threads that are already through want the GIL as well, again and again, and each of "
+        "them gets its turn first. So the k-th pass waits for a round of k turns, and n passes take 1 + 2 + "
+        "... + n turns: a square, although every thread passes the lock only once and the lock itself is "
+        "never the bottleneck."
     ),
     "schedule": "pass",
     "size_name": "threads",
@@ -16,7 +17,7 @@ EXPERIMENT = {
         "work": {
             "default": "sleep0",
             "choices": ["sleep0", "yield", "spin"],
-            "help": "what those already through do: time.sleep(0), the system call sched_yield, or plain Python code",
+            "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
         },
     },
     "variants": [

@@ -1,0 +1,141 @@
+"""``fairlead lab run``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from fairlead.cli import words
+from fairlead.cli.progress import shown
+from fairlead.errors import FairleadError, MissingExtra, UsageError
+from fairlead.lab import isolate, runner
+from fairlead.lab.doctor import missing_extras
+from fairlead.lab.environment import environment
+from fairlead.lab.interpreters import Interpreter, contrast, discover, running
+from fairlead.lab.plan import Options, Plan, make_plan
+from fairlead.lab.stop import Stop
+from fairlead.record.sample import Sample
+
+_WITH_RESUME = {"out", "budget_s", "resume"}
+
+
+@click.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--interpreter", "asked", metavar="X", multiple=True, help="A path or a name: 3.13, 3.13t, 2.7, pypy."
+)
+@click.option("--all-interpreters", "everyone", is_flag=True, help="Every interpreter that is found.")
+@click.option(
+    "--contrast", "contrasted", is_flag=True, help="The running one, and one of each other kind found."
+)
+@click.option(
+    "--sizes", metavar="N,N,...", callback=words.sizes, help="Sizes instead of the experiments' own."
+)
+@click.option("--work", type=click.Choice(["sleep0", "yield", "spin"]), help='What "keeps running" means.')
+@click.option("--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1.")
+@click.option(
+    "--policy", type=click.Choice(["other", "rr"]), help="Scheduling policy of everything measured."
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    metavar="TIME",
+    callback=words.duration,
+    help="The time the run may take, as 60s or 5m.",
+)
+@click.option(
+    "--quick", "mode", flag_value="quick", help="Small sizes, about a minute (the default without ID)."
+)
+@click.option("--full", "mode", flag_value="full", help="The sizes of the references, up to an hour.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME].")
+@click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@click.pass_context
+def run(
+    context: click.Context,
+    ids: tuple[str, ...],
+    asked: tuple[str, ...],
+    everyone: bool,
+    contrasted: bool,
+    sizes: tuple[int, ...] | None,
+    work: str | None,
+    cpus: tuple[int, ...] | None,
+    policy: str | None,
+    budget_s: float | None,
+    mode: str | None,
+    out: Path | None,
+    resume: bool,
+) -> None:
+    """Measure experiments (all, if none is named), show what came out, and write a report.
+
+    An ID is an experiment or a family of them, such as square; see fairlead lab list.
+    """
+    if missing := missing_extras()["lab"]:
+        raise MissingExtra(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
+    with Stop() as stop:
+        if resume:
+            plan, out = _continued(context, out, budget_s)
+        else:
+            options = Options(
+                ids=ids,
+                mode=mode or ("standard" if ids else "quick"),
+                sizes=sizes,
+                work=work,
+                cpus=cpus,
+                policy=policy,
+                budget_s=budget_s,
+            )
+            out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            chosen = _interpreters(asked, everyone, contrasted, stop)
+            plan = make_plan(options, chosen, environment(), isolate.real_time_refused())
+            runner.begin(plan, out)
+        with shown() as progress:
+            tally = runner.run(plan, out, stop=stop, report=progress)
+    click.echo(f"{tally.samples} samples in {out}")
+    if tally.failures:
+        raise FairleadError(_failed(tally.samples, tally.failures))
+
+
+def _interpreters(
+    asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop
+) -> tuple[Interpreter, ...]:
+    if bool(asked) + everyone + contrasted > 1:
+        raise UsageError(
+            "--interpreter, --all-interpreters and --contrast exclude each other: give one of them"
+        )
+    if not asked and not everyone and not contrasted:
+        return (running(stop),)
+    found = discover(asked, stop=stop)
+    if everyone:
+        return found.interpreters
+    if contrasted:
+        return contrast(found)
+    return tuple({i.name: i for i in map(found.select, asked)}.values())
+
+
+def _continued(context: click.Context, out: Path | None, budget_s: float | None) -> tuple[Plan, Path]:
+    """The plan of the run that is to go on."""
+    if out is None:
+        raise UsageError("--resume needs to know which run: give its directory with --out")
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in _WITH_RESUME and source is not click.core.ParameterSource.DEFAULT:
+            raise UsageError(
+                "a run that is continued keeps its plan: with --resume give only --out and --budget"
+            )
+    plan = runner.continued(out, environment())
+    if budget_s is not None:
+        plan = replace(plan, budget_s=budget_s)
+        plan.save(out)
+    return plan, out
+
+
+def _failed(count: int, failures: Sequence[Sample]) -> str:
+    """One line on what went wrong, with the first reason of each kind."""
+    kinds = Counter((sample.interpreter["name"], sample.status) for sample in failures)
+    listed = ", ".join(f"{number} {status} on {name}" for (name, status), number in kinds.items())
+    return f"{len(failures)} of {count} samples were not measured: {listed}; the first: {failures[0].reason}"

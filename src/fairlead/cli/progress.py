@@ -1,0 +1,60 @@
+"""Showing where a run stands, on standard error: a bar in a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from fairlead.lab.runner import Progress
+
+_EVERY_S = 5.0
+
+
+@contextmanager
+def shown() -> Iterator[Callable[[Progress], None]]:
+    """A function to be told of every step; what it shows is tidied up on leaving."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+    # a refreshing thread of its own would run beside the samples, and beside the forks
+    with Bar(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: Progress) -> None:
+            total = progress.used_s + progress.left_s
+            bar.update(
+                task, completed=progress.used_s, total=total, description=_words(progress), refresh=True
+            )
+
+        yield show
+
+
+class _Lines:
+    """A line at once, and then one every few seconds."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _EVERY_S
+            click.echo(_words(progress), err=True)
+
+
+def _words(progress: Progress) -> str:
+    if progress.to_come:
+        count = f"{progress.done} of about {progress.done + progress.to_come} samples"
+    else:
+        count = f"{progress.done} samples, calibrating"
+    minutes, seconds = divmod(round(progress.left_s), 60)
+    left = f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
+    return f"{count}, {left} left: {progress.doing}"

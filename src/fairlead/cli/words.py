@@ -1,0 +1,45 @@
+"""What users write on the command line, read: times, sizes, cores. Callbacks for click's options."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from fairlead.errors import UsageError
+from fairlead.lab import registry
+
+_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """A time such as 90, 60s, 5m or 1h; in seconds."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
+    if match is None or match[2] not in _UNITS_S or float(match[1]) <= 0:
+        raise click.BadParameter(f"{value!r} is no time; write it as 90, 60s, 5m or 1h", context, option)
+    return float(match[1]) * _UNITS_S[match[2]]
+
+
+def sizes(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Sizes such as 50,100,200."""
+    try:
+        return None if value is None else registry.parse_sizes(value)
+    except UsageError as error:
+        raise click.BadParameter(str(error), context, option) from error
+
+
+def cores(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Core numbers such as 0,1 or 0-3."""
+    if value is None:
+        return None
+    found: set[int] = set()
+    for word in value.split(","):
+        match = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", word)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise click.BadParameter(
+                f"{word.strip()!r} is no core; write them as 0,1 or 0-3", context, option
+            )
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(found))

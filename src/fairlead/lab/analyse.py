@@ -1,0 +1,266 @@
+"""From samples to a summary: who belongs together, what each cell says, how each series grows.
+
+A cell holds the samples that measured the same thing: one experiment with one set of parameters on one
+interpreter in one environment (``results.FINGERPRINT``). A series is the cells that differ in n alone.
+Nothing gets lost silently: samples that are not "ok" become lines of ``failures`` or ``skipped``, and what
+was read twice, because a file was named twice or put together with itself, is counted once and reported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from fairlead.lab import registry
+from fairlead.lab.fit import fit
+from fairlead.lab.registry import Experiment
+from fairlead.lab.statistics import describe
+from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
+from fairlead.record.sample import Sample, Status
+from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
+
+_WORDS: dict[Status, str] = {
+    "timeout": "timed out",
+    "crashed": "crashed",
+    "garbage": "printed no result",
+    "failed": "failed",
+    "skipped": "not run",
+}
+
+
+def summarise(
+    samples: Iterable[Sample],
+    problems: Sequence[str] = (),
+    catalogue: Mapping[str, Experiment] | None = None,
+) -> Summary:
+    """Group, describe, fit and judge.
+
+    Args:
+        samples: of one run or of several, in any order.
+        problems: what the reader had to leave out; passed on.
+        catalogue: the experiments known, this version's by default. An experiment that is not among them is
+            summarised all the same.
+    """
+    known = registry.catalogue() if catalogue is None else catalogue
+    distinct, twice = _distinct(samples)
+    groups: dict[str, list[Sample]] = {}
+    for sample in distinct:
+        key = cell_key(sample.experiment, _variant(sample), sample.interpreter, sample.environment)
+        groups.setdefault(key, []).append(sample)
+    places = Counter(_place(sample) for sample in distinct)
+    suffixes = _suffixes([group[0] for group in groups.values()])
+    series = [
+        _series(group, known.get(group[0].experiment), suffix)
+        for group, suffix in zip(groups.values(), suffixes, strict=True)
+    ]
+    order = {name: index for index, name in enumerate(known)}
+    first = {one.experiment: index for index, one in reversed(list(enumerate(series)))}
+    series.sort(key=lambda one: (order.get(one.experiment, len(order)), first[one.experiment]))
+    usual = places.most_common(1)[0][0] if places else None
+    if twice:
+        problems = [*problems, f"{_samples(twice)} read twice; counted once"]
+    started, finished = _span(distinct)
+    return Summary(
+        subjects=tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series)),
+        series=tuple(series),
+        environment=next((one.environment for one in distinct if _place(one) == usual), {}),
+        environments=len(places),
+        samples=len(distinct),
+        started=started,
+        finished=finished,
+        problems=tuple(problems),
+    )
+
+
+def _distinct(samples: Iterable[Sample]) -> tuple[list[Sample], int]:
+    """Each sample once, and how many were there again. Samples without a time of their own are all kept."""
+    seen: set[str] = set()
+    distinct = []
+    twice = 0
+    for sample in samples:
+        text = json.dumps(sample.to_json(), sort_keys=True)
+        if sample.started is not None and text in seen:
+            twice += 1
+        else:
+            distinct.append(sample)
+        seen.add(text)
+    return distinct, twice
+
+
+def _variant(sample: Sample) -> dict[str, Any]:
+    return {name: value for name, value in sample.params.items() if name != "n"}
+
+
+def _place(sample: Sample) -> str:
+    """The machine a sample was taken on, and what of it does not change from series to series."""
+    parts = {name: sample.environment.get(name) for name in FINGERPRINT if name not in PER_SERIES}
+    return json.dumps(parts, sort_keys=True)
+
+
+def _suffixes(leads: Sequence[Sample]) -> list[str]:
+    """What to add to each series' label so that those from different machines or cores can be told apart."""
+
+    def differing(samples: Sequence[Sample], names: Iterable[str]) -> list[str]:
+        return [name for name in names if len({json.dumps(one.environment.get(name)) for one in samples}) > 1]
+
+    names = differing(leads, [name for name in FINGERPRINT if name not in PER_SERIES])
+    if len({json.dumps(one.environment.get("hostname")) for one in leads}) == len(
+        {_place(one) for one in leads}
+    ):
+        names = names and ["hostname"]
+    alike: dict[str, list[Sample]] = {}
+    for one in leads:
+        alike.setdefault(cell_key(one.experiment, _variant(one), one.interpreter, {}), []).append(one)
+    suffixes = []
+    for one in leads:
+        own = differing(
+            alike[cell_key(one.experiment, _variant(one), one.interpreter, {})],
+            [name for name in PER_SERIES if name not in one.params],
+        )
+        words = [f"{name} {one.environment.get(name)}" for name in [*names, *own]]
+        suffixes.append(", ".join(words))
+    return suffixes
+
+
+def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: str) -> Series:
+    variant = _variant(samples[0])
+    by_size: dict[int, list[Sample]] = {}
+    for sample in samples:
+        if "n" in sample.params:
+            by_size.setdefault(sample.params["n"], []).append(sample)
+    cells: list[Cell] = []
+    for n in sorted(by_size):
+        if any(sample.status != "skipped" for sample in by_size[n]):
+            base = next((cell.median for cell in cells if cell.median is not None), None)
+            cells.append(_cell({**variant, "n": n}, by_size[n], base))
+    labels = [_label(variant, experiment), suffix]
+    skipped = None
+    if not cells:
+        skipped = "; ".join(dict.fromkeys(sample.reason or "no reason given" for sample in samples))
+    return Series(
+        experiment=samples[0].experiment,
+        interpreter=samples[0].interpreter,
+        variant=variant,
+        label=", ".join(label for label in labels if label),
+        cells=tuple(cells),
+        fit=_fit(cells, skipped),
+        skipped=skipped,
+        failures=() if skipped else _failures(samples, by_size),
+    )
+
+
+def _fit(cells: Sequence[Cell], skipped: str | None) -> Fit:
+    if skipped is None:
+        return fit({cell.n: cell.values for cell in cells}, [cell.verdict for cell in cells])
+    return Fit(
+        exponent=None,
+        low=None,
+        high=None,
+        model="undecided",
+        verdict="undecided",
+        advice=f"nothing was run: {skipped}",
+    )
+
+
+def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None) -> Cell:
+    """One cell; ``base`` is the median of the series' smallest size, None when this is it."""
+    good = [sample for sample in samples if sample.status == "ok"]
+    values = [sample.wall_s for sample in good if sample.wall_s is not None]
+    found = describe(values, [s.foreign_share for s in good if s.foreign_share is not None])
+
+    def middle(numbers: Iterable[float | None]) -> float | None:
+        present = [number for number in numbers if number is not None]
+        return median(present) if present else None
+
+    return Cell(
+        params=params,
+        n=params["n"],
+        values=tuple(values),
+        median=found.median,
+        low=found.low,
+        high=found.high,
+        iqr=found.iqr,
+        outliers=found.outliers,
+        modes=found.modes,
+        factor=None if found.median is None else found.median / (base or found.median),
+        cpu_s=middle(
+            None if one.user_s is None or one.sys_s is None else one.user_s + one.sys_s for one in good
+        ),
+        cpu_percent=middle(one.cpu_percent for one in good),
+        max_rss_kb=middle(one.max_rss_kb for one in good),
+        ctx_voluntary=middle(one.ctx_voluntary for one in good),
+        ctx_involuntary=middle(one.ctx_involuntary for one in good),
+        foreign_share=middle(one.foreign_share for one in good),
+        verdict=found.verdict,
+        advice=found.advice,
+    )
+
+
+def _failures(samples: Sequence[Sample], by_size: Mapping[int, Sequence[Sample]]) -> tuple[str, ...]:
+    """One line per size and kind of failure, with the reason of the first."""
+    kinds: dict[tuple[int | None, Status], list[Sample]] = {}
+    for sample in samples:
+        if sample.status != "ok":
+            kinds.setdefault((sample.params.get("n"), sample.status), []).append(sample)
+    lines = []
+    for (n, status), group in sorted(kinds.items(), key=lambda kind: kind[0][0] or 0):
+        who = "1 sample" if len(group) == 1 else f"{len(group)} samples"
+        if n is not None:
+            who = f"{len(group)} of {len(by_size[n])} samples at n={n}"
+        reasons = list(dict.fromkeys(sample.reason or "no reason given" for sample in group))
+        more = f" (and other reasons: {len(reasons) - 1})" if len(reasons) > 1 else ""
+        lines.append(f"{who} {_WORDS[status]}: {reasons[0]}{more}")
+    return tuple(lines)
+
+
+def _label(variant: Mapping[str, Any], experiment: Experiment | None) -> str:
+    """The label of the catalogue's variant that comes nearest, and what differs from it."""
+    if experiment is None:
+        return ", ".join(f"{name} {value}" for name, value in variant.items())
+    defaults = {name: parameter.default for name, parameter in experiment.parameters.items()}
+    best: tuple[int, str, list[str]] | None = None
+    for known in experiment.variants:
+        full = {**defaults, **known.params, "policy": known.policy, "cores": known.cores}
+        other = [f"{name} {value}" for name, value in variant.items() if full.get(name) != value]
+        if best is None or len(other) < best[0]:
+            best = (len(other), known.label, other)
+    _, label, other = best or (0, "", [])
+    return ", ".join([label, *other] if label else other)
+
+
+def _subject(name: str, known: Mapping[str, Experiment]) -> Subject:
+    if name in known:
+        return known[name].subject
+    return Subject(
+        id=name,
+        title=name,
+        question="",
+        explanation="This version of fairlead does not know the experiment.",
+        size_name="n",
+    )
+
+
+def _span(samples: Iterable[Sample]) -> tuple[str | None, str | None]:
+    """When the first sample began and the last one's measurement ended, UTC."""
+    first: datetime | None = None
+    last: datetime | None = None
+    for sample in samples:
+        if sample.started is None:
+            continue
+        began = datetime.fromisoformat(sample.started)
+        began = began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
+        try:
+            ended = began + timedelta(seconds=sample.wall_s or 0)
+        except OverflowError:
+            ended = began
+        first = began if first is None else min(first, began)
+        last = ended if last is None else max(last, ended)
+    return tuple(when and when.isoformat(timespec="seconds") for when in (first, last))  # type: ignore[return-value]
+
+
+def _samples(count: int) -> str:
+    return "1 sample was" if count == 1 else f"{count} samples were"

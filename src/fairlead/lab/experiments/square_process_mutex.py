@@ -1,0 +1,148 @@
+"""n processes pass one lock, while those already through keep running."""
+
+EXPERIMENT = {
+    "id": "square.process-mutex",
+    "title": "Passing a lock between processes",
+    "question": "How long do n waiting processes take to pass a lock, if those already through keep running?",
+    "explanation": (
+        "The lock is a semaphore of the kernel's, and no GIL joins the processes: what the woken process "
+        "queues for is a core. Under real-time round robin (SCHED_RR) everybody of equal priority gets a "
+        "turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, the "
+        "same as with threads and the GIL. The default policy is kinder. It keeps account of who has run "
+        "how long, and somebody who slept is let in front of those who kept running, so that the time grows "
+        "in proportion to n as long as that credit lasts."
+    ),
+    "schedule": "pass",
+    "size_name": "processes",
+    "parameters": {
+        "work": {
+            "default": "sleep0",
+            "choices": ["sleep0", "yield", "spin"],
+            "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
+        },
+    },
+    "variants": [
+        {
+            "label": "default policy, 1 core",
+            "params": {},
+            "modes": ["quick", "standard", "full"],
+            "cores": "one",
+        },
+        {"label": "default policy, all cores", "params": {}, "modes": ["quick", "standard", "full"]},
+        {
+            "label": "SCHED_RR, 1 core",
+            "params": {"work": "yield"},
+            "modes": ["quick", "standard", "full"],
+            "policy": "rr",
+            "cores": "one",
+        },
+        {
+            "label": "SCHED_RR, all cores",
+            "params": {"work": "yield"},
+            "modes": ["quick", "standard", "full"],
+            "policy": "rr",
+        },
+    ],
+    "sizes": {
+        "quick": [40, 60, 80, 120],
+        "standard": [40, 80, 120, 160],
+        "full": [40, 120, 200, 280, 360],
+    },
+    "timeout_s": 30,
+    "pythons": ">=2.7",
+    "references": [
+        {
+            "label": "CPython, default policy, 1 core",
+            "points": [[40, 0.068], [360, 1.48]],
+            "variant": {"policy": "other", "cores": "one"},
+        },
+        {
+            "label": "CPython, default policy, 2 cores",
+            "points": [[40, 0.035], [360, 0.403]],
+            "variant": {"policy": "other", "cores": "all"},
+        },
+        {
+            "label": "CPython, SCHED_RR, 1 core",
+            "points": [[40, 0.0273], [360, 2.50]],
+            "variant": {"policy": "rr", "cores": "one"},
+        },
+        {
+            "label": "CPython, SCHED_RR, 2 cores",
+            "points": [[40, 0.0155], [360, 1.29]],
+            "variant": {"policy": "rr", "cores": "all"},
+        },
+    ],
+}
+
+import os  # noqa: E402
+
+import probe  # noqa: E402
+
+BEGIN, END, OWN = 0, 1, 2
+"""Places in the shared numbers: two times; from OWN on five of each process, its id and what it used."""
+
+
+def measure(params):
+    n = params["n"]
+    work = probe.work(params["work"])
+    lock = process_lock()
+    arrived = probe.Flags(n)
+    passed = probe.Flags(n)
+    numbers = probe.Numbers(OWN + 5 * n)
+    blocked = probe.Flags(1)
+
+    def own(index):
+        return OWN + 5 * index
+
+    def others(mine):
+        pids = [int(numbers.get(own(index))[0]) for index in range(n) if index != mine]
+        return ["/proc/%d" % pid for pid in pids]
+
+    def body(index):
+        numbers.put(own(index), os.getpid())
+        arrived.add(index)
+        used = probe.Usage.mine()
+        with lock:
+            if passed.none_is_set():
+                probe.wait_until(arrived.all_are_set, "all processes have arrived")
+                if probe.wait_until_blocked(lambda: others(index)):
+                    blocked.add(0)
+                used = probe.Usage.mine()
+                numbers.put(BEGIN, probe.clock())
+            passed.add(index)
+            # as with threads: the time ends with the last pass, not with the last process
+            if passed.all_are_set():
+                numbers.put(END, probe.clock())
+        while not passed.all_are_set():
+            work()
+        # the way to the lock and the end of the process are no part of passing it
+        numbers.put(own(index) + 1, *(probe.Usage.mine() - used).values)
+
+    with probe.Family(params["timeout_s"]) as family:
+        for index in range(n):
+            family.fork(body, index)
+        family.wait()
+        tail_s = probe.clock() - numbers.get(END)[0]
+    if passed.values() != [1] * n:
+        raise probe.Failed("not every process passed exactly once")
+    usage = probe.Usage()
+    for index in range(n):
+        usage += probe.Usage(numbers.get(own(index) + 1, 4))
+    begin, end = numbers.get(BEGIN, 2)
+    details = {"passed": n, "all_blocked_first": blocked.all_are_set(), "tail_s": tail_s}
+    return probe.result(end - begin, usage, family.peaks_kb, details)
+
+
+def process_lock():
+    """A lock between forked processes, whatever the default way of starting processes is."""
+    try:
+        import multiprocessing
+
+        context = getattr(multiprocessing, "get_context", None)
+        return context("fork").Lock() if context else multiprocessing.Lock()
+    except (ImportError, OSError, ValueError) as error:
+        raise probe.Skipped("multiprocessing.Lock with fork is not to be had here: %s" % error)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

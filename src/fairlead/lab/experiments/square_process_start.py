@@ -1,0 +1,67 @@
+"""n processes are forked one after the other, while those already forked keep running."""
+
+EXPERIMENT = {
+    "id": "square.process-start",
+    "title": "Starting processes",
+    "question": "How long does it take to fork n processes, if those already forked keep running?",
+    "explanation": (
+        "No GIL joins these processes: each has its own. What they share is the machine's cores, and the "
+        "kernel gives them out in turns as well. The parent needs a core for every fork, and it queues for "
+        "it behind the children that keep running and yielding; the k-th fork waits for a round of k turns, "
+        "shared by the cores there are. So the square is no fault of Python's: whoever starts workers that "
+        "run at once, while it still starts others, pays it in every language. Cores divide it, and the "
+        "kernel's favour for whoever has run least may hide it."
+    ),
+    "schedule": "start",
+    "size_name": "processes",
+    "parameters": {
+        "work": {
+            "default": "sleep0",
+            "choices": ["sleep0", "yield", "spin"],
+            "help": "how those already forked keep running: time.sleep(0), sched_yield(), or Python only",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+    ],
+    "sizes": {
+        "quick": [10, 20, 30, 40],
+        "standard": [10, 20, 40, 60],
+        "full": [10, 30, 50, 70, 90],
+    },
+    "timeout_s": 30,
+    "pythons": ">=2.7",
+    "references": [
+        {"label": "CPython, 2 cores", "points": [[10, 0.0173], [90, 1.66]]},
+        {"label": "PyPy, 2 cores", "points": [[10, 0.101], [90, 10.05]]},
+    ],
+}
+
+import probe  # noqa: E402
+
+
+def measure(params):
+    n = params["n"]
+    work = probe.work(params["work"])
+    taken = probe.Flags(n)
+
+    def body(index):
+        taken.add(index)
+        while not taken.all_are_set():
+            work()
+
+    with probe.Family(params["timeout_s"]) as family:
+        before = probe.Usage.mine()
+        begin = probe.clock()
+        for index in range(n):
+            family.fork(body, index)
+        family.wait()
+        wall_s = probe.clock() - begin
+        usage = probe.Usage.mine() - before + family.usage
+    if taken.values() != [1] * n:
+        raise probe.Failed("not every process took its item exactly once")
+    return probe.result(wall_s, usage, family.peaks_kb, {"taken": n})
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

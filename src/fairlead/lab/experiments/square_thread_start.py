@@ -1,0 +1,69 @@
+"""n threads are started one after the other, while those already started keep running."""
+
+EXPERIMENT = {
+    "id": "square.thread-start",
+    "title": "Starting threads",
+    "question": "How long does it take to start n threads, if those already started keep running?",
+    "explanation": (
+        "Starting a thread is a conversation: Thread.start() returns only when the new thread has said that "
+        "it runs. For that the new thread needs the GIL, and then the starting thread needs it back, and "
+        "each time all threads that were started before get their turn first. So the k-th start waits for "
+        "about two rounds of k turns, and n starts take 2 (1 + 2 + ... + n) turns: a square, although each "
+        "thread by itself starts in microseconds. It is no law of starting threads: with threads that do "
+        "nothing but wait, the same loop takes a time proportional to n."
+    ),
+    "schedule": "start",
+    "size_name": "threads",
+    "parameters": {
+        "work": {
+            "default": "sleep0",
+            "choices": ["sleep0", "yield", "spin"],
+            "help": "how those already started keep running: time.sleep(0), sched_yield(), or Python only",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+    ],
+    "sizes": {
+        "quick": [50, 100, 150, 200],
+        "quick:<3.11": [20, 40, 60, 80],
+        "standard": [100, 200, 300, 400],
+        "full": [100, 300, 500, 700, 900],
+    },
+    "timeout_s": 30,
+    "pythons": ">=2.7",
+    "references": [
+        {"label": "CPython, 2 cores", "points": [[100, 0.128], [900, 10.99]]},
+        {"label": "PyPy, 2 cores", "points": [[100, 0.636], [900, 53.1]]},
+    ],
+}
+
+import probe  # noqa: E402
+
+
+def measure(params):
+    n = params["n"]
+    work = probe.work(params["work"])
+    items = list(range(n))
+    taken = []
+
+    def body(index):
+        taken.append(items.pop())
+        while items:
+            work()
+
+    threads = probe.make(n, body)
+    region = probe.Region()
+    region.begin()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    region.end()
+    if sorted(taken) != list(range(n)):
+        raise probe.Failed("not every thread took one item: %d of %d were taken" % (len(set(taken)), n))
+    return region.result({"taken": len(taken)})
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,194 @@
+"""What a run is going to measure, written down before it begins, so that it can be continued."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from fairlead.errors import OutputError, RecordError, UsageError
+from fairlead.lab import registry
+from fairlead.lab.interpreters import Interpreter
+from fairlead.lab.registry import Experiment, Variant
+
+SCHEMA = 1
+FILE_NAME = "plan.json"
+BUDGETS_S = {"quick": 75.0, "standard": 300.0, "full": 3600.0}
+"""The time that a run of each mode takes unless it is told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for; what is None is left to the experiments."""
+
+    ids: tuple[str, ...] = ()
+    """Experiments, families or patterns; none: the whole catalogue."""
+    mode: str = "quick"
+    sizes: tuple[int, ...] | None = None
+    work: str | None = None
+    cpus: tuple[int, ...] | None = None
+    policy: str | None = None
+    budget_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One experiment with one set of parameters on one interpreter, over rising sizes."""
+
+    experiment: str
+    params: dict[str, Any]
+    """All that the probe is given but n: the experiment's own parameters, ``policy`` and ``cores``."""
+    interpreter: str
+    """Its name."""
+    sizes: tuple[int, ...]
+    cpus: tuple[int, ...]
+    """The cores that the probe may use."""
+    timeout_s: float
+    skipped: str | None = None
+    """Why it cannot be run here."""
+
+    @property
+    def policy(self) -> str:
+        """The scheduling policy: "other" or "rr"."""
+        return str(self.params["policy"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A run, complete in itself."""
+
+    run: str
+    """Unique name of the run; marks every process it starts."""
+    created: str
+    budget_s: float
+    interpreters: tuple[Interpreter, ...]
+    environment: dict[str, Any]
+    series: tuple[Series, ...]
+
+    def save(self, directory: Path) -> None:
+        """Write the plan into a run directory; it is there whole or not at all.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        path = directory / FILE_NAME
+        draft = directory / f".{FILE_NAME}.new"
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump({"schema": SCHEMA, **asdict(self)}, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise OutputError(
+                f"{path}: cannot be written ({error.strerror}); choose another --out"
+            ) from error
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """Read the plan of a run that is to be continued.
+
+        Raises:
+            RecordError: there is none, or it is damaged or of a newer version.
+        """
+        path = directory / FILE_NAME
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            schema = data.pop("schema")
+            if schema > SCHEMA:
+                raise RecordError(
+                    f"{path}: written by a newer version of fairlead; upgrade to continue this run"
+                )
+            return cls(
+                **{
+                    **data,
+                    "interpreters": tuple(Interpreter(**record) for record in data["interpreters"]),
+                    "series": tuple(_series(record) for record in data["series"]),
+                }
+            )
+        except FileNotFoundError:
+            raise RecordError(f"{directory}: no run to continue here ({FILE_NAME} is missing)") from None
+        except OSError as error:
+            raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, RecordError):
+                raise
+            raise RecordError(
+                f"{path}: damaged; the run cannot be continued, its samples can be read"
+            ) from error
+
+
+def _series(record: dict[str, Any]) -> Series:
+    return Series(**{**record, "sizes": tuple(record["sizes"]), "cpus": tuple(record["cpus"])})
+
+
+def make_plan(
+    options: Options,
+    interpreters: Sequence[Interpreter],
+    environment: dict[str, Any],
+    real_time_refused: str | None,
+) -> Plan:
+    """Decide what to measure.
+
+    Every experiment x variant x interpreter is one series. What a series cannot have here (an interpreter
+    that is too old, a policy that is refused) makes it a skipped one, with the reason.
+
+    Raises:
+        UsageError: an unknown experiment, parameter or core; says which there are.
+    """
+    allowed = tuple(environment["affinity"])
+    cpus = allowed if options.cpus is None else options.cpus
+    if strangers := [cpu for cpu in cpus if cpu not in allowed]:
+        listed = ",".join(map(str, allowed))
+        raise UsageError(f"core {strangers[0]} is not one that this process may use: those are {listed}")
+    series: dict[str, Series] = {}
+    for experiment in registry.select(options.ids):
+        for variant in experiment.variants_for(options.mode):
+            params = _params(experiment, variant, options)
+            for interpreter in interpreters:
+                one = Series(
+                    experiment=experiment.id,
+                    params=params,
+                    interpreter=interpreter.name,
+                    sizes=options.sizes or experiment.sizes_for(options.mode, interpreter),
+                    cpus=cpus[:1] if params["cores"] == "one" else cpus,
+                    timeout_s=experiment.timeout_s,
+                    skipped=experiment.runs_on(interpreter)
+                    or (real_time_refused if params["policy"] == "rr" else None),
+                )
+                # options can make two variants the same
+                series.setdefault(json.dumps([experiment.id, params, interpreter.name], sort_keys=True), one)
+    return Plan(
+        run=uuid.uuid4().hex,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        budget_s=BUDGETS_S[options.mode] if options.budget_s is None else options.budget_s,
+        interpreters=tuple(interpreters),
+        environment=environment,
+        series=tuple(series.values()),
+    )
+
+
+def _params(experiment: Experiment, variant: Variant, options: Options) -> dict[str, Any]:
+    """The parameters of one variant: the experiment's defaults, then the variant's own, then the user's."""
+    policy = options.policy or variant.policy
+    params = {name: parameter.default for name, parameter in experiment.parameters.items()} | variant.params
+    if options.work is not None:
+        experiment.check_params({"work": options.work})
+        params["work"] = options.work
+    elif policy == "rr" and "yield" in _choices(experiment, "work"):
+        # under SCHED_RR time.sleep(0) gives up nothing: the thread spins until its slice is over
+        params["work"] = "yield"
+    return params | {"policy": policy, "cores": variant.cores}
+
+
+def _choices(experiment: Experiment, name: str) -> Iterable[Any]:
+    parameter = experiment.parameters.get(name)
+    return parameter.choices if parameter else ()

@@ -1,0 +1,188 @@
+"""Every experiment on every interpreter of this machine, at sizes that take no time."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.lab import registry
+from fairlead.lab.interpreters import Interpreter, contrast, discover
+from fairlead.lab.registry import Experiment
+
+DISCOVERY = discover()
+FOUND = DISCOVERY.interpreters
+CONTRAST = contrast(DISCOVERY)
+CATALOGUE = registry.catalogue()
+FILES = sorted(registry.DIRECTORY.glob("*.py"))
+N = 5
+DONE = {
+    "square.thread-start": "taken",
+    "square.mutex": "passed",
+    "square.semaphore": "awake",
+    "square.process-start": "taken",
+    "square.process-mutex": "passed",
+}
+"""The detail in which an experiment says how many came through."""
+
+
+def run(interpreter: Interpreter, path: Path, *arguments: str) -> dict[str, Any]:
+    """The one line that a probe prints; fails if there is more or less, or if it did not end well."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    ended = subprocess.run(
+        [interpreter.path, str(path), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    (line,) = ended.stdout.splitlines()
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) -> dict[str, Any]:
+    return run(interpreter, experiment.path, json.dumps({"n": N, "timeout_s": 30, **params}))
+
+
+def cases() -> list[tuple[Experiment, dict[str, Any]]]:
+    """Every experiment with every kind of waking that it knows."""
+    return [
+        (experiment, {"wake": wake} if wake else {})
+        for experiment in CATALOGUE.values()
+        for wake in (experiment.parameters["wake"].choices if "wake" in experiment.parameters else [None])
+    ]
+
+
+@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
+@pytest.mark.parametrize(
+    ("experiment", "params"), cases(), ids=lambda value: getattr(value, "id", str(value))
+)
+def test_experiment_measures_on_every_interpreter(
+    interpreter: Interpreter, experiment: Experiment, params: dict[str, Any]
+) -> None:
+    answer = measured(interpreter, experiment, **params)
+    if "skipped" in answer:
+        assert interpreter.version_key < {"release-n": (3, 9), "barrier": (3, 2)}[params["wake"]]
+        pytest.skip(answer["skipped"])
+    details = answer.pop("details")
+    assert details[DONE[experiment.id]] == N, "each came through exactly once"
+    assert details.get("all_blocked_first", True) is True
+    assert details.get("tail_s", 0) >= 0
+    assert details["policy"] == "other"
+    assert details["processes"] == (N + 1 if "process" in experiment.id else 1)
+    assert answer["wall_s"] > 0
+    assert answer["user_s"] >= 0
+    assert answer["sys_s"] >= 0
+    assert answer["cpu_percent"] == pytest.approx(
+        (answer["user_s"] + answer["sys_s"]) / answer["wall_s"] * 100
+    )
+    for name in ("ctx_voluntary", "ctx_involuntary", "max_rss_kb", "sum_rss_kb"):
+        assert isinstance(answer[name], int)
+        assert answer[name] >= 0
+    if details["processes"] == 1:
+        assert answer["sum_rss_kb"] == answer["max_rss_kb"]
+    else:
+        assert answer["sum_rss_kb"] > answer["max_rss_kb"] > 1000
+
+
+@pytest.mark.parametrize("work", ["yield", "spin"])
+@pytest.mark.parametrize("experiment", CATALOGUE.values(), ids=CATALOGUE)
+@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+def test_experiment_measures_with_other_work(
+    interpreter: Interpreter, experiment: Experiment, work: str
+) -> None:
+    answer = measured(interpreter, experiment, n=2, work=work)
+    assert answer["wall_s"] > 0
+    assert answer["details"][DONE[experiment.id]] == 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ('{"n": 1}', "n is a whole number of at least 2, not 1"),
+        ('{"n": 2.5}', "n is a whole number of at least 2, not 2.5"),
+        ('{"n": "9"}', 'n is a whole number of at least 2, not "9"'),
+        ('{"n": true}', "n is a whole number of at least 2, not true"),
+        ("{}", "the size n is missing"),
+        ('{"n": 2, "wrok": 1}', 'unknown parameter "wrok": there are n, timeout_s, cores, policy, work'),
+        ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
+        ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
+        ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
+        ('{"n": 2, "timeout_s": "1"}', 'timeout_s is a number of seconds above 0, not "1"'),
+        ("[]", "give the parameters as one JSON object"),
+        ("n=2", "give the parameters as one JSON object"),
+        ('{"n": 2, "policy": "rr"}', "policy is to be rr, and is other"),
+    ],
+)
+@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+def test_probe_given_what_it_does_not_know_says_what_it_knows(
+    interpreter: Interpreter, argument: str, reason: str
+) -> None:
+    answer = run(interpreter, CATALOGUE["square.mutex"].path, argument)
+    assert list(answer) == ["failed"]
+    assert answer["failed"].startswith(reason)
+
+
+def test_probe_without_parameters_says_how_to_give_them() -> None:
+    answer = run(DISCOVERY.running, CATALOGUE["square.mutex"].path)
+    assert answer == {"failed": "give the parameters as one JSON object, such as '{\"n\": 100}'"}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to use the wrong ones")
+def test_probe_that_is_not_on_the_one_core_it_should_be_on_fails() -> None:
+    answer = measured(DISCOVERY.running, CATALOGUE["square.process-mutex"], cores="one")
+    assert answer["failed"].startswith("is to run on one core, and may use ")
+
+
+@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
+def test_yield_probe_tells_cost_and_effect(interpreter: Interpreter) -> None:
+    answer = run(interpreter, registry.DIRECTORY / "probe_yield.py")
+    assert answer["policy"] == "other"
+    for name in ("sleep0", "yield"):
+        one = answer[name]
+        assert one["alone_us"] > 0
+        if interpreter.version_key < (3, 3):
+            assert one["yields"] is None, "a process of this version cannot pin itself to a core"
+        else:
+            assert one["beside_us"] > 0
+            assert one["yields"] is (one["switches_per_call"] >= 0.5)
+
+
+@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
+def test_experiments_compile(interpreter: Interpreter) -> None:
+    program = (
+        "import io, sys\nfor path in sys.argv[1:]:\n    compile(io.open(path, 'rb').read(), path, 'exec')"
+    )
+    subprocess.run([interpreter.path, "-c", program, *map(str, FILES)], check=True)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_experiment_imports_nothing_but_the_standard_library_and_its_sibling(path: Path) -> None:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a program of its own has no package to import from"
+            names.add(str(node.module).partition(".")[0])
+    assert names - {"probe"} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_experiment_hides_no_module_of_the_standard_library(path: Path) -> None:
+    assert path.stem == "__init__" or path.stem not in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_experiment_keeps_to_the_width_of_the_rest(path: Path) -> None:
+    too_wide = [number for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 110]
+    assert too_wide == []

@@ -1,0 +1,264 @@
+"""``fairlead lab run`` with interpreters that fail in every way, and with ends of every kind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from programs import RESULT, interpreter, living
+
+from fairlead.record.results import read_results
+from fairlead.record.sample import Sample
+
+ROUNDS = 8
+# as the command, but that it is satisfied with fewer rounds
+COMMAND = [
+    sys.executable,
+    "-c",
+    f"from fairlead.lab import course; course.AT_MOST = {ROUNDS}; from fairlead.cli import main; main()",
+    "lab",
+    "run",
+]
+PLAN = ["square.mutex", "--sizes", "2,3", "--budget", "60s"]
+ALL = 2 * ROUNDS
+# the fifth sample tells the test that it has begun, and goes on for ever, with a child in another session
+FIFTH_HANGS = """
+echo x >> {home}/count
+if [ $(wc -l < {home}/count) -eq 5 ]; then setsid sleep 1000 & echo > {home}/begun; sleep 1000; fi
+echo '{result}'
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A directory named by every process of the test, none of which may outlive it."""
+    yield tmp_path
+    assert living(str(tmp_path)) == []
+
+
+def lab(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line on standard error, after checking that there is no traceback, and one complaint."""
+    assert "Traceback" not in done.stderr
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("fairlead: ")]
+    assert len(complaints) == 1, done.stderr
+    return complaints[0]
+
+
+def samples(out: Path) -> tuple[Sample, ...]:
+    return read_results(out).samples
+
+
+def begun(home: Path, out: Path) -> subprocess.Popen[str]:
+    """A run that is in the middle of its fifth sample."""
+    os.mkfifo(home / "begun")
+    python = interpreter(home / "python", FIFTH_HANGS.format(home=home, result=RESULT))
+    command = [*COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    (home / "begun").read_bytes()
+    return process
+
+
+def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
+    python = interpreter(home / "python")
+    done = lab(*PLAN, "--interpreter", python, "--out", home / "out")
+    assert done.returncode == 0, done.stderr
+    counts = Counter((s.params["n"], s.status) for s in samples(home / "out"))
+    assert counts == {(2, "ok"): ROUNDS, (3, "ok"): ROUNDS}
+    assert {s.interpreter["name"] for s in samples(home / "out")} == {"3.99"}
+
+
+@pytest.mark.parametrize(
+    ("probe", "status", "word"),
+    [
+        ("kill -SEGV $$", "crashed", "SIGSEGV"),
+        ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
+        ("echo some words", "garbage", "printed no result"),
+        ("head -c 3000000 /dev/urandom", "garbage", "printed no result"),
+        ("echo '{}'", "garbage", "printed a result that is none"),
+        ('echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none"),
+        ("echo '{\"wall_s\": NaN}'", "garbage", "printed no result"),
+        ('echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread"),
+        ("kill -ALRM $$", "timeout", "not done after"),
+    ],
+)
+def test_run_with_a_failing_interpreter_records_it_and_goes_on_with_the_others(
+    home: Path, probe: str, status: str, word: str
+) -> None:
+    good = interpreter(home / "good", version="3.98.0")
+    bad = interpreter(home / "bad", probe)
+    done = lab(*PLAN, "--interpreter", bad, "--interpreter", good, "--out", home / "out")
+    assert done.returncode == 1
+    assert f"1 {status} on 3.99" in one_line(done)
+    assert word in "".join(s.reason or "" for s in samples(home / "out")) + one_line(done)
+    counts = Counter((s.interpreter["name"], s.status) for s in samples(home / "out"))
+    assert counts == {("3.99", status): 1, ("3.99", "skipped"): 1, ("3.98", "ok"): ALL}
+
+
+def test_run_with_an_interpreter_that_vanishes_records_it(home: Path) -> None:
+    python = interpreter(home / "python", f"rm -f $0; echo '{RESULT}'")
+    done = lab(*PLAN, "--interpreter", python, "--out", home / "out")
+    assert done.returncode == 1
+    assert "cannot be started (No such file or directory); see `fairlead doctor`" in one_line(done)
+    assert samples(home / "out")[0].status == "ok"
+
+
+def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
+    home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    good = interpreter(home / "good", version="3.98.0")
+    hang = "trap '' TERM INT ALRM; setsid sleep 1000 & sh -c 'while :; do :; done' & while :; do :; done"
+    bad = interpreter(home / "bad", hang)
+    short = tmp_path_factory.mktemp("short")
+    # a time-out of the experiment that a test can wait for
+    program = (
+        "from fairlead.lab import measure, registry; measure.GRACE_S = 0.5\n"
+        "for e in registry.catalogue().values(): object.__setattr__(e, 'timeout_s', 0.5)\n" + COMMAND[2]
+    )
+    names = ["--interpreter", str(bad), "--interpreter", str(good), "--out", str(short / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "lab", "run", *PLAN, *names],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "1 timeout on 3.99" in one_line(done)
+    assert Counter(s.status for s in samples(short / "out"))["ok"] == ALL
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_run_stopped_by_a_signal_says_what_is_kept_and_can_be_continued(
+    home: Path, number: signal.Signals, status: int
+) -> None:
+    out = home / "out"
+    process = begun(home, out)
+    process.send_signal(number)
+    stdout, stderr = process.communicate()
+    done = subprocess.CompletedProcess([], process.returncode, stdout, stderr)
+    assert process.returncode == status
+    assert "stopped: 4 samples kept" in one_line(done)
+    assert living(f"{home}/python") == []
+    before = samples(out)
+    _, _, command = one_line(done).partition("continue with: fairlead ")
+    again = lab(*shlex.split(command)[2:])
+    assert again.returncode == 0, again.stderr
+    assert_continued(before, samples(out))
+
+
+def test_run_killed_outright_can_be_continued_and_what_it_left_behind_is_ended(home: Path) -> None:
+    out = home / "out"
+    process = begun(home, out)
+    process.kill()
+    process.communicate()
+    before = samples(out)
+    assert living(f"{home}/python"), "a killed run cannot clean up: its sample goes on"
+    done = lab("--resume", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert living(f"{home}/python") == []
+    assert_continued(before, samples(out))
+
+
+def assert_continued(before: tuple[Sample, ...], after: tuple[Sample, ...]) -> None:
+    assert len(before) == 4
+    assert after[:4] == before
+    assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
+    assert {s.status for s in after} == {"ok"}
+
+
+def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None:
+    out = home / "out"
+    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
+    file = out / "samples.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:10]) + lines[10][:100])
+    assert lab("--resume", "--out", out).returncode == 0
+    assert file.read_bytes().splitlines(keepends=True)[:10] == lines[:10]
+    assert len(samples(out)) == ALL
+
+
+@pytest.mark.parametrize("keep", [0, 1, 3])
+def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: int) -> None:
+    out = home / "out"
+    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
+    file = out / "samples.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    if keep:
+        file.write_bytes(b"".join(lines[:keep]))
+    else:
+        file.unlink()
+    assert lab("--resume", "--out", out).returncode == 0
+    assert len(samples(out)) == ALL
+
+
+def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:
+    out = home / "out"
+    command = shlex.join(
+        [*COMMAND, *PLAN, "--interpreter", str(interpreter(home / "python")), "--out", str(out)]
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 8; {command}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "samples.jsonl: " in one_line(done)
+    kept = len(samples(out))
+    assert f"{kept} samples are safe" in one_line(done)
+    assert 0 < kept < ALL
+    assert lab("--resume", "--out", out).returncode == 0
+    assert len(samples(out)) == ALL
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
+def test_run_on_a_full_disk_keeps_what_is_finished(home: Path) -> None:
+    disk = home / "disk"
+    disk.mkdir()
+    command = shlex.join(
+        [*COMMAND, *PLAN, "--interpreter", str(interpreter(home / "python")), "--out", f"{disk}/out"]
+    )
+    script = f"""
+        mount -t tmpfs -o size=16k tmpfs {disk} || exit 99
+        {command}; echo "status $?" >&2
+        cp {disk}/out/samples.jsonl {home}/kept.jsonl
+        mount -o remount,size=10m {disk}
+        {command.replace(shlex.join(PLAN), "--resume")} || true
+        {shlex.join(COMMAND)} --resume --out {disk}/out && wc -l < {disk}/out/samples.jsonl
+    """
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    if done.returncode == 99:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    kept = len(read_results(home / "kept.jsonl").samples)
+    assert "status 1" in done.stderr
+    assert f"No space left on device; {kept} samples are safe" in done.stderr
+    assert 0 < kept < ALL
+    assert done.stdout.splitlines()[-1] == str(ALL)
+
+
+def test_run_out_that_cannot_be_written_is_one_line(home: Path) -> None:
+    (home / "file").write_text("in the way")
+    done = lab(*PLAN, "--out", home / "file" / "out")
+    assert done.returncode == 1
+    assert "cannot be made (Not a directory)" in one_line(done)
+
+
+def test_run_finds_all_it_started_with_in_the_plan(home: Path) -> None:
+    out = home / "out"
+    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out, "--cpus", "0", "--work", "spin")
+    plan = json.loads((out / "plan.json").read_text())
+    assert plan["budget_s"] == 60
+    (series,) = plan["series"]
+    assert (series["cpus"], series["params"]["work"], series["sizes"]) == ([0], "spin", [2, 3])
+    assert {tuple(s.environment["affinity"]) for s in samples(out)} == {(0,)}

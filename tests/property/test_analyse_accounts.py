@@ -1,0 +1,48 @@
+"""Whatever the samples, the summary accounts for each of them."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.lab.analyse import summarise
+from fairlead.record.sample import STATUSES, Sample
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> Sample:
+    status = draw(st.sampled_from(STATUSES))
+    return Sample(
+        experiment=draw(st.sampled_from(["square.mutex", "later.thing"])),
+        params={"n": draw(st.integers(min_value=1, max_value=4)), "work": draw(st.sampled_from("ab"))},
+        interpreter={"executable": draw(st.sampled_from("xy")), "version": "3.13.0"},
+        environment={"hostname": draw(st.sampled_from("pq"))},
+        status=status,
+        reason=draw(st.none() | st.sampled_from(["why", "5 of 9 samples at n=1 failed"])),
+        wall_s=draw(st.floats(min_value=1e-12, max_value=1e12)) if status == "ok" else None,
+        foreign_share=draw(st.none() | st.floats(min_value=0, max_value=1)),
+    )
+
+
+@given(st.lists(samples(), max_size=40))
+def test_summarise_accounts_for_every_sample(given_samples: list[Sample]) -> None:
+    summary = summarise(given_samples)
+    assert summary.samples == len(given_samples)
+    measured = sum(len(cell.values) for series in summary.series for cell in series.cells)
+    assert measured == sum(sample.status == "ok" for sample in given_samples)
+    told = [re.match(r"(\d+) of \d+ samples", line) for one in summary.series for line in one.failures]
+    failed = sum(int(found[1]) for found in told if found)
+    groups: dict[tuple[object, ...], list[Sample]] = {}
+    for one in given_samples:
+        who = (one.experiment, one.params["work"], one.interpreter["executable"], one.environment["hostname"])
+        groups.setdefault(who, []).append(one)
+    never_run = [group for group in groups.values() if all(one.status == "skipped" for one in group)]
+    assert len(summary.series) == len(groups)
+    assert sum(series.skipped is not None for series in summary.series) == len(never_run)
+    assert failed + sum(map(len, never_run)) + measured == len(given_samples)
+    assert all(one.skipped or one.cells for one in summary.series)
+    assert all(
+        cell.advice is None or cell.verdict != "stable" for one in summary.series for cell in one.cells
+    )
