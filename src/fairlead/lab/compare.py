@@ -19,8 +19,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 
-import numpy as np
-
+from fairlead.lab.arrays import np
 from fairlead.lab.statistics import FOREIGN_LIMIT, ends, positive, resampled_medians
 from fairlead.record.comparison import CellChange, Change, Comparison, Run, SeriesChange, Unmatched
 from fairlead.record.results import FINGERPRINT, PER_SERIES

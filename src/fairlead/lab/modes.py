@@ -25,8 +25,8 @@ serves for both. The price is power: of two modes a factor of e apart with 10 % 
 three times in ten, 10 samples show both in half of the cases and 5 samples in a tenth.
 
 Rejected: the largest gap (as a share of the range, or over the spread of the sides), which has the same
-rate of false alarms and, measured side by side, never more power and at 10 samples often less; a mixture of
-two normal distributions fitted by EM, which at 5 points fits anything.
+rate of false alarms and, measured side by side, the same power at best; a mixture of two normal
+distributions fitted by EM, which at 5 points fits anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
+from fairlead.lab.arrays import np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,24 @@
+"""Without the libraries of the lab's extra, its statistics say which to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+sys.modules["numpy"] = None  # what an import finds that is not installed
+from fairlead.errors import MissingExtra
+try:
+    import fairlead.lab.{module}
+except MissingExtra as error:
+    print(error)
+"""
+
+
+def test_analysis_without_numpy_names_the_extra() -> None:
+    for module in ("analyse", "compare"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(module=module)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "the lab's statistics need numpy: pip install 'fairlead[lab]'\n"
