@@ -7,6 +7,7 @@ import click
 import fairlead
 from fairlead.cli.doctor import doctor
 from fairlead.cli.lab import lab
+from fairlead.cli.report import report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -17,3 +18,4 @@ def root() -> None:
 
 root.add_command(doctor)
 root.add_command(lab)
+root.add_command(report)

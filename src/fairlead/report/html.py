@@ -7,19 +7,14 @@ page.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fairlead.record.summary import Cell, Series, Subject, Summary
 from fairlead.report import figures, names, schedule, units, words
+from fairlead.report.assets import asset, digest, inert_json
 from fairlead.report.extra import needed_for
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 _PICTURE_SIZE = 6
 """The n of the picture of who runs: as many columns as a telephone can show."""
@@ -68,35 +63,20 @@ def render(summary: Summary) -> str:
     roster = names.Roster(summary.series)
     sections = [_section(i, *each, roster) for i, each in enumerate(words.subjects(summary), start=1)]
     panels = [panel["data"] for section in sections for panel in section["panels"] if panel["data"]]
-    page_script = _asset("page.js")
+    page_script = asset("page.js")
     scripts = [get_plotlyjs(), page_script] if panels else []
-    return environment.from_string(_asset("page.html")).render(
+    return environment.from_string(asset("page.html")).render(
         summary=summary,
         headline=words.headline(summary),
         sections=sections,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
         losses=[loss for section in sections for loss in _losses(section)],
-        style=Markup(_asset("page.css")),
-        data=Markup(_inert_json(panels)),
+        style=Markup(asset("page.css")),
+        data=Markup(inert_json(panels)),
         scripts=[Markup(script) for script in scripts],
-        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'",
+        hashes=" ".join(f"'sha256-{digest(script)}'" for script in scripts) or "'none'",
     )
-
-
-@cache
-def _asset(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _inert_json(data: Any) -> str:
-    """JSON that can stand in a script element: no character in it can end the element or open a tag."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _power(text: str) -> Any:

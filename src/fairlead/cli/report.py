@@ -1,0 +1,69 @@
+"""``fairlead report``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from fairlead.errors import OutputError
+
+SUFFIXES = {"text": None, "json": None, "html": ".html", "perfetto": ".perfetto-trace"}
+"""Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(SUFFIXES)),
+    default="text",
+    show_default=True,
+    help="Form of the report.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where to write it. [default: the terminal, or beside FILE]",
+)
+def report(file: Path, form: str, out: Path | None) -> None:
+    """Show what a recording of the GIL says: who held it, who waited, who blocked whom, and what to do.
+
+    FILE is what "fairlead record" wrote. text and json go to the terminal unless -o is given; html is one
+    page that works offline; perfetto is a trace for https://ui.perfetto.dev.
+    """
+    pieces = _render(file, form)
+    suffix = SUFFIXES[form]
+    if out is None and suffix is None:
+        click.echo(b"".join(pieces), nl=False)
+        return
+    target = out or file.with_name(file.name + str(suffix))
+    try:
+        with target.open("wb") as opened:
+            opened.writelines(pieces)
+    except OSError as error:
+        raise OutputError(
+            f"{target} cannot be written: {error.strerror}; name another place with -o"
+        ) from error
+    click.echo(f"wrote {target}", err=True)
+
+
+def _render(file: Path, form: str) -> Iterable[bytes]:
+    from fairlead.gil.observe.analysis import analyse
+    from fairlead.gil.observe.timeline import TimelineCollector
+    from fairlead.record.recording import Recording
+    from fairlead.report import gil_html, gil_json, gil_perfetto, gil_text
+
+    recording = Recording(file)
+    if form == "perfetto":
+        return gil_perfetto.render(recording)
+    collector = TimelineCollector()
+    summary = analyse(recording, watch=collector.watch if form == "html" else None)
+    if form == "html":
+        page = gil_html.render(summary, collector.timeline(round(summary.wall_seconds * 1e9)))
+    else:
+        page = gil_json.render(summary) if form == "json" else gil_text.render(summary)
+    return [page.encode(), b"\n"]
