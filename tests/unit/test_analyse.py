@@ -169,13 +169,15 @@ def test_summarise_gives_the_span_of_the_run_in_utc() -> None:
     summary = summarise(
         [
             sample(50, 2.0, started="2026-01-01T12:00:00+02:00"),
-            sample(50, 3.0, started="2026-01-01T10:00:05"),
+            sample(50, 3.0, started="2026-01-01T10:00:05", elapsed_s=4.0),
+            sample(50, 1e12, started="2026-01-01T10:00:04"),
+            sample(50, 1.0, started="0001-01-01T00:00:00+05:00"),
             sample(50, 1.0),
         ],
         catalogue=CATALOGUE,
     )
     assert summary.started == "2026-01-01T10:00:00+00:00"
-    assert summary.finished == "2026-01-01T10:00:08+00:00"
+    assert summary.finished == "2026-01-01T10:00:09+00:00"
 
 
 def test_summarise_of_nothing_is_an_empty_summary() -> None:

@@ -133,6 +133,12 @@ def test_fit_of_single_samples_a_size_is_undecided() -> None:
     assert "fewer than 5 samples" in found.advice
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0, 1e3, 1e-6])
+def test_fit_of_samples_without_any_spread_is_the_same_in_every_unit(unit: float) -> None:
+    found = fit({1: [0.25 * unit] * 6, 2: [unit] * 6, 3: [unit] * 6})
+    assert (found.low, found.high) == (pytest.approx(found.exponent), pytest.approx(found.exponent))
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.0])
 def test_fit_refuses_what_is_no_time(bad: float) -> None:
     with pytest.raises(UsageError, match="finite numbers above zero"):

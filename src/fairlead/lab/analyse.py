@@ -245,18 +245,19 @@ def _subject(name: str, known: Mapping[str, Experiment]) -> Subject:
 
 
 def _span(samples: Iterable[Sample]) -> tuple[str | None, str | None]:
-    """When the first sample began and the last one's measurement ended, UTC."""
+    """When the first sample began and the last one ended, UTC."""
     first: datetime | None = None
     last: datetime | None = None
     for sample in samples:
         if sample.started is None:
             continue
-        began = datetime.fromisoformat(sample.started)
-        began = began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
+        took_s = sample.wall_s if sample.elapsed_s is None else sample.elapsed_s
         try:
-            ended = began + timedelta(seconds=sample.wall_s or 0)
+            began = datetime.fromisoformat(sample.started)
+            began = began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
+            ended = began + timedelta(seconds=took_s or 0)
         except OverflowError:
-            ended = began
+            continue  # a time beyond the calendar's ends
         first = began if first is None else min(first, began)
         last = ended if last is None else max(last, ended)
     return tuple(when and when.isoformat(timespec="seconds") for when in (first, last))  # type: ignore[return-value]

@@ -59,6 +59,7 @@ WIDE = 0.5
 FLAT = 0.2
 """An exponent whose interval lies this close to zero is no growth."""
 _BEND_LEVEL = 0.01
+_ROUNDING = 1e-9
 _LAW_ERROR = 0.05
 _LAW_LEVEL = 0.95
 _LAW_FIXED = 0.4
@@ -135,7 +136,7 @@ def _slope(n: NDArray[np.float64], level: NDArray[np.float64]) -> NDArray[np.flo
 def _bends(n: NDArray[np.float64], level: NDArray[np.float64], drawn: NDArray[np.float64]) -> bool:
     """Whether the medians leave the straight line by more than resampling explains."""
     error = drawn.std(axis=0)
-    if not (error > 0).all():
+    if not (error > _ROUNDING).all():
         return False  # some size has no spread to measure a distance by
     x = np.log(n) - np.log(n).mean()
 
