@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fairlead import __version__
 
 
+PROGRAM = "from fairlead.cli import main; main()"
+
+
 def fairlead(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    program = "from fairlead.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", program, *args], text=True, check=False, **given)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run([sys.executable, "-c", PROGRAM, *args], text=True, check=False, **given)  # type: ignore[call-overload,no-any-return]
 
 
 def test_version_is_the_package_version() -> None:
@@ -63,3 +68,119 @@ def test_output_to_a_closed_pipe_is_quiet() -> None:
     program = f"{sys.executable} -c 'from fairlead.cli import main; main()' doctor --format json | true"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run of the real experiment, as small as it gets."""
+    out = tmp_path_factory.mktemp("lab") / "run"
+    done = fairlead("lab", "run", "square.mutex", "--sizes", "5,10,20", "--budget", "5s", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"Report: {out}/report.html"
+    assert "square.mutex" in done.stdout
+    assert "calibrating" in done.stderr
+    return out
+
+
+def test_run_writes_plan_samples_and_report(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {"plan.json", "samples.jsonl", "report.html"}
+    assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
+    for line in (run / "samples.jsonl").read_text().splitlines():
+        sample = json.loads(line)
+        assert sample["environment"]["yield_probe"]["yield"]["alone_us"] > 0
+        assert sample["elapsed_s"] > (sample["wall_s"] or 0)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "json", "csv"])
+def test_report_in_every_form_and_to_a_file_is_the_same(run: Path, tmp_path: Path, form: str) -> None:
+    shown = fairlead("lab", "report", str(run), "--format", form)
+    assert shown.returncode == 0, shown.stderr
+    file = tmp_path / f"report.{form}"
+    assert fairlead("lab", "report", str(run), "-o", str(file)).returncode == 0
+    assert shown.stdout.rstrip("\n") == file.read_text().rstrip("\n")
+
+
+def test_report_as_json_gives_samples_median_and_fit(run: Path) -> None:
+    answer = json.loads(fairlead("lab", "report", str(run), "--format", "json").stdout)
+    assert {result["params"]["n"] for result in answer["results"]} == {5, 10, 20}
+    for result in answer["results"]:
+        assert result["samples"] > 0
+        assert result["median"] > 0
+        assert result["fit"].keys() >= {"exponent", "low", "high", "model"}
+
+
+def test_report_of_a_damaged_file_shows_the_rest_and_ends_with_status_1(run: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_bytes((run / "samples.jsonl").read_bytes()[:-40])
+    done = fairlead("lab", "report", str(damaged))
+    assert done.returncode == 1
+    assert "square.mutex" in done.stdout
+    assert "damaged.jsonl:" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_compare_of_a_run_with_itself_shows_no_change(run: Path) -> None:
+    done = fairlead("lab", "compare", str(run), str(run))
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert [row[0] for row in rows[1:]] == ["5", "10", "20"]
+    assert all("1.00" in row for row in rows[1:])
+    assert "faster" not in done.stdout
+    assert "slower" not in done.stdout
+
+
+@pytest.mark.parametrize("command", [["report"], ["compare"], ["report", "{run}"], ["compare", "{run}"]])
+def test_results_that_are_not_there_are_one_line(run: Path, tmp_path: Path, command: list[str]) -> None:
+    names = [word.format(run=run) for word in command]
+    done = fairlead("lab", *names, *[str(tmp_path / "absent")] * (2 if command == ["compare"] else 1))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no such file or directory" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_report_to_a_place_that_cannot_be_written_is_one_line(run: Path, tmp_path: Path) -> None:
+    done = fairlead("lab", "report", str(run), "-o", str(tmp_path / "absent" / "report.html"))
+    assert done.returncode == 1
+    assert "cannot be written (No such file or directory)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["nope"], "unknown experiment 'nope'"),
+        (["square.mutx"], "did you mean square.mutex?"),
+        (["--interpreter", "1.4"], "no interpreter '1.4' here"),
+        (["--sizes", "5,many"], "'many' is not a whole number"),
+        (["--sizes", "0"], "at least 2"),
+        (["--cpus", "0,x"], "'x' is no core"),
+        (["--cpus", "9999"], "core 9999 is not one"),
+        (["--budget", "soon"], "'soon' is no time"),
+        (["--resume"], "--out"),
+        (["--resume", "--out", "x", "--quick"], "keeps its plan"),
+        (["--contrast", "--all-interpreters"], "exclude each other"),
+    ],
+)
+def test_run_with_wrong_words_is_one_line_and_status_2(tmp_path: Path, options: list[str], word: str) -> None:
+    done = fairlead("lab", "run", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert word in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_in_a_terminal_shows_a_bar(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    options = ["--sizes", "5,10", "--budget", "3s", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", PROGRAM, "lab", "run", "square.mutex", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True)
+    os.close(slave)
+    shown = b""
+    # reading from a terminal that everybody has left is an input/output error
+    with os.fdopen(master, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while piece := terminal.read(65536):
+            shown += piece
+    stdout, _ = process.communicate()
+    assert process.returncode == 0
+    assert b"left: square.mutex n=" in shown
+    assert "\x1b" not in stdout

@@ -109,6 +109,15 @@ def test_turns_series_that_needs_little_leaves_its_time_to_others() -> None:
     assert ("a", 40) in small.seen(0)
 
 
+def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
+    dear = series("a", (10, 40, 80))
+    cheap = tuple(series(f"b{k}", (10, 11, 12, 13, 14)) for k in range(4))
+    drive = Drive((dear, *cheap), 5.0).go()
+    order = drive.seen(0)
+    assert order.index(("a", 80)) > order.index(("b3", 14))
+    assert not drive.skips()
+
+
 def test_turns_skipped_series_is_told_once_and_not_run() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}
@@ -144,6 +153,7 @@ def test_turns_cell_that_fails_now_and_then_goes_on() -> None:
 def test_turns_probe_that_skips_itself_ends_its_series() -> None:
     drive = Drive((series(),), 100.0, status=lambda *_: "skipped").go()
     assert drive.seen(0) == [("3.13", 10)]
+    assert drive.skips().keys() == {("3.13", 20), ("3.13", 40)}
     assert drive.seen(1) == []
 
 

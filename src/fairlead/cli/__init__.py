@@ -11,6 +11,7 @@ import click
 
 from fairlead.cli.root import root
 from fairlead.errors import FairleadError, Interrupted, UsageError
+from fairlead.report.names import clean
 
 __all__ = ["main"]
 
@@ -56,5 +57,5 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    click.echo(f"fairlead: {' '.join(message.split())}", err=True)
+    click.echo(f"fairlead: {clean(message)}", err=True)
     return status

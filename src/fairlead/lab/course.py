@@ -1,25 +1,27 @@
 """The order in which a run measures, and what of it fits the budget. Pure: no clock, nothing is started.
 
 The first round runs every series at rising sizes, side by side. It calibrates: from the smaller sizes of a
-series the next one's time is predicted, as if it grew with the square, and a size that would not leave its
-series the time for ``ENOUGH`` samples of everything is dropped, with a word. Then every cell runs once per
-round, A B A B, and backwards in every other round, so that neither a drift nor a disturbance falls on one
-of them alone.
+series the next one's time is predicted, as if it grew with the square. A size that would not leave its
+series the time for ``ENOUGH`` samples of everything is put off, and dropped with a word if nobody else
+leaves the time for it. Then every cell runs once per round, A B A B, and backwards in every other round, so
+that neither a drift nor a disturbance falls on one of them alone.
 
 A run that is continued goes the same way again: what its file already holds is taken from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
 from fairlead.lab.plan import Series
 from fairlead.record.sample import Sample
 
-ENOUGH = 5
-"""Samples of everything begun so far that must fit for one more size to be begun."""
+ENOUGH = 3
+"""Samples of everything begun so far that must fit for one more size to be begun. More would be better for
+each cell, but a series shows how it grows by the number of its sizes rather than by samples of a few."""
 AT_MOST = 30
 """Samples of a cell; more would not narrow an interval enough to be worth their time."""
 _FAILURES = 2
@@ -98,38 +100,65 @@ class Course:
         return to_come, min(left, to_come * round_s / len(cells))
 
     def _first_round(self) -> Iterator[Turn]:
-        open_lines = list(self.lines)
+        growing = [line for line in self.lines if not line[0].series.skipped]
         for line in self.lines:
-            if line[0].series.skipped:
-                open_lines.remove(line)
+            if line not in growing:
                 yield Turn(line[0], 0, line[0].series.skipped)
+        postponed: list[tuple[list[Cell], int]] = []
         rank = 0
-        while open_lines:
+        while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
-            for line in sorted(open_lines, key=lambda line: _predicted_s(line, rank)):
-                cell = line[rank]
-                reason = None if 0 in cell.samples else self._why_not(line, rank, len(open_lines))
-                if reason is None:
-                    yield Turn(cell, 0)
-                    if cell.samples[0].status != "skipped":
-                        self._kept.append(cell)
-                        if rank + 1 < len(line):
-                            continue
-                    else:
-                        reason = cell.samples[0].reason
-                for dropped in line[rank:] if reason else ():
-                    yield Turn(dropped, 0, reason)
-                open_lines.remove(line)
+            for line in sorted(growing, key=lambda line: _predicted_s(line, rank)):
+                if self._too_long(line, rank, len(growing)):
+                    postponed.append((line, rank))
+                    growing.remove(line)
+                elif not (yield from self._try(line, rank)):
+                    growing.remove(line)
             rank += 1
+        # what others left unused may be enough after all
+        for waiting, (line, start) in enumerate(postponed):
+            for rank in range(start, len(line)):
+                reason = self._too_long(line, rank, len(postponed) - waiting)
+                if reason:
+                    yield from self._drop(line, rank, reason)
+                    break
+                if not (yield from self._try(line, rank)):
+                    break
 
-    def _why_not(self, line: list[Cell], rank: int, competing: int) -> str | None:
-        """Why a size is not begun; None if it is."""
-        series = line[rank].series
-        tried = [cell.samples[0] for cell in self._kept if cell.series.interpreter == series.interpreter]
+    def _try(self, line: list[Cell], rank: int) -> Generator[Turn, None, bool]:
+        """Measure one size for the first time; whether the next larger one may be thought of."""
+        cell = line[rank]
+        reason = self._hopeless(line, rank)
+        if reason is None:
+            yield Turn(cell, 0)
+            sample = cell.samples[0]
+            if sample.status != "skipped":
+                self._kept.append(cell)
+                return rank + 1 < len(line)
+            reason, rank = sample.reason or "the size before it was skipped", rank + 1
+        yield from self._drop(line, rank, reason)
+        return False
+
+    def _drop(self, line: list[Cell], rank: int, reason: str) -> Iterator[Turn]:
+        for cell in line[rank:]:
+            yield Turn(cell, 0, reason)
+
+    def _hopeless(self, line: list[Cell], rank: int) -> str | None:
+        """Why a size would only fail; None if it may not."""
+        if 0 in line[rank].samples:
+            return None
+        name = line[rank].series.interpreter
+        tried = [cell.samples[0] for cell in self._kept if cell.series.interpreter == name]
         if len(tried) >= _FAILURES and all(sample.status != "ok" for sample in tried):
-            return f"not begun: {series.interpreter} failed {len(tried)} times and never measured anything"
+            return f"not begun: {name} failed {len(tried)} times and never measured anything"
         if rank and (before := line[rank - 1].samples[0]).status != "ok":
             return f"not begun: the size before it, {line[rank - 1].n}, ended as {before.status}"
+        return None
+
+    def _too_long(self, line: list[Cell], rank: int, competing: int) -> str | None:
+        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
+        if 0 in line[rank].samples:
+            return None
         left = self._left_s()
         if rank == 0:
             return None if left > 0 else "not begun: the budget was used up; give a larger --budget"
@@ -137,8 +166,8 @@ class Course:
         needed = ENOUGH * _predicted_s(line, rank)
         if needed <= (left - committed) / competing:
             return None
-        more = self._budget_s + needed * competing + committed - left
-        return f"not begun: {needed:.1f} s for {ENOUGH} samples do not fit; a --budget of {more:.0f}s may do"
+        more = math.ceil(self._budget_s + needed * competing + committed - left)
+        return f"not begun: {needed:.1f} s for {ENOUGH} samples do not fit; a --budget of {more}s may do"
 
     def _left_s(self) -> float:
         return self._budget_s - self._used_s()

@@ -237,7 +237,13 @@ class _Run:
 
     def _environment(self, cell: Cell) -> dict[str, Any]:
         series = cell.series
-        return {**self._plan.environment, "policy": series.policy, "affinity": list(series.cpus)}
+        probes = self._plan.environment.get("yield_probe", {}).get(series.interpreter, {})
+        own = {
+            "policy": series.policy,
+            "affinity": list(series.cpus),
+            "yield_probe": probes.get(series.policy),
+        }
+        return {**self._plan.environment, **own}
 
     def _used_s(self) -> float:
         return self._used_before_s + self._clock() - self._began_s

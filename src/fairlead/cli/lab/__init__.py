@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from fairlead.cli.lab.compare import compare
 from fairlead.cli.lab.list import list_
+from fairlead.cli.lab.report import report
 from fairlead.cli.lab.run import run
 
 
@@ -13,5 +15,5 @@ def lab() -> None:
     """Measure how concurrency scales on this machine and its interpreters."""
 
 
-lab.add_command(list_)
-lab.add_command(run)
+for command in (list_, run, report, compare):
+    lab.add_command(command)

@@ -11,15 +11,18 @@ from pathlib import Path
 import click
 
 from fairlead.cli import words
+from fairlead.cli.lab import results
 from fairlead.cli.progress import shown
-from fairlead.errors import FairleadError, MissingExtra, UsageError
+from fairlead.errors import FairleadError, MissingExtra, RecordError, UsageError
 from fairlead.lab import isolate, runner
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.environment import environment
 from fairlead.lab.interpreters import Interpreter, contrast, discover, running
 from fairlead.lab.plan import Options, Plan, make_plan
 from fairlead.lab.stop import Stop
+from fairlead.lab.yields import with_yield_probes
 from fairlead.record.sample import Sample
+from fairlead.report import html
 
 _WITH_RESUME = {"out", "budget_s", "resume"}
 
@@ -92,10 +95,17 @@ def run(
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             chosen = _interpreters(asked, everyone, contrasted, stop)
             plan = make_plan(options, chosen, environment(), isolate.real_time_refused())
+            plan = with_yield_probes(plan, stop)
             runner.begin(plan, out)
         with shown() as progress:
             tally = runner.run(plan, out, stop=stop, report=progress)
-    click.echo(f"{tally.samples} samples in {out}")
+    summary, problems = results.summary([out])
+    results.show(summary)
+    page = out / "report.html"
+    results.write(page, html.render(summary))
+    click.echo(f"Report: {page}")
+    if problems:
+        raise RecordError(problems)
     if tally.failures:
         raise FairleadError(_failed(tally.samples, tally.failures))
 
