@@ -13,7 +13,6 @@ import pytest
 
 from fairlead import __version__
 
-
 PROGRAM = "from fairlead.cli import main; main()"
 
 
