@@ -20,7 +20,14 @@ DECLARED: dict[str, Any] = {
     "parameters": {"work": {"default": "a", "choices": ["a", "bee"], "help": "what is done"}},
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "full"]},
-        {"label": "rr", "params": {"work": "bee"}, "modes": ["full"], "policy": "rr", "cores": "one"},
+        {
+            "label": "rr",
+            "params": {"work": "bee"},
+            "modes": ["full"],
+            "policy": "rr",
+            "cores": "one",
+            "sizes": {"full": [30, 50], "full:PyPy": [2, 3]},
+        },
     ],
     "sizes": {
         "quick": [10, 20],
@@ -101,6 +108,15 @@ def test_sizes_for_takes_the_first_key_that_fits(
     assert experiment.sizes_for("standard", interpreter(version, implementation)) == (20, 40)
 
 
+def test_sizes_for_a_variant_takes_its_own_where_it_has_any_for_the_mode(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    plain, rr = experiment.variants
+    assert experiment.sizes_for("full", interpreter("3.13.0"), rr) == (30, 50)
+    assert experiment.sizes_for("full", interpreter("3.11.1", "PyPy"), rr) == (2, 3)
+    assert experiment.sizes_for("quick", interpreter("2.7.1"), rr) == (3, 4)
+    assert experiment.sizes_for("full", interpreter("3.13.0"), plain) == (100, 900)
+
+
 def test_sizes_for_unknown_mode_names_the_modes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="quick, standard, full"):
         registry.load(declare(tmp_path)).sizes_for("slow", interpreter("3.13.0"))
@@ -152,6 +168,8 @@ def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
         ({"sizes": {"quick": [1, 2]}}, "no sizes for the mode 'standard'"),
         ({"sizes": DECLARED["sizes"] | {"quick": [3, 2]}}, "at least two, rising"),
         ({"sizes": DECLARED["sizes"] | {"quick": [1, 2]}}, "size 1 is too small"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "sizes": {"full": [5]}}]}, "at least two"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "sizes": {"full:2.7": [5, 6]}}]}, "alone"),
         ({"sizes": DECLARED["sizes"] | {"fast": [2, 3]}}, "unknown mode 'fast'"),
         ({"sizes": DECLARED["sizes"] | {"quick:Pypy": [2, 3]}}, "'Pypy' is no version"),
         ({"variants": [{"label": "", "params": {"x": 1}, "modes": []}]}, "no parameter 'x'"),

@@ -158,7 +158,7 @@ def make_plan(
                     experiment=experiment.id,
                     params=params,
                     interpreter=interpreter.name,
-                    sizes=options.sizes or experiment.sizes_for(options.mode, interpreter),
+                    sizes=options.sizes or experiment.sizes_for(options.mode, interpreter, variant),
                     cpus=cpus[:1] if params["cores"] == "one" else cpus,
                     timeout_s=experiment.timeout_s,
                     skipped=experiment.runs_on(interpreter)

@@ -14,7 +14,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -68,6 +68,8 @@ class Variant:
     """Scheduling policy of the whole probe: "other" or "rr" (round robin, real time)."""
     cores: str = "all"
     """"all", or "one": pin the whole probe to the first of the cores it may use."""
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Sizes of its own for some modes, written like those of the experiment, which they replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,9 @@ class Experiment:
     def id(self) -> str:
         return self.subject.id
 
-    def sizes_for(self, mode: str, interpreter: Interpreter) -> tuple[int, ...]:
+    def sizes_for(
+        self, mode: str, interpreter: Interpreter, variant: Variant | None = None
+    ) -> tuple[int, ...]:
         """The sizes worth running in a mode on an interpreter, smallest first.
 
         Raises:
@@ -98,11 +102,12 @@ class Experiment:
         """
         if mode not in MODES:
             raise UsageError(f"unknown mode {mode!r}: one of {', '.join(MODES)}")
-        for key, sizes in self.sizes.items():
+        table = variant.sizes if variant is not None and mode in variant.sizes else self.sizes
+        for key, sizes in table.items():
             its_mode, _, kind = key.partition(":")
             if its_mode == mode and kind and _is_kind(interpreter, kind):
                 return sizes
-        return self.sizes[mode]
+        return table[mode]
 
     def variants_for(self, mode: str) -> tuple[Variant, ...]:
         """The variants that belong to a mode, in the order of their declaration."""
@@ -232,11 +237,18 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
             name: Parameter(default=p["default"], choices=tuple(p["choices"]), help=p["help"])
             for name, p in declared.get("parameters", {}).items()
         },
-        variants=tuple(Variant(**{**v, "modes": tuple(v["modes"])}) for v in declared["variants"]),
-        sizes={mode: tuple(sizes) for mode, sizes in declared["sizes"].items()},
+        variants=tuple(
+            Variant(**{**v, "modes": tuple(v["modes"]), "sizes": _sizes(v.get("sizes", {}))})
+            for v in declared["variants"]
+        ),
+        sizes=_sizes(declared["sizes"]),
         timeout_s=float(declared["timeout_s"]),
         pythons=declared["pythons"],
     )
+
+
+def _sizes(declared: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {key: tuple(sizes) for key, sizes in declared.items()}
 
 
 def _reference(declared: dict[str, Any]) -> Reference:
@@ -269,22 +281,29 @@ def _check(experiment: Experiment) -> None:
         _one_of("cores", variant.cores, CORES)
         for mode in variant.modes:
             _one_of("mode", mode, MODES)
+        _check_sizes(variant.sizes)
     labels = [variant.label for variant in experiment.variants]
     if len(labels) != len(set(labels)):
         raise ValueError("two variants have the same label")
     for mode in MODES:
         if mode not in experiment.sizes:
             raise ValueError(f"no sizes for the mode {mode!r}")
-    for key, sizes in experiment.sizes.items():
+    _check_sizes(experiment.sizes)
+    if experiment.timeout_s <= 0:
+        raise ValueError("timeout_s is above 0")
+    _matches(experiment.pythons, (3, 11))
+
+
+def _check_sizes(table: Mapping[str, tuple[int, ...]]) -> None:
+    for key, sizes in table.items():
         mode, colon, kind = key.partition(":")
         _one_of("mode", mode, MODES)
+        if mode not in table:
+            raise ValueError(f"sizes {key!r}: there are none for {mode!r} alone")
         if colon and kind not in IMPLEMENTATIONS:
             _matches(kind, (3, 11))
         if len(sizes) < 2 or list(sizes) != sorted({_check_size(size) for size in sizes}):
             raise ValueError(f"sizes {key!r}: at least two, rising")
-    if experiment.timeout_s <= 0:
-        raise ValueError("timeout_s is above 0")
-    _matches(experiment.pythons, (3, 11))
 
 
 def _one_of(what: str, value: object, choices: Sequence[str]) -> None:

@@ -24,12 +24,14 @@ EXPERIMENT = {
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
     ],
     "sizes": {
-        "quick": [50, 100, 150, 200],
-        "quick:<3.11": [20, 40, 60, 80],
-        "standard": [100, 200, 300, 400],
+        "quick": [50, 75, 110, 160],
+        "quick:<3.11": [15, 25, 35, 50],
+        "standard": [50, 100, 200, 400],
+        "standard:<3.11": [25, 50, 100, 150],
         "full": [100, 300, 500, 700, 900],
+        "full:<3.11": [100, 200, 300, 400],
     },
-    "timeout_s": 30,
+    "timeout_s": 60,
     "pythons": ">=2.7",
     "references": [
         {"label": "CPython, 2 cores", "points": [[100, 0.0407], [900, 3.70]]},

@@ -28,27 +28,39 @@ EXPERIMENT = {
             "modes": ["quick", "standard", "full"],
             "cores": "one",
         },
-        {"label": "default policy, all cores", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "default policy, all cores", "params": {}, "modes": ["standard", "full"]},
         {
             "label": "SCHED_RR, 1 core",
             "params": {"work": "yield"},
             "modes": ["quick", "standard", "full"],
             "policy": "rr",
             "cores": "one",
+            "sizes": {
+                "quick": [40, 60, 90, 130],
+                "standard": [80, 160, 240, 320],
+                "full": [40, 120, 200, 280, 360],
+            },
         },
         {
             "label": "SCHED_RR, all cores",
             "params": {"work": "yield"},
-            "modes": ["quick", "standard", "full"],
+            "modes": ["standard", "full"],
             "policy": "rr",
+            "sizes": {
+                "standard": [80, 160, 240, 320],
+                "full": [40, 120, 200, 280, 360],
+            },
         },
     ],
     "sizes": {
-        "quick": [40, 60, 80, 120],
+        "quick": [20, 35, 55, 80],
+        "quick:<3.11": [6, 10, 16, 24],
         "standard": [40, 80, 120, 160],
+        "standard:<3.11": [10, 20, 30, 40],
         "full": [40, 120, 200, 280, 360],
+        "full:<3.11": [10, 20, 40, 60],
     },
-    "timeout_s": 30,
+    "timeout_s": 60,
     "pythons": ">=2.7",
     "references": [
         {

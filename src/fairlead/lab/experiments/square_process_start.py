@@ -25,11 +25,11 @@ EXPERIMENT = {
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
     ],
     "sizes": {
-        "quick": [10, 20, 30, 40],
+        "quick": [10, 15, 22, 33],
         "standard": [10, 20, 40, 60],
         "full": [10, 30, 50, 70, 90],
     },
-    "timeout_s": 30,
+    "timeout_s": 60,
     "pythons": ">=2.7",
     "references": [
         {"label": "CPython, 2 cores", "points": [[10, 0.0173], [90, 1.66]]},

@@ -29,17 +29,19 @@ EXPERIMENT = {
     },
     "variants": [
         {"label": "release", "params": {"wake": "release"}, "modes": ["quick", "standard", "full"]},
-        {"label": "release(n)", "params": {"wake": "release-n"}, "modes": ["quick", "standard", "full"]},
-        {"label": "event", "params": {"wake": "event"}, "modes": ["quick", "standard", "full"]},
-        {"label": "barrier", "params": {"wake": "barrier"}, "modes": ["quick", "standard", "full"]},
+        {"label": "release(n)", "params": {"wake": "release-n"}, "modes": ["standard", "full"]},
+        {"label": "event", "params": {"wake": "event"}, "modes": ["standard", "full"]},
+        {"label": "barrier", "params": {"wake": "barrier"}, "modes": ["standard", "full"]},
     ],
     "sizes": {
-        "quick": [100, 200, 300, 400],
-        "quick:<3.11": [50, 100, 150, 200],
+        "quick": [60, 100, 160, 250],
+        "quick:<3.11": [20, 30, 50, 80],
         "standard": [100, 200, 400, 600],
+        "standard:<3.11": [50, 100, 150, 200],
         "full": [100, 300, 500, 700, 900],
+        "full:<3.11": [100, 200, 300, 400],
     },
-    "timeout_s": 30,
+    "timeout_s": 60,
     "pythons": ">=2.7",
     "references": [
         {
