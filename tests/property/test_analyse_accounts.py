@@ -26,14 +26,24 @@ def samples(draw: st.DrawFn) -> Sample:
     )
 
 
+def told(line: str) -> int:
+    """How many samples a line of failures speaks of."""
+    if failed := re.match(
+        r"(\d+) of \d+ samples at n=\d (timed out|crashed|printed no result|failed): ", line
+    ):
+        return int(failed[1])
+    skipped = re.match(r"(n=\d(?:, n=\d)*) not run(?: \((\d+) times\))?: ", line)
+    assert skipped, line
+    return int(skipped[2] or len(skipped[1].split(", ")))
+
+
 @given(st.lists(samples(), max_size=40))
 def test_summarise_accounts_for_every_sample(given_samples: list[Sample]) -> None:
     summary = summarise(given_samples)
     assert summary.samples == len(given_samples)
     measured = sum(len(cell.values) for series in summary.series for cell in series.cells)
     assert measured == sum(sample.status == "ok" for sample in given_samples)
-    told = [re.match(r"(\d+) of \d+ samples", line) for one in summary.series for line in one.failures]
-    failed = sum(int(found[1]) for found in told if found)
+    failed = sum(map(told, (line for series in summary.series for line in series.failures)))
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for one in given_samples:
         who = (one.experiment, one.params["work"], one.interpreter["executable"], one.environment["hostname"])

@@ -112,12 +112,16 @@ def test_summarise_of_a_series_that_was_not_run_gives_the_reason() -> None:
     assert series.fit.advice == "nothing was run: needs fork"
 
 
-def test_summarise_of_a_size_that_was_not_run_says_so_beside_the_others() -> None:
-    skip = sample(400, status="skipped", wall_s=None, reason="over the budget")
-    (series,) = summarise([*square(), skip], catalogue=CATALOGUE).series
+def test_summarise_of_sizes_that_were_not_run_says_so_in_one_line() -> None:
+    skips = [sample(n, status="skipped", wall_s=None, reason="over the budget") for n in (800, 400, 400)]
+    whole = sample(1, status="skipped", params=PARAMS, wall_s=None, reason="no fork")
+    (series,) = summarise([*square(), *skips, whole], catalogue=CATALOGUE).series
     assert series.skipped is None
     assert [cell.n for cell in series.cells] == [50, 100, 200]
-    assert series.failures == ("1 of 1 samples at n=400 not run: over the budget",)
+    assert series.failures == (
+        "n=400, n=800 not run (3 times): over the budget",
+        "the series not run: no fork",
+    )
 
 
 def test_summarise_separates_interpreters_variants_and_experiments() -> None:

@@ -115,13 +115,15 @@ def test_fit_of_fewer_than_two_sizes_has_no_exponent(points: dict[int, list[floa
         "undecided",
         "undecided",
     )
-    assert found.advice == f"{start}: run with --sizes of 3 sizes or more"
+    assert found.advice == f"{start}: run with 3 --sizes or more, and the --budget for them"
 
 
 def test_fit_of_two_sizes_gives_an_exponent_and_says_what_it_cannot_know() -> None:
     found = fit(series(lambda n: 2e-5 * n * n, sizes=(50, 100)))
     assert found.exponent == pytest.approx(2, abs=0.1)
-    assert found.advice == "two sizes cannot show a bend: run with --sizes of 3 sizes or more"
+    assert (
+        found.advice == "two sizes cannot show a bend: run with 3 --sizes or more, and the --budget for them"
+    )
 
 
 def test_fit_of_single_samples_a_size_is_undecided() -> None:

@@ -28,7 +28,6 @@ _WORDS: dict[Status, str] = {
     "crashed": "crashed",
     "garbage": "printed no result",
     "failed": "failed",
-    "skipped": "not run",
 }
 
 
@@ -201,19 +200,26 @@ def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None)
 
 
 def _failures(samples: Sequence[Sample], by_size: Mapping[int, Sequence[Sample]]) -> tuple[str, ...]:
-    """One line per size and kind of failure, with the reason of the first."""
-    kinds: dict[tuple[int | None, Status], list[Sample]] = {}
+    """One line per size and kind of failure, with the reason of the first, and one per reason to skip."""
+    kinds: dict[tuple[int, Status], list[str]] = {}
+    skips: dict[str, list[int]] = {}
     for sample in samples:
-        if sample.status != "ok":
-            kinds.setdefault((sample.params.get("n"), sample.status), []).append(sample)
+        reason = sample.reason or "no reason given"
+        if sample.status == "skipped":
+            skips.setdefault(reason, []).append(sample.params.get("n", 0))
+        elif sample.status != "ok":
+            kinds.setdefault((sample.params["n"], sample.status), []).append(reason)
     lines = []
-    for (n, status), group in sorted(kinds.items(), key=lambda kind: kind[0][0] or 0):
-        who = "1 sample" if len(group) == 1 else f"{len(group)} samples"
-        if n is not None:
-            who = f"{len(group)} of {len(by_size[n])} samples at n={n}"
-        reasons = list(dict.fromkeys(sample.reason or "no reason given" for sample in group))
-        more = f" (and other reasons: {len(reasons) - 1})" if len(reasons) > 1 else ""
-        lines.append(f"{who} {_WORDS[status]}: {reasons[0]}{more}")
+    for (n, status), reasons in sorted(kinds.items(), key=lambda kind: kind[0][0]):
+        others = len(set(reasons)) - 1
+        more = f" (and other reasons: {others})" if others else ""
+        lines.append(
+            f"{len(reasons)} of {len(by_size[n])} samples at n={n} {_WORDS[status]}: {reasons[0]}{more}"
+        )
+    for reason, found in skips.items():
+        sizes = ", ".join(f"n={n}" for n in sorted(set(found)) if n) or "the series"
+        times = f" ({len(found)} times)" if len(found) > len(set(found)) else ""
+        lines.append(f"{sizes} not run{times}: {reason}")
     return tuple(lines)
 
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST_SIZES = 3
+_MORE_SIZES = f"{FEWEST_SIZES} --sizes or more, and the --budget for them"
 WIDE = 0.5
 """An interval of the exponent wider than this does not tell a line from a square with some room to spare."""
 FLAT = 0.2
@@ -90,7 +91,7 @@ def fit(points: Mapping[int, Sequence[float]], verdicts: Sequence[Verdict] = ())
             high=None,
             model="undecided",
             verdict="undecided",
-            advice=f"{have} measured: run with --sizes of {FEWEST_SIZES} sizes or more",
+            advice=f"{have} measured: run with {_MORE_SIZES}",
         )
     n = np.array(list(cells), dtype=float)
     level = np.log([np.median(values) for values in cells.values()])
@@ -207,7 +208,7 @@ def _judge(
             "read their modes, and run again with a larger --budget to see how often each comes"
         )
     if len(n) < FEWEST_SIZES:
-        return "undecided", f"two sizes cannot show a bend: run with --sizes of {FEWEST_SIZES} sizes or more"
+        return "undecided", f"two sizes cannot show a bend: run with {_MORE_SIZES}"
     if fewest < FEWEST:
         return "undecided", (
             f"a size with fewer than {FEWEST} samples: run again with a larger --budget or fewer --sizes"
