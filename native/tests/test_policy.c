@@ -1,0 +1,327 @@
+/* The policy's answers, event by event; what comes of them over whole runs is test_sim's and the property
+ * tests'. */
+#include "check.h"
+#include "core/policy.h"
+
+#define MS 1000000ll
+#define US 1000ll
+#define INTERVAL (5 * MS)
+
+static fl_policy policy;
+static fl_policy_thread io, other, cpu, second;
+
+static void begin(fl_policy_mode mode)
+{
+    fl_policy_init(&policy, mode, FL_SHARE_ONE * 3 / 10, INTERVAL, NULL, 0);
+    fl_policy_thread *all[] = {&io, &other, &cpu, &second};
+    for (int i = 0; i < 4; i++) {
+        fl_policy_thread_new(all[i], FL_PRIORITY_NORMAL);
+    }
+}
+
+static void take(fl_policy_thread *thread, int64_t now)
+{
+    fl_policy_want(&policy, thread, now);
+    fl_policy_acquired(&policy, thread, now);
+}
+
+static void arrive(fl_policy_thread *thread, int64_t now)
+{
+    fl_policy_want(&policy, thread, now);
+    fl_policy_arrive(&policy, thread, now);
+}
+
+/* A thread that was forced out after a long hold waits again: CPU-bound. */
+static void make_cpu(fl_policy_thread *thread, int64_t now)
+{
+    take(thread, now);
+    policy.asked = true;
+    (void)fl_policy_drop(&policy, thread, now + 5 * MS);
+}
+
+static void test_queue_places(void)
+{
+    fl_waitqueue queue;
+    fl_waitlink links[3];
+    fl_waitqueue_init(&queue);
+    CHECK(fl_waitqueue_first(&queue) == NULL);
+    for (int i = 0; i < 3; i++) {
+        fl_waitqueue_push(&queue, &links[i]);
+    }
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[2]), 2);
+    fl_waitqueue_remove(&queue, &links[0]);
+    CHECK(fl_waitqueue_first(&queue) == &links[1]);
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[1]), 0);
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[2]), 1);
+    CHECK_EQUAL(queue.count, 2);
+}
+
+static void test_predictor_learns_a_period(void)
+{
+    fl_predictor predictor = {0};
+    for (int i = 0; i < 64; i++) {
+        fl_predictor_train(&predictor, i % 3 == 0);
+    }
+    for (int i = 64; i < 94; i++) {
+        CHECK_EQUAL(fl_predictor_says_long(&predictor), i % 3 == 0);
+        fl_predictor_train(&predictor, i % 3 == 0);
+    }
+}
+
+static void test_account_balances_at_its_share(void)
+{
+    fl_account account;
+    fl_account_init(&account, FL_SHARE_ONE / 4, 100 * MS, 4 * MS, 0);
+    fl_account_set(&account, true, false, 0);
+    CHECK(fl_account_credit(&account, 4 * MS) > 900 * US);
+    fl_account_set(&account, true, true, 4 * MS);
+    int64_t lasts = fl_account_lasts(&account);
+    CHECK(lasts > 1200 * US && lasts < 1400 * US); /* 1 ms of credit less what is forgotten, over 1 - 1/4 */
+    CHECK(fl_account_credit(&account, 4 * MS + lasts) < 20 * US);
+    CHECK_EQUAL(fl_account_credit(&account, 1000 * MS), -4 * MS);
+    CHECK_EQUAL(fl_account_recovers_in(&account), 16 * MS);
+}
+
+static void test_account_never_exceeds_share_of_window(void)
+{
+    fl_account account;
+    fl_account_init(&account, FL_SHARE_ONE / 2, 100 * MS, 4 * MS, 0);
+    fl_account_set(&account, true, false, 0);
+    for (int64_t t = MS; t < 5000 * MS; t += MS) {
+        CHECK(fl_account_credit(&account, t) <= 50 * MS);
+    }
+    CHECK(fl_account_credit(&account, 1000000000 * MS) <= 50 * MS); /* a clock that jumps breaks nothing */
+}
+
+static void test_request_against_cpu_thread_is_immediate(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    take(&cpu, 5 * MS);
+    arrive(&io, 6 * MS);
+    CHECK_EQUAL(io.cls, FL_CLASS_FRESH);
+    CHECK_EQUAL(policy.holder_class, FL_CLASS_CPU);
+    CHECK_EQUAL(fl_policy_tick(&policy, &io, true, 6 * MS).kind, FL_TICK_ASK);
+    fl_tick tick = fl_policy_tick(&policy, &io, true, 6 * MS);
+    CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
+    CHECK_EQUAL(tick.until, 6 * MS + 50 * US);
+    CHECK_EQUAL(fl_policy_tick(&policy, &io, true, tick.until).kind, FL_TICK_ASK); /* it got lost: again */
+    CHECK(fl_policy_tick(&policy, &io, true, tick.until).until == tick.until + 100 * US);
+}
+
+static void test_drop_hands_to_fresh_before_cpu(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    make_cpu(&second, 5 * MS);
+    take(&cpu, 10 * MS);
+    arrive(&second, 10 * MS);
+    arrive(&io, 11 * MS);
+    policy.asked = true;
+    fl_drop drop = fl_policy_drop(&policy, &cpu, 11 * MS);
+    CHECK_EQUAL(drop.kind, FL_DROP_HAND);
+    CHECK(drop.grant == &io);
+    CHECK(io.granted && !io.queued && policy.limbo == &io && policy.holder == NULL);
+    /* nobody asks while the grant is on its way */
+    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, 11 * MS).kind, FL_TICK_SLEEP);
+    fl_policy_acquired(&policy, &io, 11 * MS);
+    CHECK(policy.holder == &io && policy.limbo == NULL && !io.granted);
+}
+
+static void test_cpu_goes_first_when_behind_its_share(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    arrive(&other, 6 * MS);
+    fl_drop drop = fl_policy_drop(&policy, &io, 25 * MS);
+    CHECK(drop.grant == &cpu && cpu.protected);
+    fl_policy_acquired(&policy, &cpu, 25 * MS);
+    fl_tick tick = fl_policy_tick(&policy, &other, true, 25 * MS);
+    CHECK_EQUAL(tick.kind, FL_TICK_SLEEP); /* protected: not before the credit is used up */
+    CHECK(tick.until > 25 * MS + 500 * US && tick.until <= 25 * MS + INTERVAL);
+    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, 25 * MS + 20 * MS).kind, FL_TICK_ASK);
+}
+
+static void test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    policy.account.credit = -MS;
+    take(&io, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    fl_drop drop = fl_policy_drop(&policy, &io, 5 * MS + 10 * US);
+    CHECK_EQUAL(drop.kind, FL_DROP_FREE);
+    fl_tick tick = fl_policy_tick(&policy, &cpu, false, 5 * MS + 20 * US);
+    CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
+    CHECK_EQUAL(tick.until, 5 * MS + 110 * US);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, false, tick.until).kind, FL_TICK_TAKE);
+    CHECK(!cpu.queued);
+}
+
+static void test_lazy_drop_stops_for_a_thread_that_stays_away(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    int64_t now = 5 * MS;
+    take(&io, now);
+    arrive(&cpu, now);
+    for (int i = 0; i < 8; i++) { /* each time away for 1 ms */
+        policy.account.credit = -MS;
+        if (fl_policy_drop(&policy, &io, now).kind == FL_DROP_HAND) {
+            CHECK(i > 0);
+            CHECK(policy.limbo == &cpu);
+            return;
+        }
+        now += MS;
+        take(&io, now);
+    }
+    CHECK(!"the predictor never learnt");
+}
+
+static void test_drop_with_nobody_waiting(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 0);
+    fl_drop drop = fl_policy_drop(&policy, &io, MS);
+    CHECK_EQUAL(drop.kind, FL_DROP_NOBODY);
+    CHECK(drop.grant == NULL && drop.kick == NULL);
+}
+
+static void test_watchdog_takes_back_a_lost_grant_once(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&other, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    policy.asked = true;
+    CHECK(fl_policy_drop(&policy, &io, 6 * MS).grant == &other);
+    int64_t now = 6 * MS;
+    fl_tick tick = fl_policy_tick(&policy, &cpu, true, now);
+    now += 60000 * MS; /* SIGSTOP: one look, however long */
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SLEEP);
+    int looks = 0;
+    while ((tick = fl_policy_tick(&policy, &cpu, true, now)).kind == FL_TICK_SLEEP) {
+        now += INTERVAL;
+        CHECK(looks++ < 100);
+    }
+    CHECK_EQUAL(tick.kind, FL_TICK_TAKE);
+    CHECK(tick.revoke == &other && !other.granted && policy.tripped);
+    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
+    CHECK_EQUAL(looks, policy.k.watchdog_intervals - 1);
+    fl_policy_acquired(&policy, &cpu, now);
+    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, now).kind, FL_TICK_PASS);
+}
+
+static void test_evict_empties_the_queue_for_a_new_mode(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 0);
+    arrive(&other, 0);
+    arrive(&cpu, 0);
+    int evicted = 0;
+    while (fl_policy_evict(&policy, MS) != NULL) {
+        evicted++;
+    }
+    CHECK_EQUAL(evicted, 2);
+    fl_policy_set_mode(&policy, FL_MODE_FAIR, 0, MS);
+    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, MS).kind, FL_TICK_SLEEP);
+    CHECK(other.queued && policy.heap == &other);
+    CHECK(fl_policy_evict(&policy, MS) == &other);
+    fl_policy_set_mode(&policy, FL_MODE_STOCK, 0, MS);
+    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, MS).kind, FL_TICK_PASS);
+    CHECK_EQUAL(fl_policy_drop(&policy, &io, 2 * MS).kind, FL_DROP_NOBODY);
+}
+
+static void test_leave_and_exit_take_a_waiter_out(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 0);
+    arrive(&other, 0);
+    fl_policy_leave(&policy, &other, MS);
+    fl_policy_leave(&policy, &other, MS);
+    CHECK_EQUAL(policy.waiting, 0);
+    CHECK_EQUAL(fl_policy_drop(&policy, &io, MS).kind, FL_DROP_NOBODY);
+    arrive(&other, MS);
+    fl_policy_thread_exit(&policy, &other, MS);
+    CHECK_EQUAL(policy.waiting, 0);
+}
+
+static void test_fork_leaves_only_the_forking_thread(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    arrive(&other, 5 * MS);
+    fl_policy_fork_reset(&policy, &io, true, 6 * MS);
+    CHECK_EQUAL(policy.waiting, 0);
+    CHECK(policy.holder == &io && !policy.account.demand);
+    CHECK_EQUAL(fl_policy_drop(&policy, &io, 7 * MS).kind, FL_DROP_NOBODY);
+}
+
+static void test_priorities_decide_the_class(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    make_cpu(&second, 5 * MS);
+    fl_policy_set_priority(&cpu, FL_PRIORITY_IO);
+    fl_policy_set_priority(&second, FL_PRIORITY_BACKGROUND);
+    take(&io, 10 * MS);
+    arrive(&cpu, 10 * MS);
+    arrive(&second, 10 * MS);
+    CHECK_EQUAL(cpu.cls, FL_CLASS_FRESH);
+    CHECK_EQUAL(second.cls, FL_CLASS_BACKGROUND);
+}
+
+static void test_fair_serves_in_the_order_of_time_used(void)
+{
+    enum { N = 64 };
+    static fl_policy_thread threads[N];
+    static fl_policy_thread holder;
+    begin(FL_MODE_FAIR);
+    fl_policy_thread_new(&holder, FL_PRIORITY_NORMAL);
+    take(&holder, 0);
+    policy.virtual_now = 0;
+    for (int i = 0; i < N; i++) {
+        fl_policy_thread_new(&threads[i], FL_PRIORITY_NORMAL);
+        threads[i].used = (i * 37 % N) * US;
+        arrive(&threads[i], i);
+    }
+    fl_policy_leave(&policy, &threads[5], N); /* from the middle */
+    int64_t last = -1;
+    fl_policy_thread *now_holds = &holder;
+    for (int i = 0; i < N - 1; i++) {
+        fl_drop drop = fl_policy_drop(&policy, now_holds, N + i);
+        CHECK_EQUAL(drop.kind, FL_DROP_HAND);
+        CHECK(drop.grant != &threads[5]);
+        CHECK(drop.grant->used > last);
+        last = drop.grant->used;
+        now_holds = drop.grant;
+        fl_policy_acquired(&policy, now_holds, N + i);
+    }
+    CHECK_EQUAL(policy.waiting, 0);
+}
+
+int main(void)
+{
+    test_queue_places();
+    test_predictor_learns_a_period();
+    test_account_balances_at_its_share();
+    test_account_never_exceeds_share_of_window();
+    test_request_against_cpu_thread_is_immediate();
+    test_drop_hands_to_fresh_before_cpu();
+    test_cpu_goes_first_when_behind_its_share();
+    test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
+    test_lazy_drop_stops_for_a_thread_that_stays_away();
+    test_drop_with_nobody_waiting();
+    test_watchdog_takes_back_a_lost_grant_once();
+    test_evict_empties_the_queue_for_a_new_mode();
+    test_leave_and_exit_take_a_waiter_out();
+    test_fork_leaves_only_the_forking_thread();
+    test_priorities_decide_the_class();
+    test_fair_serves_in_the_order_of_time_used();
+    return 0;
+}
