@@ -25,6 +25,7 @@ static void native_free(void *module)
 static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_clock_exec},
     {Py_mod_exec, (void *)fl_cores_exec},
+    {Py_mod_exec, (void *)fl_simulate_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},

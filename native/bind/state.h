@@ -18,6 +18,7 @@ static inline fl_state *fl_state_of(PyObject *module)
 /* Each adds one concern's functions and types to the module; -1 with an exception set on failure. */
 int fl_clock_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
+int fl_simulate_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);
 
 #endif

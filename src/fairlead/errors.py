@@ -45,3 +45,7 @@ class Interrupted(FairleadError):
     def __init__(self, message: str, signum: int) -> None:
         super().__init__(message)
         self.signum = signum
+
+
+class SimulationError(FairleadError, RuntimeError):
+    """A simulated run broke a promise of the scheduler, as two holders; the message says how to repeat it."""

@@ -17,13 +17,14 @@ NATIVE = Path(__file__).parents[2] / "native"
 INCLUDES = {
     "core": {"core"},
     "platform": {"platform", "core"},
-    "bind": {"bind", "core"},
+    "bind": {"bind", "sim", "core"},
+    "sim": {"sim", "core"},
     "probe": {"probe", "core"},
-    "tests": {"core", "platform", "probe"},
+    "tests": {"core", "platform", "probe", "sim"},
 }
 """The directories whose headers the files of a directory may include."""
 
-WITHOUT_PYTHON = {"core", "platform"}
+WITHOUT_PYTHON = {"core", "platform", "sim"}
 """Directories that must build without Python."""
 
 INTERNALS = re.compile(r"\bpycore_|\binternal/|\bPy_BUILD_CORE")

@@ -30,9 +30,10 @@ LAYERS: dict[str, set[str]] = {
     "record": set(),
     "gil.observe": {"_probe", "record"},
     "gil.schedule": {"gil.observe", "_probe", "record"},
-    "gil": {"gil.observe", "gil.schedule"},
+    "gil.simulation": {"_native"},
+    "gil": {"gil.observe", "gil.schedule", "gil.simulation"},
     # measure, choose, show
-    "lab": {"pools", "sync", "gil", "gil.observe", "gil.schedule", "record"},
+    "lab": {"pools", "sync", "gil", "gil.observe", "gil.schedule", "gil.simulation", "record"},
     "lab.experiments": set(),
     "advise": {"pools", "lab", "record"},
     "report": {"record"},

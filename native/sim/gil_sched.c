@@ -1,0 +1,89 @@
+/* The scheduled lock: the same wait and drop as the hooks under a real interpreter make, around
+ * core/policy.c. */
+#include "sim/model.h"
+
+static fl_actor *actor_of(fl_policy_thread *thread)
+{
+    return (fl_actor *)(void *)thread;
+}
+
+void fl_sched_take(fl_sim *sim, fl_actor *actor)
+{
+    fl_policy_arrive(&sim->policy, &actor->policy, sim->now);
+    fl_gil_waits(sim, actor, sim->policy.mode == FL_MODE_INTERACTIVE && actor->policy.cls == FL_CLASS_POLL);
+    fl_sched_tick(sim, actor);
+}
+
+void fl_sched_tick(fl_sim *sim, fl_actor *actor)
+{
+    actor->spinning = false;
+    if (actor->policy.granted) {
+        fl_gil_acquired(sim, actor);
+        return;
+    }
+    for (;;) {
+        fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
+        switch (tick.kind) {
+        case FL_TICK_TAKE:
+            sim->totals.tripped |= tick.revoke != NULL;
+            fl_gil_acquired(sim, actor);
+            return;
+        case FL_TICK_PASS:
+            fl_gil_take(sim, actor);
+            return;
+        case FL_TICK_ASK:
+            fl_gil_request(sim, actor);
+            break;
+        case FL_TICK_SPIN:
+            actor->spinning = true;
+            fl_kernel_work(sim, actor, tick.until - sim->now, STEP_TICK);
+            return;
+        case FL_TICK_SLEEP:
+            fl_gil_sleep(sim, actor, tick.until, STEP_TICK);
+            return;
+        }
+    }
+}
+
+/* Wake a waiter that was granted the GIL, or that is to set its timer anew. */
+static int64_t call(fl_sim *sim, fl_actor *actor)
+{
+    if (actor->spinning) {
+        if (actor->policy.granted) {
+            fl_kernel_shorten(sim, actor, sim->config.take_ns);
+        }
+        return 0;
+    }
+    if (!actor->parked) {
+        return 0; /* awake already: it will look by itself */
+    }
+    if (actor->policy.granted && fl_sim_random(sim, 1000000) < sim->config.lost_wakes) {
+        fl_heap_remove(&sim->events, actor->id); /* injected fault: nor will its timer come */
+        return sim->config.kernel.call_ns;
+    }
+    fl_gil_awake(sim, actor);
+    fl_kernel_wake(sim, actor);
+    return sim->config.kernel.call_ns;
+}
+
+int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor)
+{
+    fl_drop drop = fl_policy_drop(&sim->policy, &actor->policy, sim->now);
+    int64_t cost = 0;
+
+    if (drop.kick != NULL) {
+        sim->totals.kicked++;
+        fl_sim_log(sim, FL_EVENT_KICK, actor, actor_of(drop.kick)->id);
+        cost += call(sim, actor_of(drop.kick));
+    }
+    if (drop.kind == FL_DROP_HAND) {
+        sim->totals.handed++;
+        fl_sim_log(sim, FL_EVENT_HAND, actor, actor_of(drop.grant)->id);
+        cost += call(sim, actor_of(drop.grant));
+    }
+    else if (drop.kind == FL_DROP_FREE) {
+        sim->totals.left_free++;
+        fl_sim_log(sim, FL_EVENT_FREE, actor, NOBODY);
+    }
+    return cost;
+}

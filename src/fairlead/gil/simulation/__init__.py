@@ -1,0 +1,76 @@
+"""Threads, cores and the GIL, simulated: the protocol step by step, and the proof of the scheduler.
+
+>>> from fairlead.gil import simulation
+>>> program = simulation.square_thread_start(3)
+>>> run = simulation.simulate(program, policy="stock", kernel=simulation.IDEAL, cores=1)
+>>> run.switches == 2 * (1 + 2 + 3) + 1
+True
+"""
+
+from __future__ import annotations
+
+from fairlead.gil.simulation.program import (
+    Acquire,
+    Add,
+    Begin,
+    Call,
+    End,
+    Forever,
+    Group,
+    Join,
+    Measure,
+    Off,
+    Operation,
+    Program,
+    Receive,
+    Release,
+    Repeat,
+    Run,
+    Send,
+    Start,
+    Until,
+    Wait,
+    Yield,
+)
+from fairlead.gil.simulation.programs import cpu, echo, square_mutex, square_semaphore, square_thread_start
+from fairlead.gil.simulation.result import Event, GroupStatistics, Simulation, ThreadStatistics
+from fairlead.gil.simulation.run import IDEAL, Kernel, Policy, policy_constants, replay, simulate
+
+__all__ = [
+    "IDEAL",
+    "Acquire",
+    "Add",
+    "Begin",
+    "Call",
+    "End",
+    "Event",
+    "Forever",
+    "Group",
+    "GroupStatistics",
+    "Join",
+    "Kernel",
+    "Measure",
+    "Off",
+    "Operation",
+    "Policy",
+    "Program",
+    "Receive",
+    "Release",
+    "Repeat",
+    "Run",
+    "Send",
+    "Simulation",
+    "Start",
+    "ThreadStatistics",
+    "Until",
+    "Wait",
+    "Yield",
+    "cpu",
+    "echo",
+    "policy_constants",
+    "replay",
+    "simulate",
+    "square_mutex",
+    "square_semaphore",
+    "square_thread_start",
+]

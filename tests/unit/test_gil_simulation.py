@@ -1,0 +1,140 @@
+"""The simulator: the published schedules to the switch, its records, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fairlead.errors import SimulationError, UsageError
+from fairlead.gil import simulation as sim
+
+
+@pytest.mark.parametrize("policy", ["old", "stock"])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 60])
+def test_thread_starts_cost_the_published_number_of_switches(policy: sim.Policy, n: int) -> None:
+    run = sim.simulate(sim.square_thread_start(n), policy=policy, cores=1, kernel=sim.IDEAL)
+    assert run.switches == 2 * sum(range(1, n + 1)) + 1
+    assert run.passes == run.switches
+
+
+def test_passes_by_row_shows_the_triangle() -> None:
+    run = sim.simulate(sim.square_thread_start(3), policy="stock", cores=1, kernel=sim.IDEAL, events=1000)
+    holders = [thread for row in run.passes_by_row() for thread in row]
+    assert holders == ["main", "T1", "main", "T1", "T2", "T1", "main", "T2", "T1", "T3", "T2", "T1", "main"]
+    assert all(len(set(row)) == len(row) for row in run.passes_by_row())
+    assert run.events_dropped == 0
+
+
+def test_a_run_repeats_to_the_nanosecond_and_differs_by_seed() -> None:
+    program = sim.echo(3, 1)
+    first, again, other = (
+        sim.simulate(program, seed=seed, until_seconds=0.05, events=2000) for seed in (1, 1, 2)
+    )
+    assert list(first.events) == list(again.events)
+    assert list(first.events) != list(other.events)
+    assert list(sim.replay(first.spec).events) == list(first.events)
+
+
+def test_a_spec_is_replayed_from_the_command_line() -> None:
+    run = sim.simulate(sim.cpu(2, 1_000_000), policy="stock")
+    done = subprocess.run(
+        [sys.executable, "-m", "fairlead.gil.simulation", run.spec],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{run.passes} passes, {run.switches} switches" in done.stdout
+
+
+def test_stock_cpu_threads_switch_once_an_interval() -> None:
+    run = sim.simulate(sim.cpu(2, 100_000_000), policy="stock", interval_seconds=0.005)
+    assert 36 <= run.forced_drops <= 40
+    assert {t.name for t in run.threads} == {"cpu1", "cpu2"}
+    assert all(t.held_seconds == pytest.approx(0.1, rel=0.01) for t in run.threads)
+
+
+def test_stock_shows_the_convoy() -> None:
+    run = sim.simulate(sim.echo(1, 1), policy="stock", until_seconds=1)
+    assert run.groups["client1"].p50_seconds == pytest.approx(0.005, rel=0.1)
+
+
+def test_old_gil_starves_the_waiter_on_two_cores() -> None:
+    """The battle: whoever releases has the lock again before the one that was woken is there."""
+    run = sim.simulate(sim.cpu(2, 50_000_000), policy="old", cores=2, interval_seconds=5e-6)
+    assert run.wakeups > 10 * run.switches
+
+
+def test_a_steps_log_shows_request_and_forced_switch() -> None:
+    run = sim.simulate(sim.cpu(2, 10_000_000), policy="stock", events=1000)
+    kinds = [event.kind for event in run.events]
+    at = kinds.index("timeout")
+    following = [kind for kind in kinds[at:] if kind not in ("on-core", "off-core", "park", "wake")]
+    assert following[:6] == ["timeout", "ask", "wait", "forced-drop", "signal", "switch-wait"]
+    assert "acquire" in following
+
+
+def test_watchdog_falls_back_to_stock_when_grants_are_lost() -> None:
+    run = sim.simulate(sim.echo(2, 2), until_seconds=2, lost_wakes=1_000_000)
+    assert run.watchdog_tripped
+    assert run.held_share("cpu") > 0.5
+
+
+def test_a_deadlocked_program_is_the_users_fault() -> None:
+    program = sim.Program(groups={"a": sim.Group(body=(sim.Acquire("never"),))}, semaphores={"never": 0})
+    with pytest.raises(UsageError, match="wait for each other"):
+        sim.simulate(program)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ((sim.Forever((sim.Add("c", 1),)),), "without using time"),
+        ((sim.Start("a"),), "more threads than a group has"),
+        ((sim.Release("nowhere"),), "no semaphore 'nowhere'"),
+        ((sim.Repeat(0, ()),), "at least one round"),
+        ((sim.Run(-5),), "out of range"),
+        ((sim.Run(5, 2.0),), "jitter"),
+    ],
+)
+def test_programs_that_cannot_run_are_refused(body: tuple[sim.Operation, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        sim.simulate(sim.Program(groups={"a": sim.Group(body=body)}, counters={"c": 0}))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"policy": "best"},
+        {"cores": 0},
+        {"cpu_share": 0.0},
+        {"cpu_share": 1.0},
+        {"constants": {"no_ns": 1}},
+        {"seed": -1},
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        sim.simulate(sim.cpu(1), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_spec_that_is_none_is_refused() -> None:
+    for spec in ("{", "{}", json.dumps({"program": 1, "kernel": {}})):
+        with pytest.raises(UsageError):
+            sim.replay(spec)
+
+
+def test_a_broken_promise_names_the_command_that_repeats_it() -> None:
+    """A policy that keeps the GIL free for a thread that stays away far too long: the simulator must
+    notice."""
+    body = (sim.Repeat(50, (sim.Run(100_000), sim.Wait(10_000_000, 0.5))),)
+    program = sim.Program(groups={"io": sim.Group(body=body, threads=6)})
+    with pytest.raises(SimulationError, match="repeat with: python -m fairlead"):
+        sim.simulate(program, constants={"send_ns": 50_000_000})
+    assert sim.simulate(program).status == "finished"
+
+
+def test_kernel_settings_and_policy_constants_have_different_names() -> None:
+    assert not set(sim.policy_constants()) & set(sim.Kernel.__dataclass_fields__)
