@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import summaries
+from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.record.summary import Summary
 from fairlead.report import html
@@ -20,43 +20,15 @@ pytest.importorskip("plotly")
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install --group browser"
 )
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-color-profile=srgb",
-)
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH"),
-    pytest.mark.skipif(DRIVER is None, reason="no chromedriver on PATH"),
-]
+pytestmark = NEEDED
 
 Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    try:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture
@@ -66,22 +38,13 @@ def opened(browser: Any, tmp_path: Path) -> Open:
     def open_page(summary: Summary, *, width: int = 1280, scheme: str = "light") -> Any:
         path = tmp_path / "report.html"
         path.write_text(html.render(summary), encoding="utf-8")
-        mobile = width < 500
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": mobile}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        resize(browser, width)
         prefer(browser, scheme)
         browser.get_log("browser")
         browser.get(path.as_uri())
         return browser
 
     return open_page
-
-
-def prefer(browser: Any, scheme: str) -> None:
-    # without smooth scrolling, which would move a control away from under the pointer
-    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
-    features = [{"name": name, "value": value} for name, value in wishes.items()]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def run(browser: Any, script: str, *args: Any) -> Any:
