@@ -97,7 +97,7 @@ def test_compare_under_foreign_load_is_undecided_and_names_the_run() -> None:
     (series,) = compare(summary(run()), summary(run(2.0, foreign_share=0.4))).series
     assert {cell.change for cell in series.cells} == {"undecided"}
     assert series.cells[0].advice == (
-        "other processes took 40% of the cores in run b: repeat it on a quieter machine"
+        "other processes took 40 % of the cores in run b: repeat it on a quieter machine"
     )
 
 

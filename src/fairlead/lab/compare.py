@@ -173,9 +173,9 @@ def _judge(
         if cell.verdict == "bimodal":
             return "undecided", f"run {name} has two populations here: compare their modes, not the medians"
     for name, cell in (("a", a), ("b", b)):
-        if (cell.foreign_share or 0) > FOREIGN_LIMIT:
+        if (share := cell.foreign_share or 0) > FOREIGN_LIMIT:
             return "undecided", (
-                f"other processes took {cell.foreign_share:.0%} of the cores in run {name}: "
+                f"other processes took {share * 100:.0f} % of the cores in run {name}: "
                 "repeat it on a quieter machine"
             )
     best = 2 / math.comb(len(a.values) + len(b.values), len(a.values))

@@ -150,14 +150,6 @@ def ends(draws: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def seconds(value: float) -> str:
-    """A time in the unit that reads best: "41 µs", "3.7 ms", "0.19 s", "12 s"."""
-    for scale, unit in ((1e6, "µs"), (1e3, "ms")):
-        if value * scale < 99.5:
-            return f"{value * scale:.2g} {unit}"
-    return f"{value:.2g} s" if value < 99.5 else f"{value:.0f} s"
-
-
 def _judge(
     count: int,
     median: float,
@@ -172,17 +164,19 @@ def _judge(
         have = "1 sample is" if count == 1 else f"{count} samples are"
         return "undecided", f"{have} too few, {FEWEST} are the least: run again with a larger --budget"
     if len(found) > 1:
-        first, second = (seconds(mode) for mode in found)
         quiet = (
-            f"; {disturbed} of {count} samples met foreign load, so run again on a quieter machine"
+            f"; {disturbed} of {count} samples met foreign load: run again on a quieter machine"
             if busy
             else ""
         )
-        return "bimodal", f"two populations: quote {first} and {second}, not the median{quiet}"
+        return (
+            "bimodal",
+            f"two populations, x{found[1] / found[0]:.2g} apart: quote both modes, not the median{quiet}",
+        )
     if busy:
         return "noisy", (
-            f"other processes took more than {FOREIGN_LIMIT:.0%} of the cores during {disturbed} of {count} "
-            "samples: stop them or run again on a quieter machine"
+            f"other processes took more than {FOREIGN_LIMIT * 100:.0f} % of the cores "
+            f"during {disturbed} of {count} samples: stop them or run again on a quieter machine"
         )
     reach = max(high - median, median - low) / median
     if reach > SPREAD_LIMIT:
@@ -191,5 +185,5 @@ def _judge(
         cure = "on a quieter machine"
         if times <= _WORTHWHILE:
             cure = f"with {times} times the --budget or {cure}"
-        return "noisy", f"the median is known to {reach:.0%} only: run again {cure}"
+        return "noisy", f"the median is known to {reach * 100:.0f} % only: run again {cure}"
     return "stable", None
