@@ -13,6 +13,7 @@ import summaries
 from fairlead.errors import MissingExtra
 from fairlead.record.summary import Summary
 from fairlead.report import names, text, words
+from fairlead.report.headline import headline
 
 pytest.importorskip("rich")
 
@@ -51,7 +52,7 @@ def test_overview_holds_one_row_for_each_series(summary: Summary) -> None:
 
 def test_headline_comes_last(summary: Summary) -> None:
     page = " ".join(text.render(summary).split())
-    assert page.endswith(str(words.headline(summary)))
+    assert page.endswith(str(headline(summary)))
 
 
 def test_skips_failures_warnings_and_problems_are_told() -> None:
@@ -66,8 +67,8 @@ def test_skips_failures_warnings_and_problems_are_told() -> None:
         )
     )
     assert "skipped: no fork here" in page
-    assert "failed: 2 timeout: killed after 30 s; give it smaller sizes" in page
-    assert "! n = 400: noisy. Close the browser." in page
+    assert "missing: 2 timeout: killed after 30 s; give it smaller sizes" in page
+    assert "! n = 400 noisy: Close the browser." in page
     assert "line 7: cut" in page
 
 

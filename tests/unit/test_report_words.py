@@ -11,6 +11,7 @@ import summaries
 from fairlead.lab.registry import catalogue
 from fairlead.record.summary import Fit, Reference
 from fairlead.report import names, schedule, units, words
+from fairlead.report.headline import headline
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,18 @@ def test_interval_is_in_the_unit_of_its_median() -> None:
 )
 def test_clean_leaves_only_what_can_be_seen(text: str, shown: str) -> None:
     assert names.clean(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2026-03-02T12:14:05.25+02:00", "2026-03-02 10:14 UTC"),
+        ("2026-03-02T10:14:05Z", "2026-03-02 10:14 UTC"),
+        ("yester\u202eday", "yester\ufffdday"),
+    ],
+)
+def test_moment_is_told_in_utc(text: str, shown: str) -> None:
+    assert names.moment(text) == shown
 
 
 def test_labels_are_told_apart_when_version_and_name_are_the_same() -> None:
@@ -107,8 +120,8 @@ def test_warnings_gather_sizes_and_end_with_what_to_do() -> None:
     odd = replace(curve.cells[3], verdict="bimodal", modes=(0.0625, 4.1), advice=None)
     lines = list(words.warnings(replace(curve, cells=(curve.cells[0], *noisy, odd))))
     assert lines == [
-        "n = 100, 200: noisy. Close the browser.",
-        f"n = 400: bimodal (62.5 ms and 4.10 s). {words.VERDICTS['bimodal'][1]}",
+        "n = 100, 200 noisy: Close the browser.",
+        f"n = 400 bimodal (62.5 ms and 4.10 s): {words.VERDICTS['bimodal'][1]}",
     ]
     assert list(words.warnings(curve)) == []
 
@@ -117,7 +130,7 @@ def test_headline_names_the_first_stable_experiment() -> None:
     rng = random.Random(1)
     shaky = summaries.series(rng, "square.mutex", fit_verdict="undecided")
     firm = summaries.series(rng, "square.process-start", sizes=(10, 20, 40))
-    text = str(words.headline(summaries.summary(shaky, firm)))
+    text = str(headline(summaries.summary(shaky, firm)))
     assert text.startswith(
         "On this machine, on CPython 3.13.0, starting n processes costs n^2.0: ten times the "
     )
@@ -127,14 +140,14 @@ def test_headline_names_the_first_stable_experiment() -> None:
 def test_headline_counts_interpreters_and_machines_beyond_two() -> None:
     rng = random.Random(1)
     curves = [summaries.series(rng, python=p) for p in summaries.PYTHONS]
-    text = str(words.headline(summaries.summary(*curves, environments=2)))
+    text = str(headline(summaries.summary(*curves, environments=2)))
     assert text.startswith("On these machines, on CPython 3.13.0 and 4 other interpreters, ")
 
 
 def test_headline_of_a_constant_time_says_that_it_does_not_grow() -> None:
     flat = summaries.series(random.Random(1), exponent=0.01)
     flat = replace(flat, fit=replace(flat.fit, model="1"))
-    assert "does not grow with the number of threads" in str(words.headline(summaries.summary(flat)))
+    assert "does not grow with the number of threads" in str(headline(summaries.summary(flat)))
 
 
 @pytest.mark.parametrize(
@@ -142,13 +155,27 @@ def test_headline_of_a_constant_time_says_that_it_does_not_grow() -> None:
     [
         ((), "holds no sample"),
         ((summaries.skipped("square.mutex"),), "everything was skipped or failed"),
-        ((summaries.series(random.Random(1), fit_verdict="noisy"),), "no exponent is stable yet"),
+        ((summaries.series(random.Random(1), fit_verdict="bimodal"),), "no exponent is sure yet"),
     ],
 )
 def test_headline_without_a_stable_exponent_names_no_figure(curves: tuple, part: str) -> None:
-    headline = words.headline(summaries.summary(*curves))
-    assert part in str(headline)
-    assert headline.power == ""
+    told = headline(summaries.summary(*curves))
+    assert part in str(told)
+    assert told.power == ""
+
+
+def test_headline_of_noise_comes_after_what_is_stable_and_sounds_less_sure() -> None:
+    rng = random.Random(1)
+    noisy = summaries.series(rng, fit_verdict="noisy")
+    alone = str(headline(summaries.summary(noisy)))
+    assert "passing a lock through n threads seems to cost n^2.0: " in alone
+    firm = summaries.series(rng, "square.process-start", sizes=(10, 20, 40))
+    assert "starting n processes costs n^2.0: " in str(headline(summaries.summary(noisy, firm)))
+
+
+def test_exponent_a_little_below_zero_has_no_sign() -> None:
+    assert words.power(-0.001) == "n^0.00"
+    assert words.bounds(-0.004, 0.02) == "[0.00, 0.02]"
 
 
 def test_experiments_without_a_subject_come_last_under_their_id() -> None:

@@ -87,8 +87,10 @@ def table(*columns: str) -> Table:
     return made
 
 
-def add_row(table: Table, *cells: str) -> None:
-    """A row of ``table``; a cell that is a verdict gets its colour."""
+def add_row(table: Table, first: str, *others: str, indent: int = 0) -> None:
+    """A row of ``table``, its first cell indented throughout; a cell that is a verdict gets its colour."""
+    from rich.padding import Padding
     from rich.text import Text
 
-    table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    cells = (Text(cell, style=_STYLES.get(cell, "")) for cell in others)
+    table.add_row(Padding(Text(first), (0, 0, 0, indent)), *cells)

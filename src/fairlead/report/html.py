@@ -15,6 +15,7 @@ from fairlead.record.summary import Cell, Series, Subject, Summary
 from fairlead.report import figures, names, schedule, units, words
 from fairlead.report.assets import asset, digest, inert_json
 from fairlead.report.extra import needed_for
+from fairlead.report.headline import headline
 
 _PICTURE_SIZE = 6
 """The n of the picture of who runs: as many columns as a telephone can show."""
@@ -57,6 +58,7 @@ def render(summary: Summary) -> str:
         "memory": units.memory,
         "power": _power,
         "clean": names.clean,
+        "moment": names.moment,
         "value": names.value,
     }
     environment.globals["mark"] = lambda index: _MARKS[index % len(_MARKS)]
@@ -67,7 +69,7 @@ def render(summary: Summary) -> str:
     scripts = [get_plotlyjs(), page_script] if panels else []
     return environment.from_string(asset("page.html")).render(
         summary=summary,
-        headline=words.headline(summary),
+        headline=headline(summary),
         sections=sections,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
@@ -116,11 +118,21 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "parameters": names.parameters(group[0].variant),
         "data": figures.panel(identity, subject, group, roster),
         "rows": rows,
+        "warnings": _warnings(group, roster),
         "of": {row["who"].index: row for row in rows},
         "references": list(
             dict.fromkeys(words.reference(r) for s in group for r in words.references(subject, s))
         ),
     }
+
+
+def _warnings(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, ...], list[names.Named]]]:
+    """Warnings with the interpreters that they are true of: what is said of several stands there once."""
+    alike: dict[tuple[str, ...], list[names.Named]] = {}
+    for series in group:
+        if lines := tuple(words.warnings(series)):
+            alike.setdefault(lines, []).append(roster.of(series))
+    return list(alike.items())
 
 
 def _row(series: Series, who: names.Named) -> dict[str, Any]:
@@ -133,7 +145,6 @@ def _row(series: Series, who: names.Named) -> dict[str, Any]:
         "model": "constant" if fit.model == "1" else fit.model,
         "cells": [_cell(c) for c in series.cells],
         "largest": measured[-1] if measured else None,
-        "warnings": list(words.warnings(series)),
         "skipped": series.skipped,
         "failures": series.failures,
     }
@@ -157,7 +168,7 @@ def _losses(section: dict[str, Any]) -> list[dict[str, Any]]:
         for row in panel["rows"]
         for kind, texts in (
             ("skipped", [row["skipped"]] if row["skipped"] else []),
-            ("failed", row["failures"]),
+            ("missing", row["failures"]),
         )
         for text in texts
     ]

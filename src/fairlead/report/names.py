@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from fairlead.record.summary import Series
@@ -107,6 +108,15 @@ def value(thing: object) -> str:
             return ", ".join(value(v) for v in thing) or "-"
         case _:
             return clean(thing)
+
+
+def moment(text: str) -> str:
+    """A time stamp (ISO 8601) as "2026-03-02 10:14 UTC"; as it stands if it is none."""
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return clean(text)
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def variant(series: Series) -> str:

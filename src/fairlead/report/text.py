@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.record.summary import Cell, Series, Subject, Summary
 from fairlead.report import console, names, units, words
+from fairlead.report.headline import headline
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +38,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
     if sections:
         page.table(_overview(sections, roster))
         page.gap()
-    page.line(str(words.headline(summary)), style="bold")
+    page.line(str(headline(summary)), style="bold")
     return page.text()
 
 
@@ -51,7 +52,7 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
     if series.skipped:
         page.line(f"skipped: {names.clean(series.skipped)}", indent=4, style="yellow")
     for failure in series.failures:
-        page.line(f"failed: {names.clean(failure)}", indent=4, style="red")
+        page.line(f"missing: {names.clean(failure)}", indent=4, style="red")
     for warning in words.warnings(series):
         page.line(f"! {warning}", indent=4, style="yellow")
     page.gap()
@@ -83,13 +84,10 @@ def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: name
     for subject, series in sections:
         console.add_row(table, names.clean(subject.id))
         for s in series:
-            who = f"  {_who(s, roster)}"
+            fit, cells = s.fit, ["", "", "", words.absence(s)]
             if words.measured(s):
-                fit = s.fit
-                bounds = words.bounds(fit.low, fit.high)
-                console.add_row(table, who, words.power(fit.exponent), bounds, fit.model, fit.verdict)
-            else:
-                console.add_row(table, who, "", "", "", words.absence(s))
+                cells = [words.power(fit.exponent), words.bounds(fit.low, fit.high), fit.model, fit.verdict]
+            console.add_row(table, _who(s, roster), *cells, indent=2)
     return table
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
 from fairlead.report import names, units
@@ -12,7 +11,7 @@ from fairlead.report import names, units
 VERDICTS: dict[Verdict, tuple[str, str]] = {
     "stable": (
         "The number can be relied on: enough samples, one population, and the machine was ours.",
-        "Nothing to do.",
+        "There is nothing to do.",
     ),
     "noisy": (
         "Other programs took part of the machine, or the samples lie far apart. Wall time suffers first; "
@@ -75,12 +74,17 @@ def switches(cell: Cell) -> float | None:
 
 def power(exponent: float | None) -> str:
     """ "n^2.05"; "-" for None."""
-    return units.NOTHING if exponent is None else f"n^{exponent:.2f}"
+    return units.NOTHING if exponent is None else f"n^{_two(exponent)}"
 
 
 def bounds(low: float | None, high: float | None) -> str:
     """ "[1.98, 2.11]"; empty where an end is missing."""
-    return "" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+    return "" if low is None or high is None else f"[{_two(low)}, {_two(high)}]"
+
+
+def _two(exponent: float) -> str:
+    # adding zero turns the -0.0 that a small negative number is rounded to into 0.0
+    return f"{round(exponent, 2) + 0.0:.2f}"
 
 
 def fit(fit: Fit) -> str:
@@ -149,74 +153,8 @@ def warnings(series: Series) -> Iterator[str]:
     for (verdict, what), cells in kinds.items():
         modes = "; ".join(" and ".join(map(units.seconds, c.modes)) for c in cells if len(c.modes) > 1)
         sizes = ", ".join(str(c.n) for c in cells)
-        yield f"n = {sizes}: {verdict}{f' ({modes})' if modes else ''}. {what}"
+        yield f"n = {sizes} {verdict}{f' ({modes})' if modes else ''}: {what}"
     if series.cells and series.fit.verdict != "stable":
         what = advice(series.fit.verdict, series.fit.advice)
         if (series.fit.verdict, what) not in kinds:
-            yield f"fit: {series.fit.verdict}. {what}"
-
-
-_NAMED_AT_MOST = 2
-"""How many interpreters the headline names; of more it says the number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """The report in one sentence: ``where`` ``what`` costs ``power``: ``meaning``, or ``meaning`` alone."""
-
-    where: str
-    what: str
-    power: str
-    """"n^2.05", or "n^1.97 to n^2.11" over several interpreters."""
-    meaning: str
-
-    def __str__(self) -> str:
-        return f"{self.where} {self.what} costs {self.power}: {self.meaning}" if self.power else self.meaning
-
-
-def headline(summary: Summary) -> Headline:
-    """The first experiment with a stable exponent, over all interpreters that agree on its model.
-
-    Where no exponent is stable the sentence says so, and what to do, rather than naming a figure.
-    """
-    roster = names.Roster(summary.series)
-    for subject, series in subjects(summary):
-        firm = [s for s in series if s.fit.verdict == "stable" and s.fit.exponent is not None]
-        if not firm:
-            continue
-        lead = firm[0]
-        agreeing = [s for s in firm if (s.fit.model, s.label) == (lead.fit.model, lead.label)]
-        exponents = sorted(s.fit.exponent for s in agreeing if s.fit.exponent is not None)
-        ends = dict.fromkeys((f"n^{exponents[0]:.1f}", f"n^{exponents[-1]:.1f}"))
-        places = "On this machine," if summary.environments <= 1 else "On these machines,"
-        title = names.clean(subject.title)
-        return Headline(
-            where=f"{places} on {_joined([roster.of(s).label for s in agreeing])},",
-            what=f"{title[:1].lower()}{title[1:]}{f' ({names.variant(lead)})' if lead.label else ''}",
-            power=" to ".join(ends),
-            meaning=_meaning(lead.fit, names.clean(subject.size_name)),
-        )
-    if any(map(measured, summary.series)):
-        return Headline(
-            "", "", "", "Measured, but no exponent is stable yet: see the verdicts and what to do about them."
-        )
-    if summary.series:
-        return Headline(
-            "", "", "", "Nothing could be measured: everything was skipped or failed. The reasons are below."
-        )
-    return Headline(
-        "", "", "", "There is nothing to show: the run holds no sample. Start one with: fairlead lab run"
-    )
-
-
-def _joined(labels: list[str]) -> str:
-    if len(labels) > _NAMED_AT_MOST:
-        return f"{labels[0]} and {len(labels) - 1} other interpreters"
-    return " and ".join(labels)
-
-
-def _meaning(fit: Fit, size_name: str) -> str:
-    if fit.model == "1" or fit.exponent is None:
-        return f"the time does not grow with the number of {size_name}."
-    times = float(f"{10.0**fit.exponent:.2g}")
-    return f"ten times the {size_name} take about {times:,.6g} times as long."
+            yield f"fit {series.fit.verdict}: {what}"

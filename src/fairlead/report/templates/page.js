@@ -18,14 +18,14 @@
       traces.push({ x: reference.line.x, y: reference.line.y, mode: "lines", hoverinfo: "skip",
         line: { color: grey, width: 1.5, dash: "dot" } });
       traces.push({ x: reference.points.x, y: reference.points.y, text: reference.points.text, mode: "markers",
-        name: "reference " + reference.name, hovertemplate: "%{text}", marker: { color: grey, size: 6, symbol: "line-ew-open" } });
+        name: "reference " + reference.name, hovertemplate: "%{text}", marker: { color: grey, size: 6, symbol: "circle-open" } });
     });
     panel.curves.forEach(function (curve) {
       if (hidden[panel.id] && hidden[panel.id][curve.index]) { return; }
       var colour = css("c" + curve.index % 8);
       var symbol = SYMBOLS[curve.index % 8];
       traces.push({ x: curve.raw.x, y: curve.raw.y, mode: "markers", hoverinfo: "skip",
-        marker: { color: colour, size: 4, opacity: 0.4 } });
+        marker: { color: colour, size: 5, opacity: 0.45 } });
       traces.push({ x: curve.fit.x, y: curve.fit.y, mode: "lines", hoverinfo: "skip", line: { color: colour, width: 2 } });
       if (curve.modes.x.length) {
         traces.push({ x: curve.modes.x, y: curve.modes.y, mode: "markers", hoverinfo: "skip",
