@@ -7,12 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairlead.lab import registry
+from fairlead.lab import isolate, registry
 from fairlead.lab.interpreters import Interpreter, contrast, discover
 from fairlead.lab.registry import Experiment
 
@@ -141,6 +142,27 @@ def test_probe_without_parameters_says_how_to_give_them() -> None:
 def test_probe_that_is_not_on_the_one_core_it_should_be_on_fails() -> None:
     answer = measured(DISCOVERY.running, CATALOGUE["square.process-mutex"], cores="one")
     assert answer["failed"].startswith("is to run on one core, and may use ")
+
+
+@pytest.mark.skipif(isolate.real_time_refused() is not None, reason=str(isolate.real_time_refused()))
+@pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+def test_process_mutex_in_turns_on_one_core_takes_the_sum_of_all_turns(
+    interpreter: Interpreter, n: int
+) -> None:
+    params = {"n": n, "work": "yield", "policy": "rr", "cores": "one", "timeout_s": 30}
+    outcome = isolate.run(
+        [interpreter.path, str(CATALOGUE["square.process-mutex"].path), json.dumps(params)],
+        env=isolate.clean_environment(free_threaded=interpreter.free_threaded),
+        timeout_s=40,
+        mark=uuid.uuid4().hex,
+        policy="rr",
+        cpus=[min(os.sched_getaffinity(0))],
+    )
+    answer = json.loads(outcome.stdout)
+    assert answer["details"]["policy"] == "rr"
+    # before the k-th may pass, each of the k - 1 that are through has its turn: 1 + 2 + ... + (n - 1)
+    assert answer["ctx_voluntary"] + answer["ctx_involuntary"] >= n * (n - 1) // 2
 
 
 @pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)

@@ -34,7 +34,7 @@ EXPERIMENT = {
         {"label": "barrier", "params": {"wake": "barrier"}, "modes": ["standard", "full"]},
     ],
     "sizes": {
-        "quick": [60, 100, 160, 250],
+        "quick": [100, 150, 220, 320],
         "quick:<3.11": [20, 30, 50, 80],
         "standard": [100, 200, 400, 600],
         "standard:<3.11": [50, 100, 150, 200],
