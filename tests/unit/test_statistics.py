@@ -86,6 +86,12 @@ def test_describe_of_two_populations_is_bimodal_and_shows_both() -> None:
     assert found.advice == "two populations, x21 apart: quote both modes, not the median"
 
 
+@pytest.mark.parametrize(("slow", "factor"), [(1.5, "x1.5"), (30.0, "x30"), (250.0, "x250")])
+def test_describe_of_two_populations_says_how_far_apart_they_are(slow: float, factor: str) -> None:
+    advice = describe([1.0, slow] * 5).advice
+    assert advice == f"two populations, {factor} apart: quote both modes, not the median"
+
+
 def test_describe_of_two_populations_under_load_asks_for_quiet() -> None:
     found = describe([0.19, 4.1, 0.2, 4.2, 0.195, 4.05, 0.193, 4.15], [0.4] * 8)
     assert found.verdict == "bimodal"

@@ -169,10 +169,9 @@ def _judge(
             if busy
             else ""
         )
-        return (
-            "bimodal",
-            f"two populations, x{found[1] / found[0]:.2g} apart: quote both modes, not the median{quiet}",
-        )
+        apart = found[1] / found[0]
+        factor = f"x{apart:.1f}" if apart < 10 else f"x{apart:.0f}"
+        return "bimodal", f"two populations, {factor} apart: quote both modes, not the median{quiet}"
     if busy:
         return "noisy", (
             f"other processes took more than {FOREIGN_LIMIT * 100:.0f} % of the cores "
