@@ -1,10 +1,12 @@
 """The order in which a run measures, and what of it fits the budget. Pure: no clock, nothing is started.
 
-The first round runs every series at rising sizes, side by side. It calibrates: from the smaller sizes of a
-series the next one's time is predicted, as if it grew with the square. A size that would not leave its
-series the time for ``ENOUGH`` samples of everything is put off, and dropped with a word if nobody else
-leaves the time for it. Then every cell runs once per round, A B A B, and backwards in every other round, so
-that neither a drift nor a disturbance falls on one of them alone.
+The first round calibrates. Every series runs once at its smallest size, and what its next sizes will take
+is predicted from that, as if the time grew with the square. A series of one or two sizes says nothing about
+growth. So rather than a little of everything, series are chosen, interpreter by interpreter, until the
+budget is spoken for. The chosen ones go on to larger sizes, side by side, as long as ``ENOUGH`` samples of
+everything fit. What does not fit is put off until it is known what the others leave, and then taken up, or
+dropped with a word. After that every cell runs once per round, A B A B, and backwards in every other round,
+so that neither a drift nor a disturbance falls on one of them alone.
 
 A run that is continued goes the same way again: what its file already holds is taken from there.
 """
@@ -24,6 +26,10 @@ ENOUGH = 3
 each cell, but a series shows how it grows by the number of its sizes rather than by samples of a few."""
 AT_MOST = 30
 """Samples of a cell; more would not narrow an interval enough to be worth their time."""
+_SIZES_THAT_TELL = 3
+"""A series is chosen if so many of its sizes fit."""
+_OPENING = 0.3
+"""The part of the budget after which no further series is looked at, as long as others are not done."""
 _FAILURES = 2
 """Failures of an interpreter that never measured anything, after which it is left alone."""
 
@@ -48,6 +54,15 @@ class Cell:
         good = sum(sample.status == "ok" for sample in self.samples.values())
         return good > len(self.samples) - good
 
+    @property
+    def begun(self) -> bool:
+        """Whether it was run, with whatever success."""
+        return 0 in self.samples and self.samples[0].status != "skipped"
+
+
+Line = list[Cell]
+"""The cells of one series, smallest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -68,14 +83,18 @@ class Course:
     """
 
     def __init__(self, series: tuple[Series, ...], budget_s: float, used_s: Callable[[], float]) -> None:
-        self.lines = [[Cell(one, n) for n in one.sizes] for one in series]
+        self.lines: list[Line] = [[Cell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
         self._used_s = used_s
         self._kept: list[Cell] = []
+        self._calibrated = False
 
     def turns(self) -> Iterator[Turn]:
         """All turns of the run, in order."""
         yield from self._first_round()
+        self._calibrated = True
+        rank = {cell: rank for line in self.lines for rank, cell in enumerate(line)}
+        self._kept.sort(key=rank.__getitem__)
         for number in range(1, AT_MOST):
             cells = [cell for cell in self._kept if cell.worth_going_on]
             took_part = False
@@ -87,96 +106,145 @@ class Course:
                 return
 
     def outlook(self) -> tuple[int, float]:
-        """How many samples are still to come, and how many seconds they will take, as far as it is known."""
+        """How many samples are to come (0 in the first round, which finds that out), and their seconds."""
         left = self._left_s()
         cells = [cell for cell in self._kept if cell.worth_going_on]
+        if not self._calibrated or not cells:
+            return 0, max(0.0, left)
         round_s = sum(cell.cost_s for cell in cells)
-        begun = sum(1 for line in self.lines for cell in line if cell.samples)
-        if not cells or begun < sum(map(len, self.lines)):
-            return 0, left
         done = sum(len(cell.samples) for cell in cells)
         rounds_left = left / round_s if round_s else AT_MOST
         to_come = max(1, min(AT_MOST * len(cells) - done, int(rounds_left * len(cells))))
-        return to_come, min(left, to_come * round_s / len(cells))
+        return to_come, max(0.0, min(left, to_come * round_s / len(cells)))
 
     def _first_round(self) -> Iterator[Turn]:
-        growing = [line for line in self.lines if not line[0].series.skipped]
+        able = [line for line in self.lines if not line[0].series.skipped]
         for line in self.lines:
-            if line not in growing:
+            if line[0].series.skipped:
                 yield Turn(line[0], 0, line[0].series.skipped)
-        postponed: list[tuple[list[Cell], int]] = []
-        rank = 0
+        order = {
+            name: index
+            for index, name in enumerate(dict.fromkeys(line[0].series.interpreter for line in able))
+        }
+        able.sort(key=lambda line: order[line[0].series.interpreter])
+
+        opened: list[Line] = []
+        unopened: list[Line] = []
+        for line in able:
+            if 0 not in line[0].samples and self._used_s() >= _OPENING * self._budget_s:
+                unopened.append(line)
+            elif (yield from self._try(line, 0)):
+                opened.append(line)
+
+        chosen: list[Line] = []
+        spoken_for_s = 0.0
+        for line in opened:
+            opening_s = self._opening_s(line)
+            if any(cell.begun for cell in line[1:]) or spoken_for_s + opening_s <= self._left_s():
+                spoken_for_s += opening_s
+                chosen.append(line)
+        put_off = yield from self._grow(chosen)
+        put_off += [(line, 1) for line in opened if line not in chosen]
+        put_off += [(line, 0) for line in unopened]
+        yield from self._take_up(put_off)
+
+    def _grow(self, lines: list[Line]) -> Generator[Turn, None, list[tuple[Line, int]]]:
+        """Go on to larger sizes, side by side; which lines were put off, and at which rank."""
+        self._kept += [line[0] for line in lines]
+        growing = [line for line in lines if len(line) > 1]
+        put_off: list[tuple[Line, int]] = []
+        rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
             for line in sorted(growing, key=lambda line: _predicted_s(line, rank)):
                 if self._too_long(line, rank, len(growing)):
-                    postponed.append((line, rank))
+                    put_off.append((line, rank))
                     growing.remove(line)
-                elif not (yield from self._try(line, rank)):
+                elif (yield from self._try(line, rank)):
+                    self._kept.append(line[rank])
+                    if rank + 1 == len(line):
+                        growing.remove(line)
+                else:
                     growing.remove(line)
             rank += 1
-        # what others left unused may be enough after all
-        for waiting, (line, start) in enumerate(postponed):
-            for rank in range(start, len(line)):
-                reason = self._too_long(line, rank, len(postponed) - waiting)
+        return put_off
+
+    def _take_up(self, put_off: list[tuple[Line, int]]) -> Iterator[Turn]:
+        """Give what is left over to what was put off, in order, and drop what it does not reach."""
+        for line, start in put_off:
+            rank = start
+            while rank < len(line):
+                reason = self._too_long(line, rank, 1)
                 if reason:
                     yield from self._drop(line, rank, reason)
                     break
                 if not (yield from self._try(line, rank)):
                     break
+                self._kept += [cell for cell in line[: rank + 1] if cell not in self._kept]
+                rank += 1
 
-    def _try(self, line: list[Cell], rank: int) -> Generator[Turn, None, bool]:
-        """Measure one size for the first time; whether the next larger one may be thought of."""
+    def _try(self, line: Line, rank: int) -> Generator[Turn, None, bool]:
+        """Run one size for the first time; whether it was run, and not skipped for a reason."""
         cell = line[rank]
         reason = self._hopeless(line, rank)
         if reason is None:
             yield Turn(cell, 0)
-            sample = cell.samples[0]
-            if sample.status != "skipped":
-                self._kept.append(cell)
-                return rank + 1 < len(line)
-            reason, rank = sample.reason or "the size before it was skipped", rank + 1
+            if cell.begun:
+                return True
+            reason, rank = cell.samples[0].reason or "the size before it was skipped", rank + 1
         yield from self._drop(line, rank, reason)
         return False
 
-    def _drop(self, line: list[Cell], rank: int, reason: str) -> Iterator[Turn]:
+    def _drop(self, line: Line, rank: int, reason: str) -> Iterator[Turn]:
         for cell in line[rank:]:
             yield Turn(cell, 0, reason)
 
-    def _hopeless(self, line: list[Cell], rank: int) -> str | None:
+    def _hopeless(self, line: Line, rank: int) -> str | None:
         """Why a size would only fail; None if it may not."""
         if 0 in line[rank].samples:
             return None
         name = line[rank].series.interpreter
-        tried = [cell.samples[0] for cell in self._kept if cell.series.interpreter == name]
+        tried = [
+            c.samples[0] for other in self.lines for c in other if c.begun and c.series.interpreter == name
+        ]
         if len(tried) >= _FAILURES and all(sample.status != "ok" for sample in tried):
             return f"not begun: {name} failed {len(tried)} times and never measured anything"
         if rank and (before := line[rank - 1].samples[0]).status != "ok":
             return f"not begun: the size before it, {line[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, line: list[Cell], rank: int, competing: int) -> str | None:
+    def _too_long(self, line: Line, rank: int, competing: int) -> str | None:
         """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
         if 0 in line[rank].samples:
             return None
         left = self._left_s()
-        if rank == 0:
-            return None if left > 0 else "not begun: the budget was used up; give a larger --budget"
-        committed = sum((ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
+        committed = sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
         needed = ENOUGH * _predicted_s(line, rank)
-        if needed <= (left - committed) / competing:
+        if left > 0 and needed <= (left - committed) / competing:
             return None
         more = math.ceil(self._budget_s + needed * competing + committed - left)
+        if rank == 0:
+            return f"not begun: the budget was spent on what comes before; a --budget of {more}s may reach it"
         return f"not begun: {needed:.1f} s for {ENOUGH} samples do not fit; a --budget of {more}s may do"
+
+    def _opening_s(self, line: Line) -> float:
+        """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
+        sizes = line[:_SIZES_THAT_TELL]
+        whole = sum(ENOUGH * _grown_s(line[0].samples[0], cell.n / line[0].n) for cell in sizes)
+        return whole - line[0].cost_s * len(line[0].samples)
 
     def _left_s(self) -> float:
         return self._budget_s - self._used_s()
 
 
-def _predicted_s(line: list[Cell], rank: int) -> float:
-    """What a sample will take, if since the size before its measured part grows with the square."""
+def _predicted_s(line: Line, rank: int) -> float:
+    """What a sample will take, judging by the size before it."""
     if rank == 0:
         return 0.0
-    sample = line[rank - 1].samples[0]
+    return _grown_s(line[rank - 1].samples[0], line[rank].n / line[rank - 1].n)
+
+
+def _grown_s(sample: Sample, factor: float) -> float:
+    """What a sample of ``factor`` times the size takes, if its measured part grows with the square."""
     elapsed, wall = sample.elapsed_s or 0.0, sample.wall_s or 0.0
-    return max(0.0, elapsed - wall) + wall * (line[rank].n / line[rank - 1].n) ** 2
+    return max(0.0, elapsed - wall) + wall * factor**2

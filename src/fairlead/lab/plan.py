@@ -19,7 +19,7 @@ from fairlead.lab.registry import Experiment, Variant
 
 SCHEMA = 1
 FILE_NAME = "plan.json"
-BUDGETS_S = {"quick": 75.0, "standard": 300.0, "full": 3600.0}
+BUDGETS_S = {"quick": 60.0, "standard": 300.0, "full": 3600.0}
 """The time that a run of each mode takes unless it is told otherwise."""
 
 
