@@ -9,6 +9,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 import weakref
 from collections.abc import Callable
@@ -21,6 +22,12 @@ import pytest
 from fairlead import _native, machine
 
 NATIVE_PATH = _native.__file__
+
+# 3.13's free-threaded build makes classes immortal, and leaves 2.5 MB of every closed interpreter behind.
+classes_can_die = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
+    reason="classes never die in the free-threaded build of Python 3.13",
+)
 
 IMPORT = "from fairlead import _native as native\n"
 
@@ -137,6 +144,7 @@ def record_types() -> int:
     return sum(isinstance(one, type) and one.__name__ in {"Cores", "Usage"} for one in gc.get_objects())
 
 
+@classes_can_die
 def test_module_state_dies_with_the_module() -> None:
     before = record_types()
     for _ in range(100):
@@ -148,6 +156,7 @@ def test_module_state_dies_with_the_module() -> None:
     assert record_types() == before
 
 
+@classes_can_die
 def test_record_outlives_the_module_that_made_it() -> None:
     module = load_again()
     record = module.process_usage()
@@ -166,12 +175,14 @@ def test_reload_keeps_the_functions_working() -> None:
     assert _native.cores() == machine.cores()
 
 
+@classes_can_die
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm")
 def test_two_hundred_interpreters_leave_no_memory_behind() -> None:
     """What the extension adds to the memory of an interpreter is given back when that is closed.
 
-    The interpreters themselves leave some memory behind in every version of Python, so the growth
-    with the extension is held against the growth without it, in processes of their own.
+    An interpreter itself leaves memory behind: none to speak of in 3.11, 3.14 and 3.15, but 1.4 MB in
+    3.12 and 3.13, give or take 1 %. So the growth with the extension is held against the growth
+    without it, in processes of their own, and the bound is tight only where Python's own growth is small.
     """
     growth = {}
     for name, body in (("with", LOAD + "native.cores(); native.process_usage()"), ("without", LOAD_NOTHING)):
@@ -182,5 +193,5 @@ def test_two_hundred_interpreters_leave_no_memory_behind() -> None:
             text=True,
         )
         growth[name] = int(done.stdout)
-    # the two types and the methods of one interpreter alone are over 8 KiB
-    assert growth["with"] - growth["without"] < 200 * 4096
+    # the two types of one interpreter alone are over 4 KiB
+    assert growth["with"] - growth["without"] < 200 * 4096 + growth["without"] // 20

@@ -1,0 +1,134 @@
+"""Run the Python tests on every CPython from 3.11 on that this machine has.
+
+Each interpreter gets an environment of its own under build/envs, with a wheel that was built
+for it. Of several interpreters of one kind ("3.11", "3.11#2") the first is taken. What is left
+out is said, and so is what is missing of the versions that fairlead supports.
+
+    tools/test_all.py [NAME...] [-- PYTEST ARGUMENTS...]
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from fairlead.lab.interpreters import Interpreter, discover
+
+CLONE = Path(__file__).parents[1]
+ENVIRONMENTS = CLONE / "build" / "envs"
+SUPPORTED = ("3.11", "3.12", "3.13", "3.13t", "3.14", "3.15")
+GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
+
+
+class Failure(Exception):
+    """A step of the preparation ended badly; the message is its last line."""
+
+
+def quietly(*command: str | Path) -> None:
+    done = subprocess.run(
+        command,
+        cwd=CLONE,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode != 0:
+        print(done.stdout)
+        raise Failure(
+            (done.stdout.strip() or f"{command[0]}: exit status {done.returncode}").splitlines()[-1]
+        )
+
+
+def prepare(interpreter: Interpreter) -> Path:
+    """The program of an environment with fairlead, built now, and all that its tests need."""
+    environment = ENVIRONMENTS / interpreter.name
+    python = environment / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet")
+    made_for = environment / "made-for"
+    key = f"{interpreter.executable} {interpreter.version}\n{(CLONE / 'pyproject.toml').read_text()}"
+    if not made_for.exists() or made_for.read_text() != key:
+        shutil.rmtree(environment, ignore_errors=True)
+        quietly(interpreter.path, "-m", "venv", "--without-pip", environment)
+        # no library is built from source: the newest release with a wheel for this interpreter is taken
+        quietly(*pip, "install", "--only-binary=:all:", *GROUPS, *dependencies())
+        made_for.write_text(key)
+    wheels = environment / "wheel"
+    shutil.rmtree(wheels, ignore_errors=True)
+    quietly(*pip, "wheel", "--no-deps", "--wheel-dir", wheels, CLONE)
+    quietly(*pip, "install", "--no-deps", "--force-reinstall", next(wheels.glob("*.whl")))
+    return python
+
+
+def dependencies() -> list[str]:
+    """What fairlead and its extra for the lab need."""
+    project = tomllib.loads((CLONE / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["lab"]]
+
+
+def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
+    """(exit status, closing line) of pytest, whose output is passed on as it comes."""
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    last = ""
+    with subprocess.Popen(
+        command,
+        cwd=CLONE,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line.strip(" =\n") or last
+    return process.returncode, last
+
+
+def main(arguments: list[str]) -> int:
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    wanted, pytest_arguments = arguments[:split], arguments[split + 1 :]
+    found = [
+        one
+        for one in discover().interpreters
+        if one.implementation == "CPython"
+        and one.version_key >= (3, 11)
+        and (not wanted or one.name in wanted)
+    ]
+    results: dict[str, str] = {}
+    totals: Counter[str] = Counter()
+    for interpreter in found:
+        if "#" in interpreter.name and not wanted:
+            results[interpreter.name] = f"left out, {interpreter.path} is one more of its kind"
+            continue
+        print(f"\n== {interpreter.name}: {interpreter.version}, {interpreter.path}", flush=True)
+        started = time.monotonic()
+        try:
+            python = prepare(interpreter)
+        except Failure as failure:
+            results[interpreter.name] = f"FAILED before the tests: {failure}"
+            totals["failed"] += 1
+            continue
+        status, closing = run_tests(python, pytest_arguments)
+        counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)", closing)}
+        totals["passed"] += counts.get("passed", 0)
+        totals["failed"] += sum(number for word, number in counts.items() if word != "passed") or bool(status)
+        results[interpreter.name] = f"{closing}; {time.monotonic() - started:.0f} s in all"
+    for name in SUPPORTED:
+        if not wanted and name not in results:
+            results[name] = "not found on this machine"
+    print()
+    for name, result in results.items():
+        print(f"{name:8} {result}")
+    print(f"\n{totals['passed']} passed, {totals['failed']} failed")
+    return 1 if totals["failed"] or not totals["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
