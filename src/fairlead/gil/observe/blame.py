@@ -90,6 +90,7 @@ class BlameLedger:
             looks = np.concatenate([self._looks, looks])
         # the middle of what was waited lies in the wait, whether the look came just before its end or after
         middle = looks["t_ns"] - looks["value_ns"].astype(np.int64) // 2
+        hold_of = _holds_at(holds, looks)
         settled = np.zeros(len(looks), dtype=bool)
         subject = np.where(looks["kind"] == Kind.STACK_WAITER, looks["thread"], looks["other"])
         # (wait, hold) -> stacks of the holder seen; wait -> stack of the waiter
@@ -108,9 +109,8 @@ class BlameLedger:
                 if looks["kind"][look] == Kind.STACK_WAITER:
                     own[wait] = int(looks["stack"][look])
                     continue
-                hold = _hold_at(holds, int(looks["t_ns"][look]), int(looks["thread"][look]))
-                if hold is not None:
-                    seen[wait, hold].append(int(looks["stack"][look]))
+                if hold_of[look] >= 0:
+                    seen[wait, int(hold_of[look])].append(int(looks["stack"][look]))
         self._looks = looks[~settled & (middle >= chunk.pending_since)]
         for (wait, hold), stacks in seen.items():
             w, h = chunk.waits[wait], holds[hold]
@@ -159,13 +159,19 @@ class BlameLedger:
         ]
 
 
-def _hold_at(holds: Array, t_ns: int, thread: int) -> int | None:
-    """The hold of this thread that the moment falls into, or ends at, give or take an event."""
+def _holds_at(holds: Array, looks: Array) -> NDArray[np.intp]:
+    """For each look at a holder, its hold that the moment falls into or ends at, give or take an event;
+    else -1."""
     import numpy as np
 
-    position = int(np.searchsorted(holds["end"], t_ns, side="left"))
-    near = (p for p in (position, position - 1) if 0 <= p < len(holds) and holds["thread"][p] == thread)
-    return next(near, None)
+    found = np.full(len(looks), -1)
+    if len(holds):
+        after = np.searchsorted(holds["end"], looks["t_ns"], side="left")
+        for position in (after - 1, after):
+            within = np.clip(position, 0, len(holds) - 1)
+            fits = (position == within) & (holds["thread"][within] == looks["thread"])
+            found[fits] = within[fits]
+    return found
 
 
 def _pairs(waits: Array, holds: Array) -> Iterator[tuple[Array, tuple[NDArray[np.intp], NDArray[np.intp]]]]:
