@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,11 +122,18 @@ def test_report_of_a_damaged_file_shows_the_rest_and_ends_with_status_1(run: Pat
 def test_compare_of_a_run_with_itself_shows_no_change(run: Path) -> None:
     done = fairlead("lab", "compare", str(run), str(run))
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
-    assert [row[0] for row in rows[1:]] == ["5", "10", "20"]
-    assert all("1.00" in row for row in rows[1:])
+    rows = [line.split() for line in done.stdout.splitlines() if re.match(r" +\d+  ", line)]
+    assert [row[0] for row in rows] == ["5", "10", "20"]
+    assert all("1.00" in row for row in rows)
     assert "faster" not in done.stdout
     assert "slower" not in done.stdout
+
+
+def test_compare_as_json_says_the_same(run: Path) -> None:
+    done = fairlead("lab", "compare", str(run), str(run), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (series,) = json.loads(done.stdout)["series"]
+    assert [(cell["n"], cell["ratio"]) for cell in series["cells"]] == [(5, 1.0), (10, 1.0), (20, 1.0)]
 
 
 @pytest.mark.parametrize("command", [["report"], ["compare"], ["report", "{run}"], ["compare", "{run}"]])

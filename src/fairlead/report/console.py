@@ -11,7 +11,14 @@ from fairlead.report.extra import needed_for
 if TYPE_CHECKING:
     from rich.table import Table
 
-_STYLES = {"stable": "green", "noisy": "yellow", "bimodal": "magenta", "undecided": "bright_black"}
+_STYLES = {
+    "stable": "green",
+    "noisy": "yellow",
+    "bimodal": "magenta",
+    "undecided": "bright_black",
+    "faster": "green",
+    "slower": "red",
+}
 _RULED_HEAD = "    \n    \n -- \n    \n    \n    \n    \n    \n"
 """A table's frame in rich's notation: nothing but a line of hyphens below the head."""
 

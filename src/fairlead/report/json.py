@@ -1,6 +1,6 @@
-"""The summary as JSON for other programs: a stable format.
+"""Summaries and comparisons as JSON for other programs: a stable format.
 
-One object:
+A summary is one object:
 
 ``version``
     1. It grows when a field changes its meaning or goes; a new field alone does not change it.
@@ -28,6 +28,24 @@ One object:
 ``problems``
     Lines of the results that could not be read.
 
+A comparison is one object as well:
+
+``version``
+    As above.
+``series``
+    One object for each series that both runs have: ``experiment``, ``title``, ``variant`` (its parameters),
+    ``label_a``, ``label_b``, ``interpreter_a``, ``interpreter_b`` (whole descriptions), ``fit_a``, ``fit_b``
+    (as above), and ``cells``: ``n``, ``median_a``, ``median_b`` (seconds), ``samples_a``, ``samples_b``,
+    ``ratio`` (b / a) with ``low`` and ``high`` (95 %), ``p`` (corrected), ``effect`` (-1..1), ``change``
+    ("faster", "slower", "no difference shown" or "undecided") and ``advice``.
+``unmatched``
+    What one run alone has: ``run`` ("a" or "b"), ``experiment``, ``variant``, ``label``, ``interpreter``,
+    ``sizes``.
+``environment_a``, ``environment_b``, ``differing``
+    The two environments, and the names of what differs between the machines.
+``problems``
+    What was left out of either run.
+
 What was not measured is ``null``, and so is a number that is not finite: there is no NaN. All text is as
 recorded, and the output is ASCII.
 """
@@ -40,6 +58,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from fairlead.record.comparison import Comparison
 from fairlead.record.summary import Series, Summary
 from fairlead.report import names
 
@@ -66,6 +85,11 @@ def render(summary: Summary) -> str:
             "problems": summary.problems,
         }
     )
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The comparison in the format above, indented, with a line end at the end."""
+    return dumps({"version": VERSION, **asdict(comparison)})
 
 
 def dumps(thing: Any) -> str:

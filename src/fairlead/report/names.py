@@ -51,7 +51,8 @@ def _key(record: dict[str, Any]) -> str:
     return json.dumps(record, sort_keys=True, default=str)
 
 
-def _plain_label(record: dict[str, Any]) -> str:
+def label(record: dict[str, Any]) -> str:
+    """What an interpreter is called by its own record; another one can be called the same."""
     words = [
         str(record.get("implementation") or "Python"),
         str(record.get("version") or record.get("name") or "?"),
@@ -70,7 +71,7 @@ class Roster:
 
     def __init__(self, series: Iterable[Series]) -> None:
         records = {_key(s.interpreter): s.interpreter for s in series}
-        labels = {key: _plain_label(record) for key, record in records.items()}
+        labels = {key: label(record) for key, record in records.items()}
         for field in ("name", "path"):
             taken = Counter(labels.values())
             for key, record in records.items():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
+from typing import get_args
 
+from fairlead.record.comparison import Change, Comparison
 from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
 from fairlead.report import names, units
 
@@ -137,6 +140,20 @@ def reference(reference: Reference, fit: Fit | None = None) -> str:
         return text
     place = "steeper than here" if exponent > fit.high else "flatter than here" if exponent < fit.low else ""
     return f"{text}; {place or 'inside the interval'}"
+
+
+def p_value(p: float) -> str:
+    """ "0.012"; "<0.001" below."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def tally(comparison: Comparison) -> str:
+    """How many cells are faster, slower and so on, in one sentence."""
+    counted = Counter(cell.change for series in comparison.series for cell in series.cells)
+    if not counted:
+        return "The two runs have no cell in common: nothing can be compared."
+    parts = [f"{counted[change]} {change}" for change in get_args(Change) if counted[change]]
+    return f"Of {sum(counted.values())} cells in b, held against a: {', '.join(parts)}."
 
 
 def advice(verdict: Verdict, given: str | None) -> str:

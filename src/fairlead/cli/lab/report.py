@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -25,7 +24,9 @@ def report(runs: tuple[Path, ...], form: str | None, file: Path | None) -> None:
         ending = file.suffix.removeprefix(".") if file else ""
         form = ending if ending in _FORMS else "text"
     if form == "text":
-        content = results.text(summary, terminal=file is None and sys.stdout.isatty())
+        from fairlead.report import text
+
+        content = text.render(summary, **(results.terminal() if file is None else {}))
     else:
         content = import_module(f"fairlead.report.{form}").render(summary)
     if file is None:

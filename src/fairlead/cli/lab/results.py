@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
@@ -30,19 +31,26 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
     return made, f"{problems[0]}{more}" if problems else None
 
 
-def text(summary: Summary, *, terminal: bool) -> str:
-    """The report as text: for a terminal as wide as that is, and in colour unless NO_COLOR is set."""
-    from fairlead.report import text as report
+class Look(TypedDict, total=False):
+    """How a report as text is to look; what is missing is as for a file."""
 
-    if not terminal:
-        return report.render(summary)
+    width: int
+    colour: bool
+
+
+def terminal() -> Look:
+    """For the terminal, if that is what is written to: as wide as it is, in colour unless NO_COLOR is set."""
+    if not sys.stdout.isatty():
+        return {}
     width = min(120, shutil.get_terminal_size().columns)
-    return report.render(summary, width=width, colour="NO_COLOR" not in os.environ)
+    return {"width": width, "colour": "NO_COLOR" not in os.environ}
 
 
 def show(summary: Summary) -> None:
     """Print the report as text."""
-    click.echo(text(summary, terminal=sys.stdout.isatty()))
+    from fairlead.report import text
+
+    click.echo(text.render(summary, **terminal()))
 
 
 def write(path: Path, content: str) -> None:
