@@ -19,18 +19,21 @@ from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 
 ROUNDS = 8
-# as the command, but that it is satisfied with fewer rounds
+# as the command, but satisfied with fewer rounds, and with samples that others have disturbed
 COMMAND = [
     sys.executable,
     "-c",
-    f"from fairlead.lab import course; course.AT_MOST = {ROUNDS}; from fairlead.cli import main; main()",
+    f"from fairlead.lab import course, runner; course.AT_MOST = {ROUNDS}; runner.ATTEMPTS = 1\n"
+    "from fairlead.cli import main; main()",
     "lab",
     "run",
 ]
 PLAN = ["square.mutex", "--sizes", "2,3", "--budget", "60s"]
 ALL = 2 * ROUNDS
+NO_YIELD_PROBE = "case $1 in *probe_yield.py) exit 1;; esac"
 # the fifth sample tells the test that it has begun, and goes on for ever, with a child in another session
 FIFTH_HANGS = """
+{no_yield_probe}
 echo x >> {home}/count
 if [ $(wc -l < {home}/count) -eq 5 ]; then setsid sleep 1000 & echo > {home}/begun; sleep 1000; fi
 echo '{result}'
@@ -64,7 +67,9 @@ def samples(out: Path) -> tuple[Sample, ...]:
 def begun(home: Path, out: Path) -> subprocess.Popen[str]:
     """A run that is in the middle of its fifth sample."""
     os.mkfifo(home / "begun")
-    python = interpreter(home / "python", FIFTH_HANGS.format(home=home, result=RESULT))
+    python = interpreter(
+        home / "python", FIFTH_HANGS.format(home=home, result=RESULT, no_yield_probe=NO_YIELD_PROBE)
+    )
     command = [*COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (home / "begun").read_bytes()
@@ -108,7 +113,7 @@ def test_run_with_a_failing_interpreter_records_it_and_goes_on_with_the_others(
 
 
 def test_run_with_an_interpreter_that_vanishes_records_it(home: Path) -> None:
-    python = interpreter(home / "python", f"rm -f $0; echo '{RESULT}'")
+    python = interpreter(home / "python", f"{NO_YIELD_PROBE}; rm -f $0; echo '{RESULT}'")
     done = lab(*PLAN, "--interpreter", python, "--out", home / "out")
     assert done.returncode == 1
     assert "cannot be started (No such file or directory); see `fairlead doctor`" in one_line(done)
