@@ -17,9 +17,6 @@ import threading
 import time
 import traceback
 
-WORK = ("sleep0", "yield", "spin")
-"""The ways to keep running. sleep0: time.sleep(0). yield: the system call sched_yield. spin: Python only."""
-
 # Both clocks count the same for all processes, so that one process may begin what another one ends.
 clock = getattr(time, "monotonic", time.time)
 
@@ -129,7 +126,10 @@ def fence(timeout_s):
 
 
 def work(name):
-    """The function that somebody who keeps running calls over and over."""
+    """The function that somebody who keeps running calls over and over.
+
+    sleep0: time.sleep(0). yield: the system call sched_yield. spin: nothing, so that only Python code runs.
+    """
     if name == "sleep0":
         sleep = time.sleep
         return lambda: sleep(0)
