@@ -82,6 +82,8 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
 void fl_policy_thread_new(fl_policy_thread *thread, fl_priority priority)
 {
     *thread = (fl_policy_thread){.priority = (uint8_t)priority};
+    fl_predictor_init(&thread->away);
+    fl_predictor_init(&thread->send);
 }
 
 void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t now)

@@ -14,9 +14,15 @@
 #include <stdint.h>
 
 typedef struct fl_predictor {
-    uint32_t counters; /* 16 x 2 bits; 2 and 3 mean "long"; all start at 0, "short" */
+    uint32_t counters; /* 16 x 2 bits; 2 and 3 mean "long" */
     uint8_t history;   /* the last four outcomes, newest in bit 0, 1 means long */
 } fl_predictor;
+
+/* All counters at a weak "long": a lock kept free for a thread that nothing is known of is time lost. */
+static inline void fl_predictor_init(fl_predictor *predictor)
+{
+    *predictor = (fl_predictor){.counters = 0xaaaaaaaau};
+}
 
 static inline bool fl_predictor_says_long(const fl_predictor *predictor)
 {

@@ -58,7 +58,8 @@ static void test_queue_places(void)
 
 static void test_predictor_learns_a_period(void)
 {
-    fl_predictor predictor = {0};
+    fl_predictor predictor;
+    fl_predictor_init(&predictor);
     for (int i = 0; i < 64; i++) {
         fl_predictor_train(&predictor, i % 3 == 0);
     }
@@ -144,40 +145,61 @@ static void test_cpu_goes_first_when_behind_its_share(void)
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, 25 * MS + 20 * MS).kind, FL_TICK_ASK);
 }
 
+/* Holds of 10 us and absences of `off`, ending with the thread holding. */
+static int64_t habit(fl_policy_thread *thread, int64_t now, int64_t off)
+{
+    for (int i = 0; i < 40; i++) {
+        take(thread, now);
+        (void)fl_policy_drop(&policy, thread, now + 10 * US);
+        now += 10 * US + off;
+    }
+    take(thread, now);
+    return now;
+}
+
 static void test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back(void)
 {
     begin(FL_MODE_INTERACTIVE);
-    make_cpu(&cpu, 0);
+    fl_policy_set_priority(&cpu, FL_PRIORITY_BACKGROUND);
+    int64_t now = habit(&io, 5 * MS, 30 * US);
+    arrive(&cpu, now);
     policy.account.credit = -MS;
-    take(&io, 5 * MS);
-    arrive(&cpu, 5 * MS);
-    fl_drop drop = fl_policy_drop(&policy, &io, 5 * MS + 10 * US);
+    fl_drop drop = fl_policy_drop(&policy, &io, now + 10 * US);
     CHECK_EQUAL(drop.kind, FL_DROP_FREE);
-    fl_tick tick = fl_policy_tick(&policy, &cpu, false, 5 * MS + 20 * US);
+    fl_tick tick = fl_policy_tick(&policy, &cpu, false, now + 20 * US);
     CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
-    CHECK_EQUAL(tick.until, 5 * MS + 110 * US);
+    CHECK_EQUAL(tick.until, now + 110 * US);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, false, tick.until).kind, FL_TICK_TAKE);
     CHECK(!cpu.queued);
 }
 
-static void test_lazy_drop_stops_for_a_thread_that_stays_away(void)
+static void test_gap_goes_to_a_cpu_thread_that_is_behind_its_share(void)
 {
     begin(FL_MODE_INTERACTIVE);
-    make_cpu(&cpu, 0);
-    int64_t now = 5 * MS;
-    take(&io, now);
+    fl_policy_set_priority(&cpu, FL_PRIORITY_BACKGROUND);
+    int64_t now = habit(&io, 5 * MS, 30 * US);
     arrive(&cpu, now);
-    for (int i = 0; i < 8; i++) { /* each time away for 1 ms */
-        policy.account.credit = -MS;
-        if (fl_policy_drop(&policy, &io, now).kind == FL_DROP_HAND) {
-            CHECK(i > 0);
-            CHECK(policy.limbo == &cpu);
-            return;
+    policy.account.credit = 1;
+    fl_drop drop = fl_policy_drop(&policy, &io, now + 10 * US);
+    CHECK(drop.kind == FL_DROP_HAND && drop.grant == &cpu && !cpu.protected);
+}
+
+static void test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown(void)
+{
+    for (int known = 0; known < 2; known++) {
+        begin(FL_MODE_INTERACTIVE);
+        fl_policy_set_priority(&cpu, FL_PRIORITY_BACKGROUND);
+        int64_t now = 5 * MS;
+        if (known) {
+            now = habit(&io, now, MS);
         }
-        now += MS;
-        take(&io, now);
+        else {
+            take(&io, now);
+        }
+        arrive(&cpu, now);
+        policy.account.credit = -MS;
+        CHECK(fl_policy_drop(&policy, &io, now + 10 * US).grant == &cpu);
     }
-    CHECK(!"the predictor never learnt");
 }
 
 static void test_drop_with_nobody_waiting(void)
@@ -315,7 +337,8 @@ int main(void)
     test_drop_hands_to_fresh_before_cpu();
     test_cpu_goes_first_when_behind_its_share();
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
-    test_lazy_drop_stops_for_a_thread_that_stays_away();
+    test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
+    test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_drop_with_nobody_waiting();
     test_watchdog_takes_back_a_lost_grant_once();
     test_evict_empties_the_queue_for_a_new_mode();

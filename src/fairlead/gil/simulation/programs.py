@@ -52,17 +52,9 @@ def square_mutex(n: int) -> Program:
     """n threads wait for a lock that another keeps until all have arrived; each passes it once, then yields
     until all have. Statistics begin at the first release."""
     _at_least_one(n, "thread")
-    keeper = (
-        Acquire("lock"),
-        Release("ready"),
-        Repeat(n, (Receive("arrived", 1_000),)),
-        Measure(),
-        Release("lock"),
-    )
+    keeper = (Until("arrived", n, (LOOK, Yield())), Measure(), Release("lock"))
     thread = (
-        Receive("ready", 1_000),
-        Release("ready"),
-        Release("arrived"),
+        Add("arrived", 1),
         Acquire("lock"),
         STEP,
         Release("lock"),
@@ -71,8 +63,8 @@ def square_mutex(n: int) -> Program:
     )
     return Program(
         groups={"keeper": Group(body=keeper), "T": Group(body=thread, threads=n)},
-        counters={"left": n},
-        semaphores={"lock": 1, "ready": 0, "arrived": 0},
+        counters={"arrived": 0, "left": n},
+        semaphores={"lock": 0},
     )
 
 
@@ -84,12 +76,12 @@ def square_semaphore(n: int) -> Program:
     """
     _at_least_one(n, "thread")
     opener = (
-        Repeat(n, (Receive("arrived", 1_000),)),
+        Until("arrived", n, (LOOK, Yield())),
         Measure(),
         Repeat(n, (Acquire("lock"), LOOK, Release("gate"), Release("lock"))),
     )
     thread = (
-        Release("arrived"),
+        Add("arrived", 1),
         Acquire("gate"),
         Acquire("lock"),
         LOOK,
@@ -99,8 +91,8 @@ def square_semaphore(n: int) -> Program:
     )
     return Program(
         groups={"opener": Group(body=opener), "T": Group(body=thread, threads=n)},
-        counters={"asleep": n},
-        semaphores={"gate": 0, "lock": 1, "arrived": 0},
+        counters={"arrived": 0, "asleep": n},
+        semaphores={"gate": 0, "lock": 1},
     )
 
 
