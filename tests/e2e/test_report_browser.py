@@ -97,6 +97,20 @@ def test_colours_follow_the_scheme(opened: Open) -> None:
     assert WebDriverWait(browser, 20).until(lambda b: run(b, script) == light)
 
 
+def test_printed_page_fits_paper_and_the_window_gets_its_width_back(opened: Open) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser = opened(summaries.realistic(1))
+    width = "document.querySelector('#plot-1-1 .main-svg').clientWidth"
+    before = run(browser, width)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert WebDriverWait(browser, 20).until(lambda b: run(b, width) == 640)
+    assert run(browser, "getComputedStyle(document.querySelector('nav')).display") == "none"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert WebDriverWait(browser, 20).until(lambda b: run(b, width) == before)
+    assert_sound(browser)
+
+
 def test_scale_can_be_switched_for_one_plot_alone(opened: Open) -> None:
     browser = opened(summaries.realistic(1))
     assert axis_types(browser, "plot-1-1") == ["log", "log"]

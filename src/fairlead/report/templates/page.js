@@ -57,10 +57,12 @@
     y.tickvals = panel.view[kind].ticks;
     y.ticktext = panel.view[kind].labels;
     y.minor = { ticks: "" };
-    return { xaxis: x, yaxis: y, showlegend: false, hovermode: "closest", hoverdistance: 30,
+    // paper is narrower than most windows, and nothing may wait for a resize when the page is printed
+    var width = matchMedia("print").matches ? { width: 640 } : { autosize: true };
+    return Object.assign(width, { xaxis: x, yaxis: y, showlegend: false, hovermode: "closest", hoverdistance: 30,
       margin: { l: 56, r: 12, t: 12, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("soft") },
-      hoverlabel: { bgcolor: css("sheet"), bordercolor: css("rule"), font: { color: css("ink"), size: 13 }, namelength: -1 } };
+      hoverlabel: { bgcolor: css("sheet"), bordercolor: css("rule"), font: { color: css("ink"), size: 13 }, namelength: -1 } });
   }
 
   function draw(panel) {
