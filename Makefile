@@ -40,8 +40,8 @@ lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C 
 	$(VENV)/bin/python -m pytest -q tests/arch
 
 sanitize: build/tsan/build.ninja build/asan/build.ninja  ## the C tests under TSan, and under ASan and UBSan
-	$(RUN_TESTS) -C build/tsan $(WITHOUT_RANDOMISATION)
-	$(RUN_TESTS) -C build/asan
+	$(RUN_TESTS) --timeout-multiplier 5 -C build/tsan $(WITHOUT_RANDOMISATION)
+	$(RUN_TESTS) --timeout-multiplier 5 -C build/asan
 
 clean:  ## remove what was built, and the virtual environment
 	rm -rf build $(VENV)
