@@ -74,6 +74,7 @@ class GilThread:
                 values[name] = counters[key] / 1e9 if key != name else counters[key]
         for name in ("wait_histogram", "held_histogram"):
             values[name] = tuple(values.get(name, ()))
+        values["name"] = values.get("name") or f"thread {values['serial']}"
         return cls(**values)
 
     def as_record(self) -> dict[str, Any]:

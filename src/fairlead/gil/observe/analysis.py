@@ -9,9 +9,10 @@ from typing import Any
 from fairlead.errors import MissingExtra
 from fairlead.gil.observe.blame import BlameLedger
 from fairlead.gil.observe.findings import find
+from fairlead.gil.observe.rates import parse
 from fairlead.gil.observe.tally import Tally
 from fairlead.record.gil_intervals import Chunk, Intervals
-from fairlead.record.gil_summary import Blame, GilSummary, GilThread, GilTotals, Trust
+from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
 from fairlead.record.recording import Recording
 
 ROUNDING_SECONDS = 1e-3
@@ -91,14 +92,8 @@ def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = Non
 
 def _from_counters(recording: Recording) -> GilSummary:
     last = recording.counters() or {}
-    threads = sorted(
-        (GilThread.from_counters(entry) for entry in last.get("threads", ())),
-        key=lambda thread: -(thread.held_seconds + thread.waited_seconds),
-    )
-    blame = [
-        Blame(gil=gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
-        for gil, waiter, holder, ns in last.get("blame", ())
-    ]
+    threads, blame = parse(last)
+    threads.sort(key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
     wall = max(0, last.get("t_ns", recording.meta.start_ns) - recording.meta.start_ns) / 1e9
     intervals = Intervals(recording)
     return GilSummary(

@@ -75,7 +75,9 @@ class BlameLedger:
         sums = np.bincount(cell, weights=overlap, minlength=len(waiters) * len(holders))
         for position in np.flatnonzero(sums).tolist():
             w, h = divmod(position, len(holders))
-            self._blame[int(waiters[w]), int(holders[h])] += int(sums[position])
+            # nobody waits behind itself: that is a nanosecond of rounding between two clocks' readings
+            holder_serial = int(holders[h]) if holders[h] != waiters[w] else 0
+            self._blame[int(waiters[w]), holder_serial] += int(sums[position])
         free = np.bincount(waiter, weights=waits["end"] - waits["start"], minlength=len(waiters))
         free -= np.bincount(waiter[of], weights=overlap, minlength=len(waiters))
         for w in np.flatnonzero(free > 0).tolist():

@@ -125,7 +125,7 @@ class Tally:
         return [
             GilThread(
                 serial=serial,
-                name=known[serial].name if serial in known else f"thread {serial}",
+                name=(known[serial].name if serial in known else "") or f"thread {serial}",
                 native_id=known[serial].native_id if serial in known else 0,
                 gil=self.gil,
                 acquisitions=sums.acquisitions,
