@@ -33,6 +33,47 @@ def test_doctor_as_json_describes_the_running_interpreter() -> None:
     assert answer["extras"]["lab"]["installed"] == (not answer["extras"]["lab"]["missing"])
 
 
+def test_doctor_tells_the_yield_probe_and_what_each_experiment_lacks() -> None:
+    answer = json.loads(fairlead("doctor", "--format", "json").stdout)
+    assert answer["yield_probe"].keys() == ({"other", "rr"} if answer["real_time"]["allowed"] else {"other"})
+    assert answer["yield_probe"]["other"]["yield"]["alone_us"] > 0
+    assert answer["experiments"].keys() >= {"square.mutex", "square.process-mutex"}
+    lacking = answer["experiments"]["square.process-mutex"]["lacking"]
+    assert any("SCHED_RR" in line for line in lacking) == (not answer["real_time"]["allowed"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="taking away the right to real-time scheduling takes root")
+def test_doctor_and_run_without_real_time_say_what_it_takes(tmp_path: Path) -> None:
+    # PR_CAPBSET_DROP of CAP_SYS_NICE: root without it after the next exec
+    drop = "import ctypes, os, sys; assert ctypes.CDLL(None).prctl(24, 23, 0, 0, 0) == 0\n"
+    command = [sys.executable, "-c", drop + "os.execv(sys.executable, sys.argv[1:])", sys.executable]
+    doctor = subprocess.run([*command, "-c", PROGRAM, "doctor"], capture_output=True, text=True, check=False)
+    assert doctor.returncode == 0, doctor.stderr
+    assert "not SCHED_RR, 1 core: real-time scheduling is refused" in doctor.stdout
+    words = ["lab", "run", "square.mutex", "--policy", "rr", "--out", str(tmp_path / "run")]
+    run = subprocess.run([*command, "-c", PROGRAM, *words], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "real-time scheduling is refused" in " ".join(run.stdout.split())
+
+
+def test_doctor_without_the_extra_works_and_says_what_is_missing() -> None:
+    hide = (
+        "import importlib.metadata as m, sys; real = m.distribution\n"
+        "def distribution(name):\n"
+        "    if name in ('numpy', 'rich', 'plotly', 'jinja2', 'psutil'): raise m.PackageNotFoundError(name)\n"
+        "    return real(name)\n"
+        "m.distribution = distribution\n"
+        "for name in ('numpy', 'rich', 'plotly', 'jinja2', 'psutil'): sys.modules[name] = None\n"
+    )
+    for words, status in (["doctor"], 0), (["lab", "run"], 1):
+        done = subprocess.run(
+            [sys.executable, "-c", hide + PROGRAM, *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stderr
+        assert 'pip install "fairlead[lab]"' in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_doctor_as_text_names_every_interpreter_of_the_json() -> None:
     text = fairlead("doctor").stdout
     for interpreter in json.loads(fairlead("doctor", "--format", "json").stdout)["interpreters"]:

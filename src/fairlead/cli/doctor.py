@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -52,6 +53,16 @@ def _lines(examination: Examination) -> Iterator[str]:
     if examination.discovery.rejected:
         yield "\nRejected"
         yield from (f"  {rejected.reason}" for rejected in examination.discovery.rejected)
+    yield "\nYield probe of the first one (how long a call takes, and whether it gives up the core)"
+    yield table([row for policy, probe in examination.yield_probe.items() for row in _probe(policy, probe)])
+    yield "\nExperiments"
+    yield table(
+        [
+            (name if number == 0 else "", line)
+            for name, lines in examination.lacking.items()
+            for number, line in enumerate(lines or ["all of it can be run"])
+        ]
+    )
     yield "\nExtras"
     yield table(
         [
@@ -59,6 +70,16 @@ def _lines(examination: Examination) -> Iterator[str]:
             for name, missing in examination.missing_extras.items()
         ]
     )
+
+
+def _probe(policy: str, probe: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    if "failed" in probe:
+        yield policy, "failed", str(probe["failed"]), ""
+        return
+    words = {True: "gives it up", False: "keeps it", None: "not known: nobody could compete for one core"}
+    for name, call in (("sleep0", "time.sleep(0)"), ("yield", "sched_yield()")):
+        found = probe[name]
+        yield policy, call, f"{found['alone_us']:.1f} us", words[found["yields"]]
 
 
 def _row(interpreter: Interpreter) -> tuple[str, ...]:

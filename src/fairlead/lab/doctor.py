@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from fairlead.lab import isolate
+from fairlead.lab import isolate, registry
 from fairlead.lab.environment import environment
 from fairlead.lab.interpreters import Discovery, discover
+from fairlead.lab.registry import Experiment
 from fairlead.lab.stop import Stop
+from fairlead.lab.yields import yield_probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +25,12 @@ class Examination:
     discovery: Discovery
     real_time_refused: str | None
     """Why samples cannot be run under SCHED_RR; None if they can."""
+    yield_probe: dict[str, dict[str, Any]]
+    """``yields.yield_probe`` of the running interpreter, by the scheduling policies that are allowed."""
     missing_extras: dict[str, tuple[str, ...]]
     """Of each extra of this package, the libraries that are not installed."""
+    lacking: dict[str, tuple[str, ...]]
+    """Of each experiment, what of it cannot be run here and why, one line each; empty when all can."""
 
     def as_record(self) -> dict[str, Any]:
         """The examination as JSON-ready data."""
@@ -32,6 +39,8 @@ class Examination:
             "real_time": {"allowed": self.real_time_refused is None, "reason": self.real_time_refused},
             "interpreters": [interpreter.as_record() for interpreter in self.discovery.interpreters],
             "rejected": [{"path": r.path, "reason": r.reason} for r in self.discovery.rejected],
+            "yield_probe": self.yield_probe,
+            "experiments": {name: {"lacking": list(lines)} for name, lines in self.lacking.items()},
             "extras": {
                 name: {"installed": not missing, "missing": list(missing)}
                 for name, missing in self.missing_extras.items()
@@ -39,18 +48,36 @@ class Examination:
         }
 
 
-def examine(stop: Stop | None = None) -> Examination:
+def examine(stop: Stop) -> Examination:
     """Look at the machine, its interpreters and the installed extras.
 
     Raises:
+        InterpreterFailure: the running interpreter itself cannot be run.
         Interrupted: ``stop`` was set meanwhile.
     """
+    discovery = discover(stop=stop)
+    refused = isolate.real_time_refused()
+    policies = [policy for policy in registry.POLICIES if policy != "rr" or refused is None]
     return Examination(
         machine=environment(),
-        discovery=discover(stop=stop),
-        real_time_refused=isolate.real_time_refused(),
+        discovery=discovery,
+        real_time_refused=refused,
+        yield_probe={policy: yield_probe(discovery.running, policy, stop) for policy in policies},
         missing_extras=missing_extras(),
+        lacking={
+            experiment.id: tuple(_lacking(experiment, discovery, refused))
+            for experiment in registry.catalogue().values()
+        },
     )
+
+
+def _lacking(experiment: Experiment, discovery: Discovery, real_time_refused: str | None) -> Iterator[str]:
+    for interpreter in discovery.interpreters:
+        if reason := experiment.runs_on(interpreter):
+            yield f"not on {interpreter.name}: {reason}"
+    for variant in experiment.variants:
+        if variant.policy == "rr" and real_time_refused:
+            yield f"not {variant.label}: {real_time_refused}"
 
 
 def missing_extras() -> dict[str, tuple[str, ...]]:
