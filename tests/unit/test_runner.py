@@ -36,6 +36,14 @@ PYTHON = Interpreter(
 ENVIRONMENT = {"hostname": "here", "affinity": [0, 1], "cores": 2, "load": 0.5}
 
 
+SAYS = {name: value for name, value in PYTHON.as_record().items() if name not in ("name", "path")}
+
+
+def continued(directory: Path, environment: dict[str, Any], says: dict[str, Any] = SAYS) -> Plan:
+    with Stop() as stop:
+        return runner.continued(directory, environment, stop, lambda _path, _stop: says)
+
+
 class Bench:
     """A machine whose time passes only while it measures, and whose noise is decided by ``foreign``."""
 
@@ -158,7 +166,7 @@ def test_run_stopped_and_continued_loses_and_repeats_nothing(bench: Bench, numbe
     assert caught.value.signum == number
     before = bench.samples()
     bench.at.clear()
-    bench.plan = runner.continued(bench.directory, ENVIRONMENT)
+    bench.plan = continued(bench.directory, ENVIRONMENT)
     tally = bench.run()
     assert bench.samples()[:7] == before
     assert tally.samples == 60
@@ -215,8 +223,14 @@ def test_begin_in_a_directory_with_a_run_says_resume(bench: Bench) -> None:
 def test_continued_on_another_machine_is_refused(bench: Bench) -> None:
     bench.run()
     with pytest.raises(UsageError, match="begun with hostname here, here it is there"):
-        runner.continued(bench.directory, {**ENVIRONMENT, "hostname": "there"})
-    assert runner.continued(bench.directory, {**ENVIRONMENT, "load": 9.0}) == bench.plan
+        continued(bench.directory, {**ENVIRONMENT, "hostname": "there"})
+    assert continued(bench.directory, {**ENVIRONMENT, "load": 9.0}) == bench.plan
+
+
+def test_continued_with_an_interpreter_that_has_changed_is_refused(bench: Bench) -> None:
+    bench.run()
+    with pytest.raises(UsageError, match="/opt/python has changed since"):
+        continued(bench.directory, ENVIRONMENT, {**SAYS, "version": "3.13.1"})
 
 
 @pytest.mark.parametrize(
@@ -232,4 +246,4 @@ def test_continued_on_another_machine_is_refused(bench: Bench) -> None:
 def test_continued_with_a_damaged_plan_says_so(tmp_path: Path, text: str, word: str) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(RecordError, match=word):
-        runner.continued(tmp_path, ENVIRONMENT)
+        continued(tmp_path, ENVIRONMENT)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from fairlead.errors import OutputError, UsageError
 from fairlead.lab import isolate
 from fairlead.lab.course import Cell, Course, Turn
+from fairlead.lab.identify import identify
 from fairlead.lab.interpreters import Interpreter
 from fairlead.lab.measure import measure
 from fairlead.lab.plan import FILE_NAME, Plan
@@ -83,19 +84,30 @@ def begin(plan: Plan, directory: Path) -> None:
     plan.save(directory)
 
 
-def continued(directory: Path, environment: dict[str, Any]) -> Plan:
+def continued(
+    directory: Path,
+    environment: dict[str, Any],
+    stop: Stop,
+    identify: Callable[[str, Stop], dict[str, Any]] = identify,
+) -> Plan:
     """The plan of a run that is to go on here and now.
 
     Raises:
         RecordError: there is none to continue, or it is damaged.
-        UsageError: it was begun in a different environment (another machine, other cores or quota), whose
-            samples could not be put beside those of this one; says what differs.
+        UsageError: it was begun in a different environment (another machine, other cores or quota), or one
+            of its interpreters is another one now; its samples could not be put beside those to come.
+        InterpreterFailure: one of its interpreters cannot be run any more.
+        Interrupted: ``stop`` was set meanwhile.
     """
     plan = Plan.load(directory)
     for name in results.FINGERPRINT:
         if plan.environment.get(name) != environment.get(name):
             before, now = plan.environment.get(name), environment.get(name)
             raise UsageError(f"{directory} was begun with {name} {before}, here it is {now}: begin a new run")
+    for interpreter in plan.interpreters:
+        known = interpreter.as_record()
+        if any(known[name] != value for name, value in identify(interpreter.path, stop).items()):
+            raise UsageError(f"{interpreter.path} has changed since {directory} was begun: begin a new run")
     return plan
 
 

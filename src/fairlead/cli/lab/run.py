@@ -81,7 +81,7 @@ def run(
         raise MissingExtra(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
     with Stop() as stop:
         if resume:
-            plan, out = _continued(context, out, budget_s)
+            plan, out = _continued(context, out, budget_s, stop)
         else:
             options = Options(
                 ids=ids,
@@ -127,7 +127,9 @@ def _interpreters(
     return tuple({i.name: i for i in map(found.select, asked)}.values())
 
 
-def _continued(context: click.Context, out: Path | None, budget_s: float | None) -> tuple[Plan, Path]:
+def _continued(
+    context: click.Context, out: Path | None, budget_s: float | None, stop: Stop
+) -> tuple[Plan, Path]:
     """The plan of the run that is to go on."""
     if out is None:
         raise UsageError("--resume needs to know which run: give its directory with --out")
@@ -137,7 +139,7 @@ def _continued(context: click.Context, out: Path | None, budget_s: float | None)
             raise UsageError(
                 "a run that is continued keeps its plan: with --resume give only --out and --budget"
             )
-    plan = runner.continued(out, environment())
+    plan = runner.continued(out, environment(), stop)
     if budget_s is not None:
         plan = replace(plan, budget_s=budget_s)
         plan.save(out)
