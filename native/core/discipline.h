@@ -31,6 +31,8 @@ fl_policy_thread *fl_interactive_pick(fl_policy *policy, int64_t now, bool *slic
 int64_t fl_interactive_reserve(const fl_policy *policy, const fl_policy_thread *dropper,
                                const fl_policy_thread *next, bool slice, int64_t now);
 
+int64_t fl_fair_reserve(const fl_policy *policy, const fl_policy_thread *dropper, int64_t now);
+
 /* When this waiter may ask the present holder to drop. */
 int64_t fl_interactive_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 int64_t fl_fair_ask_at(const fl_policy *policy, const fl_policy_thread *thread);
@@ -41,8 +43,10 @@ int64_t fl_interactive_throttle(fl_policy *policy, const fl_policy_thread *threa
 /* The class of a thread that wants the GIL. */
 fl_class fl_interactive_class(const fl_policy *policy, const fl_policy_thread *thread);
 
-/* The thread got the GIL (dropped it, after `hold`): keep its place on the virtual clock. */
-void fl_fair_served(fl_policy *policy, fl_policy_thread *thread);
-void fl_fair_charge(fl_policy_thread *thread);
+/* The thread got the GIL, which took its hand-over so long: the virtual clock goes on from there. */
+void fl_fair_served(fl_policy *policy, fl_policy_thread *thread, int64_t handing);
+
+/* The thread used the GIL for so long. */
+void fl_fair_charge(fl_policy_thread *thread, int64_t ns);
 
 #endif

@@ -265,6 +265,9 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->yielding = false;
     thread->granted = false;
 
+    if (policy->fair) {
+        fl_fair_served(policy, thread, policy->limbo == thread ? now - policy->t_acquired : 0);
+    }
     policy->counts.acquired++;
     policy->epoch++;
     policy->limbo = NULL;
@@ -274,10 +277,6 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     policy->t_acquired = now;
     policy->asked = false;
     thread->protected = false;
-    if (policy->fair) {
-        fl_fair_served(policy, thread);
-        return;
-    }
     if (!is_cpu(thread)) {
         policy->t_progress = now;
     }
@@ -328,7 +327,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     policy->holder = NULL;
     policy->t_free = policy->reserved_until = now;
     if (policy->fair) {
-        fl_fair_charge(thread);
+        fl_fair_charge(thread, thread->hold);
     }
     settle(policy, false, now);
     if (policy->waiting == 0) {
@@ -338,20 +337,22 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         /* waiters from before the fallback: let them find out */
         return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, first(policy), now, -now)};
     }
-    if (!policy->fair) {
-        int64_t reserve;
+    int64_t reserve;
+    if (policy->fair) {
+        reserve = fl_fair_reserve(policy, thread, now);
+    }
+    else {
         next = fl_interactive_pick(policy, now, &slice);
-        if (next == NULL) {
+        reserve = next == NULL ? 0 : fl_interactive_reserve(policy, thread, next, slice, now);
+    }
+    if (reserve > 0 || next == NULL) {
+        policy->reserved_until = now + reserve;
+        if (next == NULL) { /* only pollers wait, and they have had their share */
+            next = first(policy);
             reserve = fl_account_recovers_in(&policy->account);
         }
-        else if ((reserve = fl_interactive_reserve(policy, thread, next, slice, now)) > 0) {
-            policy->reserved_until = now + reserve;
-        }
-        if (reserve > 0) {
-            policy->counts.left_free++;
-            next = next != NULL ? next : first(policy);
-            return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now + reserve, k->kick_ns)};
-        }
+        policy->counts.left_free++;
+        return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now + reserve, k->kick_ns)};
     }
     return hand(policy, next, slice, now);
 }

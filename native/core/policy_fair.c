@@ -107,21 +107,29 @@ int64_t fl_fair_ask_at(const fl_policy *policy, const fl_policy_thread *thread)
     return policy->t_acquired + (wait < policy->interval ? wait : policy->interval);
 }
 
-void fl_fair_served(fl_policy *policy, fl_policy_thread *thread)
+void fl_fair_served(fl_policy *policy, fl_policy_thread *thread, int64_t handing)
 {
     catch_up(policy, thread);
+    fl_fair_charge(thread, handing);
     if (thread->used > policy->virtual_now) {
         policy->virtual_now = thread->used;
     }
 }
 
-void fl_fair_charge(fl_policy_thread *thread)
+int64_t fl_fair_reserve(const fl_policy *policy, const fl_policy_thread *dropper, int64_t now)
+{
+    bool stays = dropper->forced || now - dropper->t_burst >= policy->k.burst_ns;
+
+    return stays || fl_predictor_says_long(&dropper->send) ? 0 : policy->k.send_ns;
+}
+
+void fl_fair_charge(fl_policy_thread *thread, int64_t ns)
 {
     /* A weight of four for "io", of an eighth for "background". */
     if (thread->priority == FL_PRIORITY_IO) {
-        thread->used += thread->hold / 4;
+        thread->used += ns / 4;
     }
     else {
-        thread->used += thread->priority == FL_PRIORITY_BACKGROUND ? thread->hold * 8 : thread->hold;
+        thread->used += thread->priority == FL_PRIORITY_BACKGROUND ? ns * 8 : ns;
     }
 }
