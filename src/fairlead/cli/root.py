@@ -7,7 +7,9 @@ import click
 import fairlead
 from fairlead.cli.doctor import doctor
 from fairlead.cli.lab import lab
+from fairlead.cli.record import record
 from fairlead.cli.report import report
+from fairlead.cli.top import top
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -18,4 +20,6 @@ def root() -> None:
 
 root.add_command(doctor)
 root.add_command(lab)
+root.add_command(record)
 root.add_command(report)
+root.add_command(top)

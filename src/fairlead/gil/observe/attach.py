@@ -1,0 +1,161 @@
+"""Records a program that runs already, through ``sys.remote_exec`` of Python 3.14 and later.
+
+The target runs two small scripts of ours, between two bytecodes of its main thread: one that begins the
+recording and, after a while, one that ends it. The call is made by the target's own executable, since both
+sides must be of one version. A main thread that waits in C code (a join, a select) runs them when it comes
+back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import fairlead
+from fairlead.errors import InterpreterFailure, UnsupportedInterpreter, UsageError
+from fairlead.gil.observe.launch import Settings
+
+ANSWER_S = 10.0
+"""How long the target's main thread may take to come round to a script."""
+
+_SEND = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
+_VERSION = (
+    "import sys, platform; print(platform.python_implementation(), *sys.version_info[:2], hasattr(sys,"
+    " 'remote_exec'))"
+)
+_BEGIN = """\
+import sys
+try:
+    from fairlead.gil.observe.launched import attach
+except ImportError:
+    sys.path.append({path!r})
+    try:
+        from fairlead.gil.observe.launched import attach
+    except ImportError as error:
+        with open({ready!r}, "w") as file:
+            file.write("the program has no fairlead to record with (%s): install it there" % error)
+        attach = None
+    finally:
+        sys.path.remove({path!r})
+if attach is not None:
+    attach({settings!r})
+"""
+_END = """\
+from fairlead.gil.observe.launched import detach
+detach({done!r})
+"""
+
+
+def record(pid: int, settings: Settings, *, duration_s: float | None) -> None:
+    """Record the process for so long, or until Ctrl-C or until it ends.
+
+    Raises:
+        UsageError: there is no such process, or it is not ours. UnsupportedInterpreter: it is no Python, or
+        one that cannot be attached to; the message says what to do. InterpreterFailure: it did not answer.
+    """
+    executable = _executable(pid)
+    _check_version(pid, executable)
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
+        os.chmod(directory, 0o755)  # noqa: PTH101 - the target may run as another user
+        ready, done = Path(directory) / "ready", Path(directory) / "done"
+        wanted = json.dumps(asdict(settings) | {"ready": str(ready)})
+        begin = Path(directory) / "begin.py"
+        begin.write_text(
+            _BEGIN.format(settings=wanted, ready=str(ready), path=str(Path(fairlead.__file__).parents[1]))
+        )
+        end = Path(directory) / "end.py"
+        end.write_text(_END.format(done=str(done)))
+        _send(pid, executable, begin)
+        said = _answer(pid, ready)
+        if said != "ok":
+            raise UnsupportedInterpreter(f"process {pid}: {said}")
+        if _wait(pid, duration_s):
+            _send(pid, executable, end)
+            _answer(pid, done)
+
+
+def _executable(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
+    except FileNotFoundError:
+        raise UsageError(f"there is no process {pid}") from None
+    except PermissionError:
+        raise UsageError(f"process {pid} belongs to somebody else: attach as that user, or as root") from None
+
+
+def _check_version(pid: int, executable: str) -> None:
+    try:
+        told = subprocess.run(
+            [executable, "-I", "-S", "-c", _VERSION],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=True,
+        ).stdout.split()
+        implementation, major, minor, able = told
+    except (OSError, subprocess.SubprocessError, ValueError):
+        raise UnsupportedInterpreter(
+            f"process {pid} ({executable}) is no Python that could be asked"
+        ) from None
+    if able != "True":
+        raise UnsupportedInterpreter(
+            f"process {pid} runs {implementation} {major}.{minor}, which cannot be attached to (3.14 and"
+            " later can): start"
+            " it with fairlead record -- COMMAND, or use fairlead.gil.observe() in its code"
+        )
+
+
+def _send(pid: int, executable: str, script: Path) -> None:
+    sent = subprocess.run(
+        [executable, "-I", "-S", "-c", _SEND, str(pid), str(script)],
+        capture_output=True,
+        text=True,
+        timeout=ANSWER_S,
+        check=False,
+    )
+    if sent.returncode:
+        why = (sent.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise InterpreterFailure(
+            f"process {pid} cannot be attached to ({why}): it takes the right to trace it (the same user, and"
+            " kernel.yama.ptrace_scope 0 or CAP_SYS_PTRACE), and remote debugging not switched off in it"
+        )
+
+
+def _answer(pid: int, file: Path) -> str:
+    deadline = time.monotonic() + ANSWER_S
+    while time.monotonic() < deadline:
+        if file.exists() and (said := file.read_text(encoding="utf-8")):
+            return said
+        if not Path(f"/proc/{pid}").exists():
+            raise InterpreterFailure(f"process {pid} ended")
+        time.sleep(0.02)
+    raise InterpreterFailure(
+        f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does"
+        " not return"
+        " (a join, a select); the recording begins when it does"
+    )
+
+
+def _wait(pid: int, duration_s: float | None) -> bool:
+    """True when the time is over or Ctrl-C came, False when the process has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    process = os.pidfd_open(pid)
+    try:
+        deadline = None if duration_s is None else time.monotonic() + duration_s
+        while deadline is None or time.monotonic() < deadline:
+            if signal.sigtimedwait({signal.SIGINT, signal.SIGTERM}, 0) is not None:
+                return True
+            left = 0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic()))
+            if select.select([process], [], [], left)[0]:
+                return False
+        return True
+    finally:
+        os.close(process)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

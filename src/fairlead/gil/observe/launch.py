@@ -1,0 +1,162 @@
+"""Starts a program with a recording in it, and stays out of its way: signals, terminal and exit status are
+the program's.
+
+The program is started as it is, by its own interpreter, with a sitecustomize of ours before everything else
+(``bootstrap/sitecustomize.py``). It tells through a file whether the recording began: a program that cannot
+be recorded is not run for nothing.
+
+Signals: what the terminal sends goes to the whole foreground group, hence to the program too, and is not
+sent a second time; what another process sends us is passed on. Which it was the kernel says (si_code).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fairlead.errors import OutputError, UnsupportedInterpreter, UsageError
+from fairlead.record.recording import MAGIC
+
+PASSED_ON = {
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGCONT,
+}
+_WATCHED = PASSED_ON | {signal.SIGCHLD}
+_BOOTSTRAP = Path(__file__).parent / "bootstrap"
+_IGNORE_THE_PATH = set("EIS")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to record; passed to the program as JSON."""
+
+    out: str
+    """Absolute path of the recording."""
+    threshold_s: float | None
+    """Waits longer than this have their stacks recorded; None: none has."""
+    events: bool = True
+    """Record every event; False: only snapshots of the counters."""
+    counters_s: float = 1.0
+    """Seconds between two snapshots of the counters."""
+    ready: str = ""
+    """The file in which the program says that recording began, or why it did not."""
+
+
+def claim(out: Path) -> Path:
+    """Make sure that a recording can be written there, before anything is started. Leaves an empty file.
+
+    Raises:
+        OutputError: it cannot, or what is there is no recording and would be lost.
+    """
+    try:
+        with out.open("ab") as file:
+            size = file.tell()
+        if size:
+            with out.open("rb") as file:
+                if file.read(len(MAGIC)) != MAGIC:
+                    raise OutputError(f"{out} exists and is not a recording: name another file with -o")
+            out.write_bytes(b"")
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{out} cannot be written: {error.strerror}; name another file with -o") from error
+    return out.resolve()
+
+
+def run(
+    command: Sequence[str],
+    settings: Settings,
+    *,
+    tick: Callable[[], None] | None = None,
+    every_s: float = 1.0,
+) -> int:
+    """Run the command to its end and return its exit status (128 + the number of the signal that killed it).
+
+    ``tick`` is called about every ``every_s`` seconds while it runs. Call it from the main thread.
+
+    Raises:
+        UsageError: the command cannot be started, or its options keep the recording out.
+        UnsupportedInterpreter: it ran, or would have run, without being recorded; the message says why.
+    """
+    _check_options(command)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    try:
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
+            ready = Path(directory) / "ready"
+            pid = _start(command, Settings(**{**asdict(settings), "ready": str(ready)}), before)
+            status = _wait(pid, tick, every_s)
+            said = ready.read_text(encoding="utf-8") if ready.exists() else None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if said is None:
+        raise UnsupportedInterpreter(
+            f"{command[0]} ended with status {status} and was not recorded: it is no Python, or its"
+            " interpreter ignores PYTHONPATH (options -E, -I, -S); name the interpreter: python app.py"
+        )
+    if said != "ok":
+        raise UnsupportedInterpreter(said)
+    return status
+
+
+def _check_options(command: Sequence[str]) -> None:
+    """A Python that is told to ignore PYTHONPATH would run the whole program unrecorded."""
+    if not Path(command[0]).name.startswith(("python", "pypy")):
+        return
+    for option in command[1:]:
+        if not option.startswith("-") or option in ("-", "-c", "-m"):
+            return
+        if not option.startswith("--") and _IGNORE_THE_PATH & set(option[1:]) and option[1] not in "XWcm":
+            raise UsageError(
+                f"{command[0]} {option} ignores PYTHONPATH, which the recording is begun by: leave it out"
+            )
+
+
+def _start(command: Sequence[str], settings: Settings, mask: set[signal.Signals | int]) -> int:
+    environment = dict(os.environ)
+    path = environment.get("PYTHONPATH")
+    if path is not None:
+        environment["FAIRLEAD_PYTHONPATH"] = path
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_BOOTSTRAP), path)))
+    environment["FAIRLEAD_RECORD"] = json.dumps(asdict(settings))
+    try:
+        return os.posix_spawnp(
+            command[0],
+            list(command),
+            environment,
+            setsigmask=mask,
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        )
+    except OSError as error:
+        raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+
+def _wait(pid: int, tick: Callable[[], None] | None, every_s: float) -> int:
+    due = time.monotonic() + every_s
+    while True:
+        if tick is None:
+            came = signal.sigwaitinfo(_WATCHED)
+        else:
+            left = signal.sigtimedwait(_WATCHED, max(0.0, due - time.monotonic()))
+            if left is None:
+                due = time.monotonic() + every_s
+                tick()
+                continue
+            came = left
+        if came.si_signo == signal.SIGCHLD:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+        elif came.si_code <= 0:
+            os.kill(pid, came.si_signo)

@@ -1,0 +1,64 @@
+"""In a program that is recorded from outside: begins the recording, says whether it did, and ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from fairlead.errors import FairleadError
+from fairlead.gil.observe.recorder import start_recording, stop_recording
+
+
+def begin(settings: str) -> None:
+    """Before the program's first line: begin a recording with ``launch.Settings`` as JSON, or end the
+    process.
+
+    The first Python of the program has the file that was asked for; another one, of a shell script say, has
+    one beside it with its process id, and is not ended when that cannot be.
+    """
+    wanted = json.loads(settings)
+    try:
+        ready = os.open(wanted["ready"], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        _start({**wanted, "out": f"{wanted['out']}.{os.getpid()}"})
+        return
+    said = _start(wanted)
+    os.write(ready, said.encode())
+    os.close(ready)
+    if said != "ok":
+        os._exit(1)
+
+
+def attach(settings: str) -> None:
+    """In a program that runs already: begin a recording, and say how that went."""
+    wanted = json.loads(settings)
+    _say(wanted["ready"], _start(wanted))
+
+
+def detach(done: str) -> None:
+    """End the recording that ``attach`` began."""
+    try:
+        stop_recording()
+    except FairleadError as error:
+        _say(done, str(error))
+    else:
+        _say(done, "ok")
+
+
+def _start(wanted: dict[str, Any]) -> str:
+    try:
+        start_recording(
+            wanted["out"],
+            threshold=wanted["threshold_s"],
+            events=wanted["events"],
+            counters_interval=wanted["counters_s"],
+        )
+    except FairleadError as error:
+        return str(error)
+    return "ok"
+
+
+def _say(file: str, text: str) -> None:
+    with open(file, "w", encoding="utf-8") as opened:  # noqa: PTH123
+        opened.write(text)
