@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from fairlead import gil
 from fairlead.errors import SimulationError, UsageError
 from fairlead.gil import simulation as sim
 
@@ -112,6 +113,9 @@ def test_programs_that_cannot_run_are_refused(body: tuple[sim.Operation, ...], m
         {"cpu_share": 0.0},
         {"cpu_share": 1.0},
         {"constants": {"no_ns": 1}},
+        {"until_seconds": 0},
+        {"until_seconds": float("nan")},
+        {"interval_seconds": float("inf")},
         {"seed": -1},
     ],
 )
@@ -138,3 +142,32 @@ def test_a_broken_promise_names_the_command_that_repeats_it() -> None:
 
 def test_kernel_settings_and_policy_constants_have_different_names() -> None:
     assert not set(sim.policy_constants()) & set(sim.Kernel.__dataclass_fields__)
+
+
+def test_simulate_is_offered_by_the_package() -> None:
+    assert gil.simulate is sim.simulate
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        gil.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("policy", ["interactive", "fair"])
+def test_priorities_shift_time_between_cpu_threads_and_starve_none(policy: sim.Policy) -> None:
+    body = (sim.Forever((sim.Run(1_000_000),)),)
+    groups = {
+        "io": sim.Group(body=body, priority="io"),
+        "normal": sim.Group(body=body, threads=2),
+        "background": sim.Group(body=body, priority="background"),
+    }
+    run = sim.simulate(sim.Program(groups=groups, counters={}), policy=policy, until_seconds=5)
+    held = {name: run.held_share(name) / group.threads for name, group in groups.items()}
+    assert held["io"] > 2 * held["normal"] > 4 * held["background"] > 0.01
+
+
+def test_a_lone_client_beside_cpu_threads_has_most_of_the_yardsticks_rate() -> None:
+    """The yardstick: the same server beside a CPU-bound process."""
+    alone = sim.simulate(sim.echo(1, cpu_processes=1), policy="stock", until_seconds=1).groups["client1"]
+    for cpu_threads in (1, 2, 4):
+        beside = sim.simulate(sim.echo(1, cpu_threads), until_seconds=1).groups["client1"]
+        assert beside.requests >= 0.6 * alone.requests
+        assert beside.p99_seconds is not None
+        assert beside.p99_seconds <= 200e-6

@@ -126,6 +126,8 @@ def simulate(
         SimulationError: the run broke a promise (lost wake-up, two holders, a free GIL that nobody takes).
             The message has the command that repeats it.
     """
+    if until_seconds is not None and not 0 < until_seconds < _RUN_FOREVER / 1e9:
+        raise UsageError(f"until_seconds is a time after the start, not {until_seconds}")
     kernel = kernel if kernel is not None else Kernel()
     arguments = {
         "policy": policy,
