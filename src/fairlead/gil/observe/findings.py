@@ -209,6 +209,11 @@ def _long_holds(scene: _Scene) -> list[Finding]:
             function, file, line = worst.holder_frames[0]
             evidence |= {"function": function, "file": file, "line": line}
             where = f" in {function} ({file}:{line})"
+            if len(worst.holder_frames) > 1:
+                # the innermost frame is often a library's
+                caller, file, line = worst.holder_frames[1]
+                evidence["called_from"] = f"{caller} ({file}:{line})"
+                where += f", called from {caller}"
         found.append(
             Finding(
                 kind="long-hold",
