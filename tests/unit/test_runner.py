@@ -13,6 +13,7 @@ import pytest
 
 from fairlead.errors import Interrupted, OutputError, RecordError, UsageError
 from fairlead.lab import runner
+from fairlead.lab.analyse import summarise
 from fairlead.lab.course import Cell
 from fairlead.lab.interpreters import Interpreter
 from fairlead.lab.plan import Plan, Series
@@ -122,7 +123,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "run")
     runner.begin(made.plan, made.directory)
     yield made
-    keys = [(s.params.get("n"), s.round) for s in made.samples()]
+    keys = [(s.params.get("n"), s.round, s.status) for s in made.samples()]
     assert len(keys) == len(set(keys)), "a sample was taken twice"
 
 
@@ -194,6 +195,21 @@ def test_run_continued_with_a_larger_budget_goes_on(bench: Bench) -> None:
     bench.plan = replace(bench.plan, budget_s=30.0)
     bench.run()
     assert len(bench.samples()) == 30
+
+
+def test_run_continued_with_a_larger_budget_measures_sizes_that_did_not_fit(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=4.0)
+    bench.run()
+    (dropped,) = [s for s in bench.samples() if s.status == "skipped"]
+    assert dropped.params["n"] == 20
+    before = bench.samples()
+    assert bench.run().samples == len(before)
+    assert bench.samples() == before
+    bench.plan = replace(bench.plan, budget_s=60.0)
+    bench.run()
+    assert {s.params["n"] for s in bench.samples() if s.status == "ok"} == {10, 20}
+    (series,) = summarise(bench.samples()).series
+    assert series.failures == ()
 
 
 def test_run_series_that_cannot_run_is_recorded_once_with_its_reason(bench: Bench) -> None:

@@ -200,13 +200,18 @@ def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None)
 
 
 def _failures(samples: Sequence[Sample], by_size: Mapping[int, Sequence[Sample]]) -> tuple[str, ...]:
-    """One line per size and kind of failure, with the reason of the first, and one per reason to skip."""
+    """One line per size and kind of failure, with the reason of the first, and one per reason to skip.
+
+    A size that was skipped and, in a continued run, measured after all is not skipped.
+    """
     kinds: dict[tuple[int, Status], list[str]] = {}
     skips: dict[str, list[int]] = {}
     for sample in samples:
         reason = sample.reason or "no reason given"
         if sample.status == "skipped":
-            skips.setdefault(reason, []).append(sample.params.get("n", 0))
+            n = sample.params.get("n", 0)
+            if all(other.status == "skipped" for other in by_size.get(n, [])):
+                skips.setdefault(reason, []).append(n)
         elif sample.status != "ok":
             kinds.setdefault((sample.params["n"], sample.status), []).append(reason)
     lines = []

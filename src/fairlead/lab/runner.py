@@ -163,6 +163,7 @@ class _Run:
         self._course = Course(plan.series, plan.budget_s, self._used_s)
         self._done = 0
         self._failures: list[Sample] = []
+        self._dropped: dict[Cell, Sample] = {}
 
     def carry_out(self) -> Tally:
         self._take_over()
@@ -171,6 +172,9 @@ class _Run:
                 continue
             self._stop.check(self._farewell())
             self._tell(turn)
+            if turn.skip and (dropped := self._dropped.get(turn.cell)):
+                self._count(turn.cell, dropped)
+                continue
             sample = self._skipped(turn) if turn.skip else self._attempts(turn)
             self._writer.write(sample)
             self._count(turn.cell, sample)
@@ -186,7 +190,12 @@ class _Run:
                     cells[self._key(cell, params)] = cell
         for sample in results.read_results(self._directory, empty_ok=True).samples:
             key = results.cell_key(sample.experiment, sample.params, sample.interpreter, sample.environment)
-            if key in cells:
+            if key not in cells:
+                continue
+            if sample.status == "skipped" and "n" in sample.params:
+                # what did not fit may fit now: the budget can be a larger one
+                self._dropped[cells[key]] = sample
+            else:
                 self._count(cells[key], sample)
                 self._used_before_s += (sample.elapsed_s or 0.0) * (1 + sample.attempt)
 
