@@ -1,0 +1,86 @@
+"""What the documents tell a reader to type works as it stands there.
+
+In every Markdown file, the lines of a ``console`` block that begin with ``$ fairlead`` are run in order,
+in an empty directory shared by all blocks of one file; a ``python`` block is run as a program of its own
+there. A block after the comment ``<!-- not run: REASON -->`` is left out. Other programs' commands (make,
+pip) are CI's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+from fairlead.record.sample import Sample
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^>]+ -->\s*)?^```(?P<kind>console|python)\n(?P<body>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    kind: str
+    text: str
+    line: int
+
+
+def documents() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def steps(document: Path) -> Iterator[Step]:
+    text = document.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        if block["skip"]:
+            continue
+        line = text.count("\n", 0, block.start("body")) + 1
+        if block["kind"] == "python":
+            yield Step("python", block["body"], line)
+            continue
+        for offset, typed in enumerate(block["body"].splitlines()):
+            if typed.startswith("$ fairlead"):
+                command, _, _ = typed.removeprefix("$ ").partition("  #")
+                yield Step("command", command, line + offset)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for step in steps(document):
+        arguments = [sys.executable, "-c", step.text] if step.kind == "python" else shlex.split(step.text)
+        done = subprocess.run(
+            arguments,
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{document.name}:{step.line}: {step.text}\n{done.stdout}\n{done.stderr}"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in documents():
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.relative_to(ROOT)}: no {target}"
+
+
+def test_the_reference_of_results_names_every_field() -> None:
+    text = (ROOT / "docs/reference/results-format.md").read_text(encoding="utf-8")
+    for field in ["schema", *(field.name for field in fields(Sample))]:
+        assert f"`{field}`" in text
