@@ -3,29 +3,27 @@
 Everything here works on counters alone, so that it judges a live observation and a recording alike; blame
 and stacks make the findings name more. The thresholds, and why they are where they are:
 
-* The yardstick of time is the switch interval I, not the second: it is what a waiter must sit out before it
-may even ask. So
-  a program that runs ten times longer, or on a slower machine, gets the same findings.
+* The yardstick of time is the switch interval I, not the second: it is what a waiter must sit out before
+  it may even ask. So a program that runs ten times longer, or on a slower machine, gets the same findings.
 * convoy: David Beazley's (https://www.dabeaz.com/python/UnderstandingGIL.pdf): a thread that holds the GIL
-for a tenth of I or less
-  at a time, and for which a quarter of its contended waits take about I or longer. Both are far from
-  healthy threads: without a computing neighbour, waits are of the length of the neighbours' short holds.
+  for a tenth of I or less at a time, and for which a quarter of its contended waits take about I or
+  longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
+  neighbours' short holds.
 * long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
-microseconds, so
-  this is one call into C (or a core taken away: such time is left out where it was measured).
-* lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of all
-threads' holds or more, and the
-  threads had very unequal numbers of turns. The last is what tells it from a busy pool, whose threads have
-  about equally many: in the square the k-th of n to get through has n - k turns.
+  microseconds, so this is one call into C. Or a core that was taken away: where that was measured, what is
+  left of all such time without it must still be 4 I.
+* lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
+  all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
+  from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
+  - k turns.
 * starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
-long as the longest waits
-  of its peers, and not simply one long hold.
+  long as the longest waits of its peers, and not simply one long hold.
 * switch-storm: 5,000 contended acquisitions a second or more, with holds under a fiftieth of I. Each is a
-sleep and a
-  wake-up in the kernel, 5 to 10 us on today's machines: the storm costs some per cent of a core at the least.
+  sleep and a wake-up in the kernel, some microseconds of work: the storm costs per cents of a core at the
+  least.
 * saturation: the GIL was held for four fifths of the time, and threads waited for a tenth of it or more.
 * not-the-gil: none of the above. Under a fiftieth of the time waited nothing but long-hold and starvation
-is said, which matter for latency even when they are rare.
+  is said, which matter for latency even when they are rare.
 """
 
 from __future__ import annotations
@@ -171,9 +169,9 @@ def _convoy(scene: _Scene) -> list[Finding]:
             kind="convoy",
             threads=_names([*computing, *victims]),
             summary=(
-                f"{_listed(victims)} needs the GIL for {_time(mean_hold)} at a time, and waits"
-                f" {_time(mean_wait)} for it"
-                f" because {_listed(computing)} computes: whoever blocks pays a switch interval to get back."
+                f"{_listed(victims)} {_verb('need', victims)} the GIL for {_time(mean_hold)} at a time, and"
+                f" {_verb('wait', victims)} {_time(mean_wait)} for it because {_listed(computing)}"
+                f" {_verb('compute', computing)}: whoever blocks pays a switch interval to get back."
             ),
             evidence=evidence,
             advice=(
@@ -194,7 +192,7 @@ def _long_holds(scene: _Scene) -> list[Finding]:
         longest, total = thread.max_overrun_seconds, thread.overrun_seconds
         if longest is None or total is None or longest < LONG_HOLD * scene.interval:
             continue
-        if (thread.held_off_cpu_seconds or 0.0) >= total / 2:
+        if total - (thread.held_off_cpu_seconds or 0.0) < LONG_HOLD * scene.interval:
             continue
         evidence: dict[str, float | int | str] = {
             "longest_after_request_ms": longest * 1e3,
@@ -439,6 +437,10 @@ def _listed(threads: Sequence[GilThread]) -> str:
     if len(names) <= 2:
         return " and ".join(names)
     return f"{names[0]}, {names[1]} and {len(names) - 2} more"
+
+
+def _verb(plural: str, threads: Sequence[GilThread]) -> str:
+    return plural if len(_names(threads)) > 1 else f"{plural}s"
 
 
 def _time(seconds: float) -> str:
