@@ -1,9 +1,7 @@
 """Run the Python tests on every CPython from 3.11 on that this machine has.
 
 Each interpreter gets an environment of its own under build/envs, with a wheel that was built
-for it. Of several interpreters of one kind ("3.11", "3.11#2") the first is taken. What is left
-out is said, and so is what is missing of the versions that fairlead supports.
-
+for XX
     tools/test_all.py [NAME...] [-- PYTEST ARGUMENTS...]
 """
 
@@ -23,6 +21,18 @@ from fairlead.lab.interpreters import Interpreter, discover
 CLONE = Path(__file__).parents[1]
 ENVIRONMENTS = CLONE / "build" / "envs"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.13t", "3.14", "3.15")
+ONCE = (
+    # pages drawn by a browser
+    "tests/e2e/test_gil_browser.py",
+    "tests/e2e/test_report_browser.py",
+    # experiments, which are run on every interpreter whichever runs the tests
+    "tests/interp/test_experiments.py",
+    "tests/lifecycle/test_probes_end.py",
+    # laws of arithmetic
+    "tests/property",
+)
+"""Tests whose outcome does not depend on the interpreter that runs them."""
+
 GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
 
 
@@ -74,7 +84,8 @@ def dependencies() -> list[str]:
 
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    ignored = [f"--ignore={name}" for name in ONCE]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ignored, *arguments]
     last = ""
     with subprocess.Popen(
         command,
@@ -101,6 +112,9 @@ def main(arguments: list[str]) -> int:
         and one.version_key >= (3, 11)
         and (not wanted or one.name in wanted)
     ]
+    for name in ONCE:
+        if not (CLONE / name).exists():
+            sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
     for interpreter in found:
@@ -123,7 +137,7 @@ def main(arguments: list[str]) -> int:
     for name in SUPPORTED:
         if not wanted and name not in results:
             results[name] = "not found on this machine"
-    print()
+    print(f"\nLeft to make test: {', '.join(ONCE)}\n")
     for name, result in results.items():
         print(f"{name:8} {result}")
     print(f"\n{totals['passed']} passed, {totals['failed']} failed")

@@ -140,6 +140,8 @@ def test_stop_left_restores_the_handlers_and_ignores_what_was_ignored() -> None:
 
 def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark(mark: str) -> None:
     process = subprocess.Popen(["sleep", "1000"], env={isolate.MARK: f"{mark}.7"}, start_new_session=True)
+    while not living(mark):
+        pass  # exec has begun, but its environment cannot be seen in /proc yet
     isolate.sweep(mark)
     assert process.wait() == -signal.SIGKILL
 
