@@ -35,7 +35,7 @@ lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C 
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/python -m mypy.stubtest fairlead._native
+	$(VENV)/bin/python -m mypy.stubtest fairlead._native fairlead._probe
 	$(VENV)/bin/ninja -C build/lint --quiet
 	$(VENV)/bin/python -m pytest -q tests/arch
 

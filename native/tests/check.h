@@ -16,9 +16,10 @@
 /* As CHECK(got == wanted), for whole numbers, and prints both. */
 #define CHECK_EQUAL(got, wanted)                                                           \
     do {                                                                                   \
-        long long got_ = (got), wanted_ = (wanted);                                        \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                  \
         if (got_ != wanted_) {                                                             \
-            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_, wanted_); \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got,     \
+                    got_, wanted_);                                                        \
             exit(1);                                                                       \
         }                                                                                  \
     } while (0)

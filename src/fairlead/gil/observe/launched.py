@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from fairlead.errors import FairleadError
-from fairlead.gil.observe.recorder import start_recording, stop_recording
+from fairlead.gil.observe import recorder
 
 
 def begin(settings: str) -> None:
@@ -39,7 +39,8 @@ def attach(settings: str) -> None:
 def detach(done: str) -> None:
     """End the recording that ``attach`` began."""
     try:
-        stop_recording()
+        if recording := recorder.current():
+            recording.stop()
     except FairleadError as error:
         _say(done, str(error))
     else:
@@ -48,12 +49,9 @@ def detach(done: str) -> None:
 
 def _start(wanted: dict[str, Any]) -> str:
     try:
-        start_recording(
-            wanted["out"],
-            threshold=wanted["threshold_s"],
-            events=wanted["events"],
-            counters_interval=wanted["counters_s"],
-        )
+        recorder.Recorder(
+            wanted["out"], wanted["threshold_s"], wanted["events"], wanted["counters_s"]
+        ).start()
     except FairleadError as error:
         return str(error)
     return "ok"

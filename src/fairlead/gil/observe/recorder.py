@@ -1,235 +1,202 @@
-"""Recording the GIL of this process into a file, from the inside.
-
-The probe knows threads by number and by the name that the operating system has for them, which before
-Python 3.14 is not the one that Python has. So while a recording goes on, ``Thread.start`` notes the name of
-each thread that it has started, and the notes are handed to the probe in batches: looking a thread up costs
-time in proportion to their number.
-"""
+"""``fairlead.gil.record``: everything that happens to the GIL, into a file, while it happens."""
 
 from __future__ import annotations
 
 import atexit
-import functools
-import importlib
 import json
 import os
 import platform
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from types import TracebackType
 
 import fairlead
-from fairlead.errors import FairleadError, OutputError, UnsupportedInterpreter, UsageError
+from fairlead import machine
+from fairlead.errors import FairleadError, OutputError, UsageError
+from fairlead.gil.observe import names
+from fairlead.gil.observe.access import Window, nanoseconds
 
-BATCH = 64
-
-
-class _Names:
-    """Names of threads that the probe has not been told yet."""
-
-    def __init__(self, probe: Any) -> None:
-        self.probe = probe
-        self.lock = threading.Lock()
-        self.noted: dict[int, str] = {}
-        self.told = 0
-        self.start = threading.Thread.start
-
-    def install(self) -> None:
-        for thread in threading.enumerate():
-            self.note(thread)
-        self.tell()
-        start, names = self.start, self
-
-        @functools.wraps(start)
-        def noting(thread: threading.Thread) -> None:
-            start(thread)
-            names.note(thread)
-
-        threading.Thread.start = noting  # type: ignore[method-assign, assignment]
-        self.noting = noting
-
-    def remove(self) -> None:
-        if threading.Thread.start is self.noting:
-            threading.Thread.start = self.start  # type: ignore[method-assign]
-        for thread in threading.enumerate():
-            self.note(thread)
-        self.tell()
-
-    def note(self, thread: threading.Thread) -> None:
-        if thread.native_id is not None:
-            with self.lock:
-                self.noted[thread.native_id] = thread.name
-                due = len(self.noted) >= min(BATCH, 1 + self.told)
-            if due:
-                self.tell()
-
-    def tell(self) -> None:
-        with self.lock:
-            noted, self.noted = self.noted, {}
-        for serial, native_id, _, _, _ in self.probe.threads():
-            # newest first: an older thread with the same id has ended long ago
-            name = noted.pop(native_id, None)
-            if name is not None:
-                self.probe.name(serial, name)
-                self.told += 1
-        with self.lock:
-            # a thread that has not taken the GIL yet is not known: another time
-            self.noted = {**noted, **self.noted} if len(noted) < BATCH else self.noted
+_current: Recorder | None = None
+_handlers = False
 
 
-@dataclass(slots=True)
-class _Recording:
-    """The one that is going on in this process."""
+class Recorder:
+    """A recording of the GIL, from ``start()`` to ``stop()`` or the end of the process.
 
-    probe: Any
-    window: int
-    path: str
-    threshold: float | None
-    events: bool
-    counters_ns: int
-    names: _Names
-    pid: int = field(default_factory=os.getpid)
+    Also a context manager. Only one goes on at a time in a process. The file can be read while it grows,
+    and, when the process is killed, up to what happened at most about 100 ms before. A forked child writes
+    a file of its own beside it, whose name ends in its process id (``app.flrec``, ``app.flrec.4711``).
 
-    def begin(self, *, parent_pid: int | None = None) -> None:
-        meta = _meta(self.threshold, parent_pid)
-        # a forked child that turns into another program at once leaves no file
-        later = parent_pid is not None
-        self.probe.record(self.path, meta, self.events, later, self.counters_ns)
-
-
-_current: _Recording | None = None
-
-
-def start_recording(
-    path: str | os.PathLike[str],
-    *,
-    threshold: float | None = 1e-3,
-    events: bool = True,
-    counters_interval: float = 1.0,
-) -> None:
-    """Begin to record this process; the recording ends with ``stop_recording()`` or with the process.
-
-    Args:
-        path: the file; one that exists is replaced.
-        threshold: in waits longer than this (seconds) both threads' stacks are recorded; None: in none.
-        events: False records no single events, only snapshots of the counters.
-        counters_interval: seconds between two snapshots.
-
-    Raises:
-        UnsupportedInterpreter: the GIL of this interpreter cannot be observed; the message says why.
-        UsageError: a recording is going on already.
-        OutputError: the file cannot be written.
+    Attributes:
+        path: the file.
     """
-    global _current
-    try:
-        probe = importlib.import_module("fairlead._probe")
-    except ImportError as error:
-        raise UnsupportedInterpreter(
-            f"fairlead is installed here without its probe ({error}): reinstall it"
-        ) from error
-    if _current is not None and _current.pid == os.getpid():
-        raise UsageError("a recording is going on already: end it first")
-    recording = _Recording(
-        probe=probe,
-        window=probe.open(),
-        path=os.fspath(path),
-        threshold=threshold,
-        events=events,
-        counters_ns=max(1, round(counters_interval * 1e9)),
-        names=_Names(probe),
-    )
-    try:
-        probe.threshold(None if threshold is None else max(1, round(threshold * 1e9)))
-        recording.begin()
-    except BaseException as error:
-        probe.close(recording.window)
-        if isinstance(error, OSError):
-            raise OutputError(f"{recording.path} cannot be written: {error.strerror}") from error
-        raise
-    recording.names.install()
-    _current = recording
-    atexit.register(_at_exit)
-    _watch_forks()
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        wait_threshold: float | None,
+        events: bool,
+        counters_interval: float,
+    ) -> None:
+        if not 0.01 <= counters_interval < 1e9:
+            raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
+        self.path = Path(path)
+        self._name = self.path.name
+        self._threshold = wait_threshold
+        self._threshold_ns = nanoseconds(wait_threshold)
+        self._events = events
+        self._counters_ns = round(counters_interval * 1e9)
+        self._window: Window | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> Recorder:
+        """Create the file (an existing one is replaced) and begin.
+
+        Raises:
+            UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
+            UsageError: a recording is going on.
+            OutputError: the file cannot be written.
+        """
+        global _current
+        with self._lock:
+            if self._window is not None:
+                raise UsageError("this recording is going on already")
+            self._begin(parent_pid=None)
+        _current = self
+        _handle_forks()
+        atexit.register(self._at_exit)
+        return self
+
+    def _begin(self, parent_pid: int | None) -> None:
+        window = Window(self._threshold_ns)
+        from fairlead import _probe
+
+        try:
+            meta = json.dumps(self._meta(parent_pid))[:-1]  # the extension adds when it began
+            # a forked child that turns into another program at once leaves no file
+            later = parent_pid is not None
+            _probe.record(self.path, meta, self._events, later, self._counters_ns)
+        except OSError as error:
+            window.close()
+            raise OutputError(
+                f"{self.path} cannot be written ({error.strerror}): choose another place"
+            ) from error
+        except BaseException:
+            window.close()
+            raise
+        self._window = window
+        names.follow()
+
+    def _meta(self, parent_pid: int | None) -> dict[str, object]:
+        return {
+            "pid": os.getpid(),
+            "parent_pid": parent_pid,
+            "argv": [Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]] if sys.orig_argv else [],
+            "executable": sys.executable,
+            "python_version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "fairlead": fairlead.__version__,
+            "cpus": machine.cores().usable,
+            "switch_interval_s": sys.getswitchinterval(),
+            "wait_threshold_s": self._threshold,
+            "clock": {
+                "name": "CLOCK_MONOTONIC",
+                "resolution_ns": round(time.clock_getres(time.CLOCK_MONOTONIC) * 1e9),
+            },
+        }
+
+    def stop(self) -> None:
+        """Write what is left and close the file. Harmless when it has ended, or was never started.
+
+        Raises:
+            OutputError: something could not be written: the disk is full, for example. What was written
+                before is whole.
+        """
+        global _current
+        with self._lock:
+            window, self._window = self._window, None
+            if window is None:
+                return
+            from fairlead import _probe
+
+            names.unfollow()
+            error = _probe.record_stop()
+            window.close()
+        if _current is self:
+            _current = None
+        atexit.unregister(self._at_exit)
+        if error:
+            raise OutputError(
+                f"{self.path} is not complete: {os.strerror(error)}; what was written can be read"
+            )
+
+    def _at_exit(self) -> None:
+        """There is nobody left to raise an error to."""
+        try:
+            self.stop()
+        except OutputError as error:
+            print(f"fairlead: {error}", file=sys.stderr)
+
+    def _continue_in_child(self) -> None:
+        """After a fork. The window that was open still is, and is this process's now."""
+        global _current
+        window, self._window = self._window, None
+        self._lock = threading.Lock()
+        if window is not None:
+            names.unfollow()
+            window.close()
+        self.path = self.path.with_name(f"{self._name}.{os.getpid()}")
+        try:
+            self._begin(parent_pid=os.getppid())
+        except FairleadError as error:
+            _current = None
+            print(f"fairlead: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
+
+    def __enter__(self) -> Recorder:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "going on" if self._window else "not going on"
+        return f"<fairlead.gil.Recorder of {str(self.path)!r}, {state}>"
 
 
-@functools.cache
-def _watch_forks() -> None:
-    """Once in a process: these cannot be taken back, and do nothing while no recording is going on."""
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+def _handle_forks() -> None:
+    """A fork finds no thread of the recorder's: so Python does not warn of threads that the program did not
+    start, and the child finds nothing half written."""
+    global _handlers
+    if not _handlers:
+        _handlers = True
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+        )
 
 
 def _before_fork() -> None:
     if _current is not None:
-        _current.probe.record_pause()
+        from fairlead import _probe
+
+        _probe.record_pause()
 
 
-def _after_fork() -> None:
+def _after_in_parent() -> None:
     if _current is not None:
-        _current.probe.record_resume()
+        from fairlead import _probe
+
+        _probe.record_resume()
 
 
-def _in_child() -> None:
-    """The child is recorded afresh, into a file of its own beside its parent's."""
-    global _current
-    if _current is None:
-        return
-    parent, _current.pid = _current.pid, os.getpid()
-    _current.path = f"{_current.path}.{_current.pid}"
-    _current.names.lock = threading.Lock()
-    try:
-        _current.begin(parent_pid=parent)
-    except (OSError, FairleadError) as error:
-        _current = None
-        print(f"fairlead: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
+def _after_in_child() -> None:
+    if _current is not None:
+        _current._continue_in_child()
 
 
-def stop_recording() -> None:
-    """End the recording and close its file.
-
-    Raises:
-        UsageError: no recording is going on.
-        OutputError: not everything could be written; what was written before can be read.
-    """
-    global _current
-    recording, _current = _current, None
-    if recording is None or recording.pid != os.getpid():
-        raise UsageError("no recording is going on")
-    atexit.unregister(_at_exit)
-    recording.names.remove()
-    failed = recording.probe.record_stop()
-    recording.probe.close(recording.window)
-    if failed:
-        raise OutputError(
-            f"the recording is not complete: {os.strerror(failed)}; what was written can be read"
-        )
-
-
-def _at_exit() -> None:
-    if _current is not None and _current.pid == os.getpid():
-        try:
-            stop_recording()
-        except OutputError as error:
-            print(f"fairlead: {error}", file=sys.stderr)
-
-
-def _meta(threshold: float | None, parent_pid: int | None) -> str:
-    """The META block without its last brace: the probe adds the times."""
-    data = {
-        "pid": os.getpid(),
-        "parent_pid": parent_pid,
-        "argv": [os.path.basename(sys.orig_argv[0]), *sys.orig_argv[1:]] if sys.orig_argv else [],  # noqa: PTH119
-        "executable": sys.executable,
-        "python_version": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "fairlead": fairlead.__version__,
-        "cpus": len(os.sched_getaffinity(0)),
-        "switch_interval_s": sys.getswitchinterval(),
-        "wait_threshold_s": threshold,
-        "clock": {
-            "name": "CLOCK_MONOTONIC",
-            "resolution_ns": round(time.clock_getres(time.CLOCK_MONOTONIC) * 1e9),
-        },
-    }
-    return json.dumps(data)[:-1]
+def current() -> Recorder | None:
+    """The recording that is going on in this process."""
+    return _current

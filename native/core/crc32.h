@@ -1,0 +1,11 @@
+/* crc32: zlib's checksum (polynomial 0xEDB88320, reflected), without zlib. */
+#ifndef FL_CORE_CRC32_H
+#define FL_CORE_CRC32_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The checksum of `size` bytes that follow those `crc` is of; 0 for none. Any thread; about 1 GB/s. */
+uint32_t fl_crc32(uint32_t crc, const void *data, size_t size);
+
+#endif

@@ -1,0 +1,217 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+
+#include "probe/got.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__aarch64__)
+#define JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define GLOB_DAT R_AARCH64_GLOB_DAT
+#else
+#define JUMP_SLOT R_X86_64_JUMP_SLOT
+#define GLOB_DAT R_X86_64_GLOB_DAT
+#endif
+
+typedef struct {
+    uintptr_t address;
+    fl_got_object *object;
+    fl_got_function *functions;
+    size_t count;
+    bool found;
+} search;
+
+/* The dynamic section's pointers, which glibc has relocated already. */
+typedef struct {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const ElfW(Rela) * tables[2];
+    size_t sizes[2];
+} dynamic;
+
+static dynamic read_dynamic(const ElfW(Dyn) * entry)
+{
+    dynamic out = {0};
+    for (; entry->d_tag != DT_NULL; entry++) {
+        const void *pointer = (const void *)entry->d_un.d_ptr;
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            out.symbols = pointer;
+            break;
+        case DT_STRTAB:
+            out.strings = pointer;
+            break;
+        case DT_JMPREL:
+            out.tables[0] = pointer;
+            break;
+        case DT_PLTRELSZ:
+            out.sizes[0] = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            out.tables[1] = pointer;
+            break;
+        case DT_RELASZ:
+            out.sizes[1] = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    return out;
+}
+
+static void note_slot(search *wanted, const char *name, void **slot)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        fl_got_function *function = &wanted->functions[i];
+        if (strcmp(name, function->name) != 0) {
+            continue;
+        }
+        for (size_t j = 0; j < function->count; j++) {
+            if (function->slots[j] == slot) {
+                return;
+            }
+        }
+        if (function->count < FL_GOT_SLOTS) {
+            function->slots[function->count] = slot;
+            function->before[function->count++] = *slot;
+        }
+    }
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *argument)
+{
+    (void)size;
+    search *wanted = argument;
+    const ElfW(Dyn) *section = NULL;
+    bool contains = false;
+    uintptr_t start = UINTPTR_MAX, end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + header->p_vaddr, until = from + header->p_memsz;
+        if (header->p_type == PT_DYNAMIC) {
+            section = (const ElfW(Dyn) *)from;
+        } else if (header->p_type == PT_LOAD) {
+            contains = contains || (wanted->address >= from && wanted->address < until);
+            start = from < start ? from : start;
+            end = until > end ? until : end;
+        }
+    }
+    if (!contains || section == NULL) {
+        return contains;
+    }
+    dynamic tables = read_dynamic(section);
+    if (tables.symbols == NULL || tables.strings == NULL) {
+        return 1;
+    }
+    wanted->found = true;
+    *wanted->object = (fl_got_object){info->dlpi_name, (const char *)start, (const char *)end};
+    for (int table = 0; table < 2; table++) {
+        const ElfW(Rela) *entry = tables.tables[table];
+        for (size_t left = entry ? tables.sizes[table] / sizeof *entry : 0; left > 0; left--, entry++) {
+            unsigned long type = ELF64_R_TYPE(entry->r_info);
+            if (type == JUMP_SLOT || type == GLOB_DAT) {
+                const char *name = tables.strings + tables.symbols[ELF64_R_SYM(entry->r_info)].st_name;
+                note_slot(wanted, name, (void **)(info->dlpi_addr + entry->r_offset));
+            }
+        }
+    }
+    return 1;
+}
+
+_Bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *functions, size_t count)
+{
+    search wanted = {(uintptr_t)address, object, functions, count, false};
+    for (size_t i = 0; i < count; i++) {
+        functions[i].count = 0;
+    }
+    dl_iterate_phdr(visit, &wanted);
+    return wanted.found;
+}
+
+/* The protection of the page that `address` lies in, -1 when it cannot be told. */
+static int protection(const void *address)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL) {
+        return -1;
+    }
+    int found = -1;
+    char line[512];
+    while (found < 0 && fgets(line, sizeof line, maps)) {
+        unsigned long from, until;
+        char flags[5];
+        if (sscanf(line, "%lx-%lx %4s", &from, &until, flags) == 3 && (uintptr_t)address >= from
+            && (uintptr_t)address < until) {
+            found = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0)
+                    | (flags[2] == 'x' ? PROT_EXEC : 0);
+        }
+    }
+    fclose(maps);
+    return found;
+}
+
+static int poke(void **slot, void *value)
+{
+    int before = protection(slot);
+    if (before < 0) {
+        return EACCES;
+    }
+    uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *page = (void *)((uintptr_t)slot & ~(size - 1));
+    bool closed = !(before & PROT_WRITE);
+    if (closed && mprotect(page, size, before | PROT_WRITE) != 0) {
+        return errno;
+    }
+    /* Release: a thread that calls the new function finds what it relies on. */
+    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+    if (closed) {
+        (void)mprotect(page, size, before);
+    }
+    return 0;
+}
+
+int fl_got_set(fl_got_function *function, void *target)
+{
+    for (size_t i = 0; i < function->count; i++) {
+        int error = poke(function->slots[i], target);
+        if (error) {
+            while (i-- > 0) {
+                (void)poke(function->slots[i], function->before[i]);
+            }
+            return error;
+        }
+    }
+    return 0;
+}
+
+int fl_got_restore(fl_got_function *function, void *target)
+{
+    for (size_t i = 0; i < function->count; i++) {
+        if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
+            continue; /* somebody else has been here since: what they put there may well call us */
+        }
+        int error = poke(function->slots[i], function->before[i]);
+        if (error) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+_Bool fl_got_is(const fl_got_function *function, const void *target)
+{
+    for (size_t i = 0; i < function->count; i++) {
+        if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
+            return false;
+        }
+    }
+    return true;
+}

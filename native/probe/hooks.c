@@ -1,0 +1,612 @@
+#define _GNU_SOURCE
+
+#include "probe/hooks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "probe/find.h"
+#include "probe/registry.h"
+#include "probe/snapshot.h"
+#include "probe/stacks.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* A thread that is let go after a forced drop and is back for the GIL within this time has wanted it all the
+   while. Its way back is some hundred instructions; no system call worth its name is done sooner. */
+#define BACK_AT_ONCE_NS 2000
+
+/* After so long a hold the next may be as long. */
+#define LONG_HOLD_NS 1000000
+
+/* What every call looks at. Written with a GIL held, read at any time: a call that sees the old state is as
+   if it had come a moment earlier. */
+static struct {
+    pthread_mutex_t *mutex; /* of the first GIL, nearly always the only one */
+    pthread_cond_t *cond, *switch_cond;
+    fl_gil *gil;
+    bool more; /* there are others */
+    const fl_observer *observer;
+    const fl_scheduler *scheduler;
+    uint64_t back_at_once, long_hold; /* ticks */
+} hot;
+
+static int installations;
+static uint64_t active_since, active_ticks;
+
+/* Addresses of conditions that are no GIL's, so that they need not be looked into at each signal. */
+#define STRANGERS 256
+static pthread_cond_t *_Atomic strangers[STRANGERS];
+
+static inline size_t stranger_place(const pthread_cond_t *cond)
+{
+    return (size_t)(((uintptr_t)cond >> 4) * 0x9E3779B97F4A7C15u >> 56) % STRANGERS;
+}
+
+static inline fl_gil *gil_by_mutex(pthread_mutex_t *mutex)
+{
+    if (LIKELY(mutex == hot.mutex)) {
+        return hot.gil;
+    }
+    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(mutex, mutex)) : NULL;
+}
+
+static inline fl_gil *gil_by_cond(pthread_cond_t *cond)
+{
+    if (LIKELY(cond == hot.cond)) {
+        return hot.gil;
+    }
+    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(cond, cond)) : NULL;
+}
+
+static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
+{
+    if (LIKELY(cond == hot.switch_cond)) {
+        return hot.gil;
+    }
+    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(switch_cond, cond)) : NULL;
+}
+
+static inline fl_seat *seat_at(fl_gil *gil)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    return LIKELY(seat != NULL && fl_seat_gil(seat) == gil) ? seat : fl_registry_seat(gil);
+}
+
+static void point_at(fl_gil *gil)
+{
+    hot.gil = gil;
+    hot.mutex = &gil->py->mutex;
+    hot.cond = &gil->py->cond;
+    hot.switch_cond = &gil->py->switch_cond;
+}
+
+/* hot.gil stays: a call that has just compared the address finds a record, if one that is no longer looked
+ * at. */
+static void point_nowhere(void)
+{
+    hot.mutex = NULL;
+    hot.cond = hot.switch_cond = NULL;
+}
+
+/* ---- Waiting */
+
+static void queue_up(fl_gil *gil, fl_seat *seat)
+{
+    seat->behind = NULL;
+    seat->ahead = gil->last;
+    *(gil->last ? &gil->last->behind : &gil->first) = seat;
+    gil->last = seat;
+    seat->waiting = true;
+}
+
+static void leave_queue(fl_gil *gil, fl_seat *seat)
+{
+    *(seat->ahead ? &seat->ahead->behind : &gil->first) = seat->behind;
+    *(seat->behind ? &seat->behind->ahead : &gil->last) = seat->ahead;
+    seat->ahead = seat->behind = NULL;
+    seat->waiting = false;
+}
+
+/* Since when the thread has wanted the GIL, if not since now. It may have had to wait for the mutex; and when
+   it has just waited for its last drop to be made use of, and comes back at once, it has wanted the GIL all
+   the while. */
+static uint64_t wanted_since(fl_seat *seat, uint64_t now)
+{
+    uint64_t since = fl_registry_here.began;
+    fl_registry_here.began = 0;
+    if (UNLIKELY(seat->switch_until)) {
+        uint64_t back = since ? since : now;
+        if (back < seat->switch_until + hot.back_at_once) {
+            since = seat->switch_from;
+        } else {
+            seat->switch_apart += seat->switch_until - seat->switch_from;
+        }
+        seat->switch_until = 0;
+    }
+    return since;
+}
+
+static void begin_wait(fl_gil *gil, fl_seat *seat)
+{
+    uint64_t now = fl_gil_now(gil), since = wanted_since(seat, now);
+    seat->t_want = since ? since : now;
+    queue_up(gil, seat);
+    if (hot.observer) {
+        hot.observer->want(gil, seat, now);
+    }
+}
+
+void fl_hooks_request(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    if (!gil->t_request) {
+        gil->t_request = now;
+    }
+    if (hot.observer) {
+        hot.observer->request(gil, seat, now);
+    }
+}
+
+/* ---- Taking and dropping */
+
+static int acquired(fl_gil *gil)
+{
+    pthread_cond_t *cond = &gil->py->switch_cond;
+    fl_seat *seat = seat_at(gil);
+    if (UNLIKELY(seat == NULL)) {
+        gil->holder = NULL;
+        return fl_find_real.signal(cond);
+    }
+    uint64_t now = fl_gil_now(gil), since = 0;
+    if (UNLIKELY(seat->waiting)) {
+        since = seat->t_want;
+        leave_queue(gil, seat);
+    } else if (UNLIKELY(fl_registry_here.began | seat->switch_until)) {
+        since = wanted_since(seat, now);
+    }
+    if (UNLIKELY(gil->holder != NULL)) {
+        gil->holder->holding = false; /* dropped while the hooks were not in */
+    }
+    seat->holding = true;
+    seat->marked = false;
+    seat->t_acquired = now;
+    seat->tally.acquisitions++;
+    gil->t_request = 0;
+    gil->holder = seat;
+    if (UNLIKELY(since || gil->ring || seat->long_hold || seat->switch_apart) && hot.observer) {
+        hot.observer->acquired(gil, seat, since, now);
+    }
+    gil->giver = NULL;
+    gil->holder_before = seat->serial;
+    if (UNLIKELY(hot.scheduler != NULL) && hot.scheduler->acquired(gil, seat, now)) {
+        return 0;
+    }
+    return fl_find_real.signal(cond);
+}
+
+static void count_hold(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    fl_tally *tally = &seat->tally;
+    uint64_t held = now - seat->t_acquired;
+    tally->held += held;
+    fl_window_note(seat, FL_MAXIMUM_HELD, seat->t_acquired, now);
+    tally->held_histogram[fl_histogram_bucket(fl_ticks_to_ns(held))]++;
+    seat->long_hold = held >= hot.long_hold;
+    if (UNLIKELY(gil->t_request)) {
+        tally->forced_drops++;
+    } else {
+        tally->voluntary_drops++;
+    }
+    if (UNLIKELY(gil->first || gil->t_request || gil->ring || seat->marked) && hot.observer) {
+        hot.observer->dropped(gil, seat, now);
+    }
+}
+
+static int dropped(fl_gil *gil)
+{
+    pthread_cond_t *cond = &gil->py->cond;
+    fl_seat *seat = seat_at(gil);
+    if (UNLIKELY(seat == NULL)) {
+        gil->holder = NULL;
+        return fl_find_real.signal(cond);
+    }
+    uint64_t now = fl_gil_now(gil);
+    bool forced = gil->t_request != 0;
+    if (LIKELY(seat->holding)) { /* else it took the GIL before the hooks were in */
+        count_hold(gil, seat, now);
+    }
+    seat->holding = false;
+    seat->t_dropped = now;
+    gil->holder = NULL;
+    gil->giver = seat;
+    gil->t_request = 0;
+    if (UNLIKELY(hot.scheduler != NULL) && hot.scheduler->dropped(gil, seat, now, forced)) {
+        return 0;
+    }
+    return fl_find_real.signal(cond);
+}
+
+/* A condition that is not of the GIL found first. */
+static int signal_elsewhere(pthread_cond_t *cond)
+{
+    fl_gil *gil = gil_by_cond(cond);
+    if (gil) {
+        return dropped(gil);
+    }
+    gil = gil_by_switch_cond(cond);
+    if (gil) {
+        return acquired(gil);
+    }
+    if (atomic_load_explicit(&strangers[stranger_place(cond)], memory_order_relaxed) == cond) {
+        return fl_find_real.signal(cond);
+    }
+    fl_py_gil *taken = FL_GIL_OF(switch_cond, cond), *let_go = FL_GIL_OF(cond, cond);
+    fl_py_gil *found = fl_find_is_gil(taken) ? taken : fl_find_is_gil(let_go) ? let_go : NULL;
+    if (found == NULL) {
+        atomic_store_explicit(&strangers[stranger_place(cond)], cond, memory_order_relaxed);
+        return fl_find_real.signal(cond);
+    }
+    gil = fl_registry_add(found, fl_find_is_main(found));
+    if (gil == NULL) {
+        return fl_find_real.signal(cond);
+    }
+    hot.more = true;
+    return found == taken ? acquired(gil) : dropped(gil);
+}
+
+/* ---- The hooks */
+
+static int lock_busy(fl_gil *gil, pthread_mutex_t *mutex)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    if (seat == NULL || fl_seat_gil(seat) != gil || !seat->holding) { /* not to drop the GIL: to take it */
+        fl_registry_here.began = fl_ticks_now();
+    }
+    return fl_find_real.lock(mutex);
+}
+
+static int lock_scheduled(fl_gil *gil, pthread_mutex_t *mutex)
+{
+    int error = mutex->__data.__lock ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
+    fl_seat *seat = error ? NULL : seat_at(gil);
+    if (seat && !seat->holding) {
+        hot.scheduler->want(gil, seat, fl_gil_now(gil));
+    }
+    return error;
+}
+
+static int hook_lock(pthread_mutex_t *mutex)
+{
+    fl_gil *gil = gil_by_mutex(mutex);
+    if (LIKELY(gil == NULL)) {
+        return fl_find_real.lock(mutex);
+    }
+    if (UNLIKELY(hot.scheduler != NULL)) {
+        return lock_scheduled(gil, mutex);
+    }
+    /* A look at the C library's lock word costs less than trying. It may be taken just after: then it is by
+       somebody who has only just come. */
+    return UNLIKELY(mutex->__data.__lock) ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
+}
+
+/* Only while there is a scheduler. */
+static int hook_unlock(pthread_mutex_t *mutex)
+{
+    fl_gil *gil = gil_by_mutex(mutex);
+    fl_seat *seat = fl_registry_here.seat;
+    if (gil == NULL || seat == NULL || fl_seat_gil(seat) != gil) {
+        return fl_find_real.unlock(mutex);
+    }
+    if (seat->waiting) { /* take_gil() gives up: the interpreter is being finalised */
+        leave_queue(gil, seat);
+        if (hot.scheduler) {
+            hot.scheduler->leave(gil, seat, fl_gil_now(gil));
+        }
+    }
+    int error = fl_find_real.unlock(mutex);
+    if (seat->wakes) {
+        seat->wakes = false;
+        if (hot.scheduler) {
+            hot.scheduler->unlocked(gil, seat);
+        }
+    }
+    return error;
+}
+
+static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline)
+{
+    fl_gil *gil = gil_by_cond(cond);
+    fl_seat *seat = gil ? seat_at(gil) : NULL;
+    if (seat == NULL) {
+        return fl_find_real.timedwait(cond, mutex, deadline);
+    }
+    if (!seat->waiting) {
+        begin_wait(gil, seat);
+    }
+    if (hot.scheduler) {
+        return hot.scheduler->wait(gil, seat, deadline);
+    }
+    unsigned long switches = gil->py->switch_number;
+    int error = fl_find_real.timedwait(cond, mutex, deadline);
+    /* The condition on which take_gil() will now ask the holder. A seat that no longer waits was cleared in
+     * between. */
+    if (error == ETIMEDOUT && seat->waiting && gil->py->locked && gil->py->switch_number == switches) {
+        fl_hooks_request(gil, seat, fl_gil_now(gil));
+    }
+    return error;
+}
+
+static int hook_signal(pthread_cond_t *cond)
+{
+    if (LIKELY(cond == hot.cond)) {
+        return dropped(hot.gil);
+    }
+    if (LIKELY(cond == hot.switch_cond)) {
+        return acquired(hot.gil);
+    }
+    return FL_GIL_PER_INTERPRETER ? signal_elsewhere(cond) : fl_find_real.signal(cond);
+}
+
+static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    fl_gil *gil = gil_by_switch_cond(cond);
+    fl_seat *seat = fl_registry_here.seat;
+    if (gil == NULL || seat == NULL || fl_seat_gil(seat) != gil) {
+        return fl_find_real.wait(cond, mutex);
+    }
+    if (hot.scheduler && hot.scheduler->switched(gil, seat)) {
+        return 0;
+    }
+    uint64_t from = seat->t_dropped;
+    int error = fl_find_real.wait(cond, mutex);
+    seat->switch_from = from;
+    seat->switch_until = fl_ticks_now();
+    return error;
+}
+
+/* A condition comes into being where there may have been another before. */
+static int hook_init(pthread_cond_t *cond, const pthread_condattr_t *attributes)
+{
+    pthread_cond_t *_Atomic *stranger = &strangers[stranger_place(cond)];
+    pthread_cond_t *expected = cond;
+    atomic_compare_exchange_strong(stranger, &expected, NULL);
+    return fl_find_real.init(cond, attributes);
+}
+
+static int hook_destroy(pthread_cond_t *cond)
+{
+    fl_gil *gil = gil_by_cond(cond);
+    if (gil) {
+        fl_registry_forget(gil);
+        if (gil == hot.gil) {
+            point_nowhere();
+        }
+    }
+    return fl_find_real.destroy(cond);
+}
+
+/* ---- Putting them in and taking them out */
+
+static const union {
+    int (*mutex)(pthread_mutex_t *);
+    int (*timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    int (*cond)(pthread_cond_t *);
+    int (*wait)(pthread_cond_t *, pthread_mutex_t *);
+    int (*init)(pthread_cond_t *, const pthread_condattr_t *);
+    void *address;
+} hooks[FL_FUNCTIONS] = {
+    [FL_LOCK] = {.mutex = hook_lock},
+    [FL_UNLOCK] = {.mutex = hook_unlock},
+    [FL_TIMEDWAIT] = {.timedwait = hook_timedwait},
+    [FL_SIGNAL] = {.cond = hook_signal},
+    [FL_WAIT] = {.wait = hook_wait},
+    [FL_INIT] = {.init = hook_init},
+    [FL_DESTROY] = {.cond = hook_destroy},
+};
+
+static void take_out(int count)
+{
+    while (count-- > 0) {
+        (void)fl_got_restore(&fl_find_functions[count], hooks[count].address);
+    }
+}
+
+static const char *put_in(void)
+{
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        if (i != FL_UNLOCK && fl_got_set(&fl_find_functions[i], hooks[i].address) != 0) {
+            take_out(i);
+            return "the interpreter's table of functions cannot be changed";
+        }
+    }
+    return NULL;
+}
+
+/* In the child: only this thread is left, and the GIL that it holds, if it does. The interpreter makes that
+   GIL anew, and this thread takes it, as soon as it knows that it is a child. */
+static void forked(void)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    fl_gil *kept = NULL;
+    if (installations > 0) {
+        kept = seat != NULL && seat->holding ? fl_seat_gil(seat) : hot.mutex != NULL ? hot.gil : NULL;
+    }
+    fl_registry_fork(kept);
+    active_ticks = 0;
+    active_since = fl_ticks_now();
+    fl_stacks_fork();
+    fl_snapshot_fork();
+    hot.more = false;
+    if (kept == NULL) {
+        point_nowhere();
+    } else {
+        point_at(kept);
+    }
+    if (hot.observer) {
+        hot.observer->forked();
+    }
+    if (hot.scheduler && kept) {
+        hot.scheduler->forked(kept, fl_registry_here.seat);
+    }
+}
+
+const char *fl_hooks_prepare(void)
+{
+    Py_BEGIN_ALLOW_THREADS
+    fl_ticks_prepare();
+    Py_END_ALLOW_THREADS
+    if (fl_registry_prepare() != 0 || pthread_atfork(NULL, NULL, forked) != 0) {
+        return "there is no memory, or no key for thread data left";
+    }
+    hot.back_at_once = fl_ticks_from_ns(BACK_AT_ONCE_NS);
+    hot.long_hold = fl_ticks_from_ns(LONG_HOLD_NS);
+    return NULL;
+}
+
+/* The present thread, which holds the GIL, takes its seat. */
+static fl_gil *settle(fl_py_gil *py)
+{
+    fl_gil *gil = fl_registry_add(py, fl_find_is_main(py));
+    if (gil == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&py->mutex);
+    fl_seat *seat = fl_registry_seat(gil);
+    if (seat) {
+        seat->holding = true;
+        seat->t_acquired = fl_gil_now(gil);
+        gil->holder = seat;
+        gil->holder_before = seat->serial;
+    }
+    pthread_mutex_unlock(&py->mutex);
+    return seat ? gil : NULL;
+}
+
+const char *fl_hooks_install(void)
+{
+    if (installations > 0) {
+        installations++;
+        return NULL;
+    }
+    fl_py_gil *py = NULL;
+    const char *failure = fl_find_slots();
+    if (!failure) {
+        failure = fl_find_gil(&py);
+    }
+    if (failure) {
+        return failure;
+    }
+    fl_gil *gil = settle(py);
+    if (gil == NULL) {
+        return "there is no memory left";
+    }
+    point_at(gil);
+    failure = put_in();
+    if (failure) {
+        fl_registry_forget(gil);
+    } else {
+        installations = 1;
+        active_since = fl_ticks_now();
+    }
+    return failure;
+}
+
+static void forget(fl_gil *gil, void *context)
+{
+    const fl_observer *observer = context;
+    if (gil->alive) {
+        uint64_t now = fl_gil_now(gil);
+        gil->first = gil->last = NULL;
+        for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
+            if (observer && (seat->holding || seat->waiting)) {
+                observer->interrupted(gil, seat, now);
+            }
+            seat->holding = seat->waiting = seat->marked = false;
+            seat->ahead = seat->behind = NULL;
+        }
+    }
+}
+
+void fl_hooks_release(void)
+{
+    if (--installations > 0) {
+        return;
+    }
+    const fl_observer *observer = hot.observer;
+    hot.observer = NULL;
+    hot.scheduler = NULL;
+    take_out(FL_FUNCTIONS);
+    active_ticks += fl_ticks_now() - active_since;
+    /* Calls that are in a hook now find the seats as if they had just come. */
+    fl_registry_each(forget, (void *)(uintptr_t)observer);
+    fl_registry_retire();
+    point_nowhere();
+    hot.more = false;
+}
+
+void fl_hooks_observe(const fl_observer *observer)
+{
+    hot.observer = observer;
+}
+
+bool fl_hooks_schedule(const fl_scheduler *scheduler)
+{
+    fl_got_function *unlock = &fl_find_functions[FL_UNLOCK];
+    void *hook = hooks[FL_UNLOCK].address;
+    int error = 0;
+    if (scheduler && !fl_got_is(unlock, hook)) {
+        error = fl_got_set(unlock, hook);
+    }
+    if (!error) {
+        hot.scheduler = scheduler;
+    }
+    if (!scheduler) {
+        (void)fl_got_restore(unlock, hook);
+    }
+    return error == 0;
+}
+
+uint64_t fl_hooks_active_ns(void)
+{
+    return fl_ticks_to_ns(active_ticks + (installations > 0 ? fl_ticks_now() - active_since : 0));
+}
+
+bool fl_hooks_intact(void)
+{
+    bool intact = true;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        if ((i != FL_UNLOCK || hot.scheduler) && !fl_got_is(&fl_find_functions[i], hooks[i].address)) {
+            (void)fl_got_set(&fl_find_functions[i], hooks[i].address);
+            intact = false;
+        }
+    }
+    return intact;
+}
+
+void fl_hooks_thread_start(fl_gil *gil, fl_seat *seat)
+{
+    if (hot.observer) {
+        hot.observer->thread_start(gil, seat);
+    }
+    if (hot.scheduler) {
+        hot.scheduler->thread_start(gil, seat);
+    }
+}
+
+void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat)
+{
+    if (seat->waiting) { /* it ended instead of taking the GIL: the interpreter is being finalised */
+        leave_queue(gil, seat);
+    }
+    if (hot.observer) {
+        hot.observer->thread_end(gil, seat);
+    }
+    if (hot.scheduler) {
+        hot.scheduler->thread_end(gil, seat);
+    }
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* Time off the CPU. The kernel says how long a thread has run, but asking costs a system call (250 ns here),
+ * ten times as much as all else that is done for an uncontended take and drop. So it is asked only where that
+ * is little: after a wait, which has cost a sleep already; after a hold of a millisecond; and by the first
+ * that comes to wait for a holder that has not been asked about (another thread's clock can be read too).
+ * From then on to the drop the time is known to about a microsecond, if the hold turns out to last
+ * OFF_CPU_FROM_NS or more; of what lies before, and of shorter holds, nothing is known, and a core that was
+ * taken away makes a hold long. `off_cpu_known` counts the time that is known of.
+ */
+#define _GNU_SOURCE
+
+#include "probe/observe.h"
+
+#include <time.h>
+
+#include "core/recording.h"
+#include "probe/recorder.h"
+#include "probe/snapshot.h"
+#include "probe/stacks.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+#define OFF_CPU_FROM_NS 50000
+#define STACKS_AT_A_DROP 8 /* how many of those who wait are told the holder's stack */
+
+static struct {
+    uint64_t threshold, off_cpu_from; /* ticks */
+} limits = {UINT64_MAX, UINT64_MAX};
+
+void fl_observe_threshold(uint64_t ns)
+{
+    limits.threshold = ns == UINT64_MAX ? UINT64_MAX : fl_ticks_from_ns(ns);
+    limits.off_cpu_from = fl_ticks_from_ns(OFF_CPU_FROM_NS);
+}
+
+static inline void emit(fl_gil *gil, fl_event event)
+{
+    if (__builtin_expect(gil->ring != NULL, 0)) {
+        event.gil = gil->index;
+        if (fl_ring_put(gil->ring, &event)) {
+            fl_recorder_wake();
+        }
+    }
+}
+
+static uint64_t cpu_time(clockid_t clock)
+{
+    struct timespec time;
+    return clock_gettime(clock, &time) == 0 ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
+                                            : 0;
+}
+
+/* The kernel's name for the CPU clock of a thread of this process. */
+static clockid_t clock_of(pid_t native_id)
+{
+    return (clockid_t)((~(unsigned)native_id << 3) | 6u);
+}
+
+static void mark(fl_seat *seat, clockid_t clock)
+{
+    seat->cpu_ns = cpu_time(clock);
+    seat->cpu_ticks = fl_ticks_now();
+    seat->marked = seat->cpu_ns != 0;
+}
+
+static void thread_start(fl_gil *gil, fl_seat *seat)
+{
+    fl_recorder_attach(gil);
+    emit(gil, (fl_event){.t = fl_gil_now(gil), .thread = seat->serial, .kind = FL_KIND_THREAD_START});
+}
+
+static void thread_end(fl_gil *gil, fl_seat *seat)
+{
+    emit(gil, (fl_event){.t = fl_gil_now(gil), .thread = seat->serial, .kind = FL_KIND_THREAD_END});
+}
+
+static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    fl_seat *holder = gil->holder;
+    if (holder && !holder->marked) {
+        mark(holder, clock_of(holder->thread->native_id));
+    }
+    emit(gil,
+         (fl_event){
+             .t = now, .thread = seat->serial, .other = holder ? holder->serial : 0, .kind = FL_KIND_WANT});
+}
+
+static void request(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    seat->tally.requests++;
+    emit(gil, (fl_event){.t = now,
+                         .thread = seat->serial,
+                         .other = gil->holder ? gil->holder->serial : 0,
+                         .value = now - seat->t_want,
+                         .kind = FL_KIND_REQUEST});
+}
+
+static void acquired_after_wait(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
+{
+    fl_tally *tally = &seat->tally;
+    uint64_t waited = now > since ? now - since : 0;
+    tally->contended++;
+    tally->waited += waited;
+    tally->wait_histogram[fl_histogram_bucket(fl_ticks_to_ns(waited))]++;
+    fl_window_note(seat, FL_MAXIMUM_WAIT, since, since + waited);
+    uint32_t stack = waited >= limits.threshold ? fl_stacks_look(gil, &seat->look_waiting) : 0;
+    fl_blame_wait(&gil->blame, seat->serial, stack, since, now);
+    if (gil->giver && gil->giver != seat) {
+        gil->giver->tally.handoffs++;
+        emit(gil,
+             (fl_event){
+                 .t = now, .thread = gil->giver->serial, .other = seat->serial, .kind = FL_KIND_HANDOFF});
+    }
+    emit(gil, (fl_event){.t = now,
+                         .thread = seat->serial,
+                         .other = gil->holder_before,
+                         .value = waited,
+                         .kind = FL_KIND_ACQUIRE,
+                         .flags = FL_FLAG_CONTENDED,
+                         .stack = stack});
+    if (stack) {
+        emit(gil, (fl_event){.t = now,
+                             .thread = seat->serial,
+                             .other = gil->holder_before,
+                             .value = waited,
+                             .kind = FL_KIND_STACK_WAITER,
+                             .stack = stack});
+    }
+}
+
+static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
+{
+    if (seat->switch_apart) {
+        seat->tally.waited += seat->switch_apart;
+        fl_blame_add(&gil->blame, seat->serial, FL_BLAME_NOBODY, seat->switch_apart);
+        seat->switch_apart = 0;
+    }
+    if (since) {
+        acquired_after_wait(gil, seat, since, now);
+    } else {
+        emit(gil,
+             (fl_event){
+                 .t = now, .thread = seat->serial, .other = gil->holder_before, .kind = FL_KIND_ACQUIRE});
+    }
+    if (since || seat->long_hold) {
+        mark(seat, CLOCK_THREAD_CPUTIME_ID);
+    }
+}
+
+static void count_off_cpu(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0;
+    if (span < limits.off_cpu_from) {
+        return;
+    }
+    uint64_t ran = cpu_time(CLOCK_THREAD_CPUTIME_ID) - seat->cpu_ns,
+             passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks);
+    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0;
+    seat->tally.off_cpu += off;
+    seat->tally.off_cpu_known += span;
+    emit(gil, (fl_event){.t = now, .thread = seat->serial, .value = off, .kind = FL_KIND_OFFCPU});
+}
+
+/* The holder's stack, when it has kept somebody waiting for long; but not more often than waits get long,
+   else it would be looked at over and over where a thousand threads pass the GIL round. */
+static uint32_t look_at_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    uint64_t oldest = gil->first->t_want;
+    if (now < oldest || now - oldest < limits.threshold || now - gil->t_stack < limits.threshold) {
+        return 0;
+    }
+    gil->t_stack = now;
+    return fl_stacks_look(gil, &seat->look_holding);
+}
+
+static void tell_stack(fl_gil *gil, const fl_seat *seat, uint32_t stack, uint64_t now)
+{
+    const fl_seat *waiter = gil->first;
+    for (int told = 0; waiter && told < STACKS_AT_A_DROP; told++, waiter = waiter->behind) {
+        uint64_t waited = now > waiter->t_want ? now - waiter->t_want : 0;
+        if (waited >= limits.threshold) {
+            emit(gil, (fl_event){.t = now,
+                                 .thread = seat->serial,
+                                 .other = waiter->serial,
+                                 .value = waited,
+                                 .kind = FL_KIND_STACK_HOLDER,
+                                 .stack = stack});
+        }
+    }
+}
+
+static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    uint8_t flags = 0;
+    uint32_t stack = 0;
+    if (gil->t_request) {
+        seat->tally.overrun += now - gil->t_request;
+        fl_window_note(seat, FL_MAXIMUM_OVERRUN, gil->t_request, now);
+        flags = FL_FLAG_FORCED;
+    }
+    if (seat->marked) {
+        count_off_cpu(gil, seat, now);
+    }
+    if (gil->first) {
+        flags |= FL_FLAG_CONTENDED;
+        stack = look_at_holder(gil, seat, now);
+        fl_blame_hold(&gil->blame, (fl_hold){seat->t_acquired, now, seat->serial, stack});
+        if (stack && gil->ring) {
+            tell_stack(gil, seat, stack, now);
+        }
+    }
+    emit(gil, (fl_event){.t = now,
+                         .thread = seat->serial,
+                         .value = now - seat->t_acquired,
+                         .kind = FL_KIND_DROP,
+                         .flags = flags,
+                         .stack = stack});
+}
+
+static void add_present(uint64_t start, uint64_t since, uint64_t now, uint64_t *sum, uint64_t *maximum)
+{
+    if (now > start) {
+        *sum += now - start;
+        fl_maximum(maximum, now - (start > since ? start : since));
+    }
+}
+
+void fl_observe_present(const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally)
+{
+    if (seat->holding) {
+        add_present(seat->t_acquired, since, now, &tally->held, &tally->maxima.of[FL_MAXIMUM_HELD]);
+    }
+    if (seat->waiting) {
+        add_present(seat->t_want, since, now, &tally->waited, &tally->maxima.of[FL_MAXIMUM_WAIT]);
+    }
+}
+
+static void interrupted(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    (void)gil;
+    fl_observe_present(seat, now, now, &seat->tally);
+}
+
+const fl_observer fl_observe = {
+    .thread_start = thread_start,
+    .thread_end = thread_end,
+    .want = want,
+    .request = request,
+    .acquired = acquired,
+    .dropped = dropped,
+    .interrupted = interrupted,
+    .forked = fl_recorder_forked,
+};
+
+#endif

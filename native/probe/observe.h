@@ -1,0 +1,17 @@
+/* observe: counts what the hooks see, finds out who is to blame, and writes the log. */
+#ifndef FL_PROBE_OBSERVE_H
+#define FL_PROBE_OBSERVE_H
+
+#include "probe/gil.h"
+#include "probe/hooks.h"
+
+extern const fl_observer fl_observe;
+
+/* From which length on a wait is looked at: its stacks are taken. UINT64_MAX: never. */
+void fl_observe_threshold(uint64_t ns);
+
+/* Adds to the copy of a seat's tally what is going on at this moment: a hold or a wait that has not ended; of
+   the maxima, the part since `since`. Under the mutex. */
+void fl_observe_present(const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally);
+
+#endif

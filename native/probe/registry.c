@@ -1,0 +1,562 @@
+#define _GNU_SOURCE /* gettid */
+
+#include "probe/registry.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "probe/hooks.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+__thread fl_here fl_registry_here;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key;
+static char inherited[FL_THREAD_NAME]; /* what threads are called in the system that nobody has named */
+static bool prepared;
+
+/* Under the lock. */
+static fl_gil *gils[FL_GILS + FL_DEAD_GILS];
+static size_t gil_count, dead_count;
+static uint64_t births;
+static uint16_t next_index;
+static fl_thread *threads;
+static uint32_t serials;
+static fl_tally departed;
+
+/* Address to GIL, read without the lock. A place is found within REACH of its hash; an address that does not
+   fit there is not watched. GONE keeps the row behind it reachable. */
+#define PLACES 4096
+#define REACH 32
+#define GONE ((fl_gil *)1)
+static struct {
+    const fl_py_gil *_Atomic py;
+    fl_gil *_Atomic gil;
+} places[PLACES];
+
+static size_t place_of(const fl_py_gil *py)
+{
+    uintptr_t value = (uintptr_t)py >> 4;
+    return (size_t)((value * 0x9E3779B97F4A7C15u) >> 40);
+}
+
+fl_gil *fl_registry_find(const fl_py_gil *py)
+{
+    size_t at = place_of(py);
+    for (size_t i = 0; i < REACH; i++) {
+        const fl_py_gil *there = atomic_load_explicit(&places[(at + i) % PLACES].py, memory_order_acquire);
+        if (there == py) {
+            fl_gil *gil = atomic_load_explicit(&places[(at + i) % PLACES].gil, memory_order_acquire);
+            return gil != GONE && gil->py == py ? gil
+                                                : NULL; /* another's, when the place is being used again */
+        }
+        if (there == NULL) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static bool place(const fl_py_gil *py, fl_gil *gil)
+{
+    size_t at = place_of(py), free_place = PLACES;
+    for (size_t i = 0; i < REACH; i++) {
+        size_t here = (at + i) % PLACES;
+        const fl_py_gil *there = atomic_load_explicit(&places[here].py, memory_order_relaxed);
+        if (there == py || there == NULL) {
+            free_place = there == py || free_place == PLACES ? here : free_place;
+            break;
+        }
+        if (free_place == PLACES && atomic_load_explicit(&places[here].gil, memory_order_relaxed) == GONE) {
+            free_place = here;
+        }
+    }
+    if (free_place == PLACES) {
+        return false;
+    }
+    /* The GIL first: who finds the address finds the GIL (acquire in fl_registry_find). */
+    atomic_store_explicit(&places[free_place].gil, gil, memory_order_release);
+    atomic_store_explicit(&places[free_place].py, py, memory_order_release);
+    return true;
+}
+
+static void unplace(const fl_py_gil *py)
+{
+    size_t at = place_of(py);
+    for (size_t i = 0; i < REACH; i++) {
+        if (atomic_load_explicit(&places[(at + i) % PLACES].py, memory_order_relaxed) == py) {
+            atomic_store_explicit(&places[(at + i) % PLACES].gil, GONE, memory_order_release);
+            return;
+        }
+    }
+}
+
+/* Under the lock. */
+static void thread_release(fl_thread *thread)
+{
+    if (atomic_fetch_sub(&thread->references, 1) != 1) {
+        return;
+    }
+    *(thread->previous ? &thread->previous->next : &threads) = thread->next;
+    if (thread->next) {
+        thread->next->previous = thread->previous;
+    }
+    free(thread);
+}
+
+static void seat_free(fl_seat *seat)
+{
+    pthread_mutex_lock(&lock);
+    thread_release(seat->thread);
+    pthread_mutex_unlock(&lock);
+    free(seat);
+}
+
+/* The thread ends: the key's destructor. */
+static void thread_exit(void *argument)
+{
+    fl_thread *thread = argument;
+    fl_registry_here = (fl_here){0};
+    char name[FL_THREAD_NAME] = "";
+    (void)prctl(PR_GET_NAME, name, 0, 0, 0);
+    for (fl_seat *seat = thread->seats, *next; seat; seat = next) {
+        next = seat->of_thread;
+        fl_gil *gil = seat->gil;
+        if (gil != NULL) {
+            pthread_mutex_lock(&gil->life);
+        }
+        if (seat->gil == NULL) { /* its GIL is being buried, or has been */
+            if (gil != NULL) {
+                pthread_mutex_unlock(&gil->life);
+            }
+            while (!atomic_load(&seat->orphan)) {
+                sched_yield();
+            }
+            seat_free(seat);
+            continue;
+        }
+        if (gil->alive) {
+            pthread_mutex_lock(&gil->py->mutex);
+            fl_hooks_thread_end(gil, seat);
+            seat->ended = true;
+            gil->ended++;
+            pthread_mutex_unlock(&gil->py->mutex);
+        } else {
+            seat->ended = true;
+        }
+        pthread_mutex_unlock(&gil->life);
+    }
+    pthread_mutex_lock(&lock);
+    thread->ended = true;
+    thread->seats = NULL;
+    if (!thread->name[0] && strcmp(name, inherited) != 0) {
+        memcpy(thread->name, name, sizeof name);
+        thread->told = false;
+    }
+    thread_release(thread);
+    pthread_mutex_unlock(&lock);
+}
+
+int fl_registry_prepare(void)
+{
+    if (!prepared) {
+        int error = pthread_key_create(&key, thread_exit);
+        if (error) {
+            return error;
+        }
+        FILE *file = fopen("/proc/self/comm", "re");
+        if (file) {
+            if (fgets(inherited, sizeof inherited, file)) {
+                inherited[strcspn(inherited, "\n")] = 0;
+            }
+            fclose(file);
+        }
+        prepared = true;
+    }
+    return 0;
+}
+
+static fl_thread *thread_new(uint16_t gil)
+{
+    fl_thread *thread = calloc(1, sizeof *thread);
+    if (thread == NULL || pthread_setspecific(key, thread) != 0) {
+        free(thread);
+        return NULL;
+    }
+    thread->native_id = gettid();
+    thread->gil = gil;
+    atomic_init(&thread->references, 1);
+    pthread_mutex_lock(&lock);
+    thread->serial = ++serials;
+    thread->next = threads;
+    if (threads) {
+        threads->previous = thread;
+    }
+    threads = thread;
+    pthread_mutex_unlock(&lock);
+    return thread;
+}
+
+void fl_tally_add(fl_tally *sum, const fl_tally *tally)
+{
+    sum->acquisitions += tally->acquisitions;
+    sum->contended += tally->contended;
+    sum->held += tally->held;
+    sum->waited += tally->waited;
+    sum->off_cpu += tally->off_cpu;
+    sum->off_cpu_known += tally->off_cpu_known;
+    sum->overrun += tally->overrun;
+    fl_maxima_merge(&sum->maxima, &tally->maxima);
+    sum->forced_drops += tally->forced_drops;
+    sum->voluntary_drops += tally->voluntary_drops;
+    sum->requests += tally->requests;
+    sum->handoffs += tally->handoffs;
+    for (size_t i = 0; i < FL_HISTOGRAM_BUCKETS; i++) {
+        sum->wait_histogram[i] += tally->wait_histogram[i];
+        sum->held_histogram[i] += tally->held_histogram[i];
+    }
+}
+
+typedef struct {
+    uint32_t serials[FL_ENDED_SEATS];
+    size_t count;
+} folded;
+
+static int by_serial(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static bool is_folded(uint32_t serial, void *context)
+{
+    const folded *set = context;
+    return bsearch(&serial, set->serials, set->count, sizeof serial, by_serial) != NULL;
+}
+
+/* Lets go of the older half of the seats of ended threads: their sums stay, in one account. Under the mutex.
+ */
+static void fold_ended(fl_gil *gil)
+{
+    folded *set = malloc(sizeof *set);
+    if (set == NULL) {
+        return;
+    }
+    set->count = 0;
+    uint32_t kept = 0;
+    for (fl_seat **link = &gil->seats; *link;) { /* newest first */
+        fl_seat *seat = *link;
+        if (!seat->ended || seat == gil->holder || seat == gil->giver || seat->waiting
+            || kept++ < FL_ENDED_SEATS / 2 || set->count == FL_ENDED_SEATS) {
+            link = &seat->of_gil;
+            continue;
+        }
+        *link = seat->of_gil;
+        gil->ended--;
+        fl_tally_add(&gil->departed, &seat->tally);
+        set->serials[set->count++] = seat->serial;
+        seat_free(seat);
+    }
+    qsort(set->serials, set->count, sizeof *set->serials, by_serial);
+    fl_blame_merge(&gil->blame, is_folded, set);
+    free(set);
+}
+
+fl_seat *fl_registry_seat(fl_gil *gil)
+{
+    fl_here *here = &fl_registry_here;
+    if (here->thread == NULL) {
+        here->thread = thread_new(gil->index);
+        if (here->thread == NULL) {
+            return NULL;
+        }
+    }
+    for (fl_seat **link = &here->thread->seats; *link;) {
+        fl_seat *seat = *link;
+        if (atomic_load(&seat->orphan)) {
+            *link = seat->of_thread;
+            seat_free(seat);
+        } else if (seat->gil == gil) {
+            return here->seat = seat;
+        } else {
+            link = &seat->of_thread;
+        }
+    }
+    fl_seat *seat = calloc(1, sizeof *seat);
+    if (seat == NULL) {
+        return NULL;
+    }
+    if (gil->ended >= FL_ENDED_SEATS) {
+        fold_ended(gil);
+    }
+    seat->gil = gil;
+    seat->thread = here->thread;
+    seat->serial = here->thread->serial;
+    atomic_fetch_add(&here->thread->references, 1);
+    seat->of_thread = here->thread->seats;
+    here->thread->seats = seat;
+    seat->of_gil = gil->seats;
+    gil->seats = seat;
+    fl_hooks_thread_start(gil, seat);
+    return here->seat = seat;
+}
+
+/* A dead GIL's seats go to the account of what is gone. gil->life is held, and the lock. */
+static void bury(fl_gil *gil)
+{
+    fl_tally_add(&departed, &gil->departed);
+    for (fl_seat *seat = gil->seats, *next; seat; seat = next) {
+        next = seat->of_gil;
+        fl_tally_add(&departed, &seat->tally);
+        if (seat->ended) {
+            thread_release(seat->thread);
+            free(seat);
+        } else {
+            atomic_store(&seat->gil, NULL);
+            atomic_store(&seat->orphan, true); /* the last access: its thread may free it now */
+        }
+    }
+    fl_blame_free(&gil->blame);
+}
+
+/* The record of the GIL that died first, emptied and with its `life` held; NULL: none to be had. Under the
+ * lock. */
+static fl_gil *used_record(void)
+{
+    fl_gil *oldest = NULL;
+    for (size_t i = 0; i < gil_count; i++) {
+        if (!gils[i]->alive && (oldest == NULL || gils[i]->since < oldest->since)) {
+            oldest = gils[i];
+        }
+    }
+    /* Not to wait: `life` comes before the lock. */
+    if (oldest == NULL || pthread_mutex_trylock(&oldest->life) != 0) {
+        return NULL;
+    }
+    bury(oldest);
+    dead_count--;
+    return oldest;
+}
+
+static fl_gil *new_record(void)
+{
+    fl_gil *gil = gil_count < FL_GILS + FL_DEAD_GILS ? calloc(1, sizeof *gil) : NULL;
+    if (gil) {
+        pthread_mutex_init(&gil->life, NULL);
+        pthread_mutex_lock(&gil->life);
+        gils[gil_count++] = gil;
+    }
+    return gil;
+}
+
+fl_gil *fl_registry_add(fl_py_gil *py, bool main)
+{
+    pthread_mutex_lock(&lock);
+    fl_gil *gil = dead_count >= FL_DEAD_GILS ? used_record() : NULL;
+    if (gil == NULL) {
+        gil = new_record();
+    }
+    if (gil) {
+        size_t after_life = offsetof(fl_gil, life) + sizeof gil->life;
+        memset((char *)gil + after_life, 0, sizeof *gil - after_life);
+        gil->py = py;
+        gil->since = births++;
+        gil->index = main ? 0 : ++next_index ? next_index : ++next_index;
+        gil->alive = place(py, gil);
+        dead_count += !gil->alive;
+        pthread_mutex_unlock(&gil->life);
+        gil = gil->alive ? gil : NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return gil;
+}
+
+void fl_registry_forget(fl_gil *gil)
+{
+    pthread_mutex_lock(&gil->life);
+    pthread_mutex_lock(&lock);
+    if (gil->alive) {
+        gil->alive = false;
+        gil->holder = gil->giver = gil->first = gil->last = NULL;
+        gil->ring = NULL;
+        unplace(gil->py);
+        dead_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&gil->life);
+}
+
+static size_t all_gils(fl_gil **all)
+{
+    pthread_mutex_lock(&lock);
+    size_t count = gil_count;
+    memcpy(all, gils, count * sizeof *all);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+void fl_registry_retire(void)
+{
+    fl_gil *all[FL_GILS + FL_DEAD_GILS];
+    size_t count = all_gils(all);
+    for (size_t i = 0; i < count; i++) {
+        fl_registry_forget(all[i]);
+    }
+}
+
+void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context)
+{
+    fl_gil *all[FL_GILS + FL_DEAD_GILS];
+    size_t count = all_gils(all);
+    for (size_t i = 0; i < count; i++) {
+        fl_gil *gil = all[i];
+        pthread_mutex_lock(&gil->life);
+        bool alive = gil->alive;
+        if (alive) {
+            pthread_mutex_lock(&gil->py->mutex);
+        }
+        visit(gil, context);
+        if (alive) {
+            pthread_mutex_unlock(&gil->py->mutex);
+        }
+        pthread_mutex_unlock(&gil->life);
+    }
+}
+
+fl_tally fl_registry_departed(void)
+{
+    pthread_mutex_lock(&lock);
+    fl_tally copy = departed;
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+size_t fl_registry_threads(fl_thread_record *records, size_t room, bool untold)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (fl_thread *thread = threads; thread; thread = thread->next) {
+        if (untold && thread->told) {
+            continue;
+        }
+        if (count < room) {
+            fl_thread_record *record = &records[count];
+            *record = (fl_thread_record){.serial = thread->serial,
+                                         .native_id = thread->native_id,
+                                         .gil = thread->gil,
+                                         .ended = thread->ended};
+            memcpy(record->name, thread->name, sizeof record->name);
+            thread->told = thread->told || untold;
+        }
+        count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static int by_native_id(const void *left, const void *right)
+{
+    pid_t a = ((const fl_thread_name *)left)->native_id, b = ((const fl_thread_name *)right)->native_id;
+    return (a > b) - (a < b);
+}
+
+/* Under the lock. */
+static void rename_thread(fl_thread *thread, const fl_thread_name *to)
+{
+    size_t size = to->size;
+    if (size >= FL_THREAD_NAME) {
+        size = FL_THREAD_NAME - 1;
+        while (size > 0 && ((unsigned char)to->name[size] & 0xC0) == 0x80) { /* not within a character */
+            size--;
+        }
+    }
+    if (strlen(thread->name) != size || memcmp(thread->name, to->name, size) != 0) {
+        memset(thread->name, 0, sizeof thread->name);
+        memcpy(thread->name, to->name, size);
+        thread->told = false;
+    }
+}
+
+void fl_registry_name(fl_thread_name *names, size_t count)
+{
+    size_t left = count;
+    pthread_mutex_lock(&lock);
+    for (fl_thread *thread = threads; thread && left > 0; thread = thread->next) {
+        fl_thread_name wanted = {.native_id = thread->native_id};
+        fl_thread_name *found = bsearch(&wanted, names, count, sizeof wanted, by_native_id);
+        if (found && !found->given) {
+            rename_thread(thread, found);
+            found->given = true;
+            left--;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void fl_registry_untell(void)
+{
+    pthread_mutex_lock(&lock);
+    for (fl_thread *thread = threads; thread; thread = thread->next) {
+        thread->told = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void fl_registry_fork(fl_gil *kept)
+{
+    /* Other threads may have been anywhere: nothing that they could have been changing is looked at. What
+       they had is lost to this process, some kilobytes a thread, in memory that it shares with its parent. */
+    pthread_mutex_init(&lock, NULL);
+    fl_thread *self = fl_registry_here.thread;
+    for (size_t i = 0; i < gil_count; i++) {
+        fl_gil *gil = gils[i];
+        fl_py_gil *py = gil->py;
+        uint16_t index = gil->index;
+        void *schedule = gil->schedule;
+        memset(gil, 0, sizeof *gil);
+        gil->py = py;
+        gil->index = index;
+        gil->alive = gil == kept;
+        gil->schedule = schedule;
+        pthread_mutex_init(&gil->life, NULL);
+        if (gil != kept) {
+            unplace(py);
+        }
+    }
+    dead_count = gil_count - (kept != NULL);
+    memset(&departed, 0, sizeof departed);
+    threads = self;
+    serials = self != NULL;
+    fl_registry_here = (fl_here){.thread = self};
+    if (self == NULL) {
+        return;
+    }
+    fl_seat *seats = self->seats;
+    memset(self, 0, sizeof *self);
+    self->serial = 1;
+    self->native_id = gettid();
+    self->gil = kept ? kept->index : 0;
+    atomic_init(&self->references, 1);
+    for (fl_seat *seat = seats, *next; seat; seat = next) {
+        next = seat->of_thread;
+        if (kept == NULL || seat->gil != kept) {
+            free(seat);
+            continue;
+        }
+        void *schedule = seat->schedule;
+        memset(seat, 0, sizeof *seat);
+        seat->gil = kept;
+        seat->thread = self;
+        seat->serial = 1;
+        seat->schedule = schedule;
+        atomic_fetch_add(&self->references, 1);
+        self->seats = kept->seats = fl_registry_here.seat = seat;
+    }
+}
+
+#endif

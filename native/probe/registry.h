@@ -1,0 +1,82 @@
+/* registry: which GILs and threads there are, and how long what is known of them lives. */
+#ifndef FL_PROBE_REGISTRY_H
+#define FL_PROBE_REGISTRY_H
+
+#include "probe/gil.h"
+
+#define FL_GILS 1024        /* observed at once */
+#define FL_DEAD_GILS 16     /* remembered */
+#define FL_ENDED_SEATS 1024 /* of ended threads, remembered per GIL; let go half of them at a time */
+
+/* Makes ready; errno or 0. Called with the GIL held, any number of times. */
+int fl_registry_prepare(void);
+
+/* The watched GIL at this address, or NULL. Any thread, no lock: O(1). */
+fl_gil *fl_registry_find(const fl_py_gil *py);
+
+/* Begins to watch a GIL; returns it, or NULL when there are too many or memory is short. Its mutex may be
+   held. `main` : it is the main interpreter's. */
+fl_gil *fl_registry_add(fl_py_gil *py, bool main);
+
+/* The GIL is about to be destroyed, or is no longer watched. Its mutex is not held. */
+void fl_registry_forget(fl_gil *gil);
+
+/* Forgets all GILs: the hooks are no longer in. */
+void fl_registry_retire(void);
+
+/* The present thread's seat at a GIL; makes it when there is none yet. NULL: no memory. Under the mutex. */
+fl_seat *fl_registry_seat(fl_gil *gil);
+
+/* Every GIL that there is something to say about, in order of birth, dead ones too. Calls `visit` with
+   gil->life held, and the mutex as well when it is alive: then what is "under the mutex" may be read and
+   changed. */
+void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context);
+
+/* Adds up counts; of maxima the larger. */
+void fl_tally_add(fl_tally *sum, const fl_tally *tally);
+
+/* What was counted of GILs that have been let go. */
+fl_tally fl_registry_departed(void);
+
+typedef struct {
+    uint32_t serial;
+    pid_t native_id;
+    uint16_t gil;
+    bool ended;
+    char name[FL_THREAD_NAME];
+} fl_thread_record;
+
+/* Copies of all threads, at most `room`, newest first; returns how many there are. `untold`: only those whose
+   name the recording does not know yet, and it does from now on. */
+size_t fl_registry_threads(fl_thread_record *records, size_t room, bool untold);
+
+typedef struct {
+    pid_t native_id;
+    const char *name; /* UTF-8, cut to fit */
+    size_t size;
+    bool given;
+} fl_thread_name;
+
+/* Gives threads their names, by the operating system's numbers, in rising order here: of several threads with
+   the same number, which is used again, the latest is meant. */
+void fl_registry_name(fl_thread_name *names, size_t count);
+
+/* Everything is to be told anew: a recording begins. */
+void fl_registry_untell(void);
+
+/* In the child of a fork, where one thread is left: forgets all GILs but `gil` (NULL: all of them), all
+   threads but this one, and all that was counted. */
+void fl_registry_fork(fl_gil *gil);
+
+/* What the present thread is to the probe. */
+typedef struct {
+    fl_seat *seat; /* at the GIL that it had to do with last */
+    fl_thread *thread;
+    uint64_t
+        began; /* when it began to wait for the GIL's mutex, or before that to be let go; 0: it did not */
+} fl_here;
+
+/* Initial-exec: one load, no call. 24 bytes of the room that the dynamic linker keeps for this. */
+extern __thread fl_here fl_registry_here __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#endif

@@ -1,0 +1,82 @@
+/* snapshot: everything counted, at one moment, and what was counted between two.
+ *
+ * Counters only grow, so what happened between two moments is a difference - but for the longest wait and the
+ * like. These are kept per window: each party that measures opens one, and whenever anybody looks, every
+ * seat's maximum since the last look goes into all windows that are open.
+ */
+#ifndef FL_PROBE_SNAPSHOT_H
+#define FL_PROBE_SNAPSHOT_H
+
+#include <stddef.h>
+
+#include "probe/gil.h"
+
+typedef struct {
+    uint64_t birth; /* of the GIL: tells those apart that had the same index */
+    uint16_t gil;
+    uint32_t serial; /* FL_SERIAL_ENDED: all threads that ended long ago */
+    fl_tally tally;
+} fl_seat_count;
+
+typedef struct {
+    uint64_t birth;
+    uint16_t gil;
+    fl_blame_pair pair;
+} fl_pair_count;
+
+typedef struct {
+    uint64_t birth;
+    uint16_t gil;
+    fl_blame_loss loss;
+} fl_loss_count;
+
+typedef struct {
+    uint64_t ticks;
+    fl_seat_count *seats; /* in order of birth and serial, as are the others */
+    fl_pair_count *pairs;
+    fl_loss_count *losses;
+    size_t seat_count, pair_count, loss_count;
+} fl_snapshot;
+
+typedef enum {
+    FL_WINDOW_OK,
+    FL_WINDOW_TOO_MANY, /* FL_WINDOWS are open */
+    FL_WINDOW_NO_MEMORY,
+} fl_window_result;
+
+/* When the latest window was opened; ticks. What began before it began before some window. */
+extern _Atomic uint64_t fl_window_latest;
+
+/* One of a seat's maxima, by its place: something that took from `start` to `end`. */
+typedef enum { FL_MAXIMUM_WAIT, FL_MAXIMUM_HELD, FL_MAXIMUM_OVERRUN } fl_maximum_kind;
+
+/* Counts what began before some window was opened: each sees the part that lies within it. Under the mutex.
+ */
+void fl_window_straddle(fl_seat *seat, fl_maximum_kind kind, uint64_t start, uint64_t end);
+
+/* Notes that something took from `start` to `end`. Under the mutex. */
+static inline void fl_window_note(fl_seat *seat, fl_maximum_kind kind, uint64_t start, uint64_t end)
+{
+    if (__builtin_expect(start < atomic_load_explicit(&fl_window_latest, memory_order_relaxed), 0)) {
+        fl_window_straddle(seat, kind, start, end);
+    } else {
+        fl_maximum(&seat->tally.maxima.of[kind], end - start);
+    }
+}
+
+/* Opens a window, and says what has been counted before. */
+fl_window_result fl_window_open(int *window, fl_snapshot *base);
+void fl_window_close(int window);
+
+/* Everything counted, ever; the maxima are those of the window. False: no memory. */
+bool fl_snapshot_take(fl_snapshot *snapshot, int window);
+
+/* Leaves in `later` what was counted since `earlier`. Threads that took no part are left out. */
+void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier);
+
+void fl_snapshot_free(fl_snapshot *snapshot);
+
+/* In the child of a fork: the windows stay open, and are empty. */
+void fl_snapshot_fork(void);
+
+#endif

@@ -1,0 +1,48 @@
+from os import PathLike
+from typing import TypedDict
+
+class Tally(TypedDict):
+    acquisitions: int
+    contended: int
+    held_ns: int
+    held_off_cpu_ns: int
+    held_checked_ns: int
+    waited_ns: int
+    max_wait_ns: int
+    max_held_ns: int
+    overrun_ns: int
+    max_overrun_ns: int
+    forced_drops: int
+    voluntary_drops: int
+    requests: int
+    handoffs: int
+    wait_histogram: tuple[int, ...]
+    held_histogram: tuple[int, ...]
+
+class ThreadTally(Tally):
+    serial: int
+    gil: int
+
+class Totals(Tally):
+    observed_ns: int
+
+class Reading(TypedDict):
+    ns: int
+    threads: list[ThreadTally]
+    blame: list[tuple[int, int, int, int]]
+    losses: list[tuple[int, int, int, int, int, int, int, int]]
+
+def open() -> int: ...  # noqa: A001 - the counterpart of close
+def close(window: int, /) -> None: ...
+def read(window: int, /) -> Reading: ...
+def totals() -> Totals: ...
+def threads() -> list[tuple[int, int, int, bool, str]]: ...
+def name(names: dict[int, str], /) -> None: ...
+def stack(id: int, /) -> tuple[tuple[str, str, int, int, int, int], ...]: ...  # noqa: A002
+def threshold(ns: int | None, /) -> None: ...
+def record(
+    path: str | bytes | PathLike[str], meta: str, events: bool, later: bool, counters_ns: int, /
+) -> None: ...
+def record_stop() -> int | None: ...
+def record_pause() -> None: ...
+def record_resume() -> None: ...

@@ -1,0 +1,98 @@
+"""The way to the extension: a clear error where it cannot work, and what its users share."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from fairlead.errors import UnsupportedInterpreter, UsageError
+
+if TYPE_CHECKING:
+    from fairlead import _probe
+
+
+def require() -> None:
+    """Make sure that ``fairlead._probe`` can be imported and is more than a refusal.
+
+    Raises:
+        UnsupportedInterpreter: it is not; the message says why.
+    """
+    if sys.implementation.name != "cpython":
+        raise UnsupportedInterpreter(
+            f"the GIL of {sys.implementation.name} cannot be observed, only that of CPython 3.11 to 3.15"
+        )
+    try:
+        from fairlead import _probe
+    except ImportError as error:
+        raise UnsupportedInterpreter(
+            f"the extension that observes the GIL cannot be loaded: {error}"
+        ) from error
+    if not hasattr(_probe, "read"):  # built where nothing can be observed: it has one function, to say why
+        _probe.open()
+
+
+def nanoseconds(wait_threshold: float | None) -> int | None:
+    """A threshold in seconds as the extension wants it.
+
+    Raises:
+        UsageError: it is not a time.
+    """
+    if wait_threshold is None:
+        return None
+    if not 0 <= wait_threshold < 1e9:
+        raise UsageError(f"wait_threshold is in seconds, 0 or more, or None, and not {wait_threshold!r}")
+    return round(wait_threshold * 1e9)
+
+
+class Window:
+    """One party's view of the counters: what was counted since it was opened. Several may be open at once."""
+
+    _thresholds: dict[Window, int | None] = {}  # noqa: RUF012 - shared by all on purpose
+    _lock = threading.Lock()
+
+    def __init__(self, threshold_ns: int | None) -> None:
+        """Begin to count.
+
+        Args:
+            threshold_ns: from which length on stacks are taken of those who wait and of those who make them
+                wait; None: of nobody. The smallest of all open windows is what counts.
+
+        Raises:
+            UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
+            UsageError: eight windows are open.
+        """
+        require()
+        from fairlead import _probe
+
+        self._number = _probe.open()
+        with self._lock:
+            self._thresholds[self] = threshold_ns
+            self._apply()
+
+    def read(self) -> _probe.Reading:
+        from fairlead import _probe
+
+        return _probe.read(self._number)
+
+    def close(self) -> None:
+        from fairlead import _probe
+
+        with self._lock:
+            del self._thresholds[self]
+            self._apply()
+        _probe.close(self._number)
+
+    def _apply(self) -> None:
+        from fairlead import _probe
+
+        _probe.threshold(min((ns for ns in self._thresholds.values() if ns is not None), default=None))
+
+
+def why_not() -> str | None:
+    """Why the GIL of this interpreter cannot be observed, in one line; None when it can."""
+    try:
+        Window(None).close()
+    except UnsupportedInterpreter as error:
+        return str(error)
+    return None

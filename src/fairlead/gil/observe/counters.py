@@ -1,0 +1,32 @@
+"""The sums of all that was counted in this process."""
+
+from __future__ import annotations
+
+from fairlead.gil.observe.access import require
+
+_NAMES = {
+    "observed_ns": "observed_seconds",
+    "acquisitions": "acquisitions",
+    "contended": "contended_acquisitions",
+    "held_ns": "held_seconds",
+    "held_off_cpu_ns": "held_off_cpu_seconds",
+    "waited_ns": "waited_seconds",
+    "overrun_ns": "overrun_seconds",
+    "forced_drops": "forced_drops",
+    "voluntary_drops": "voluntary_drops",
+    "requests": "drop_requests",
+    "handoffs": "handoffs",
+}
+
+
+def totals() -> dict[str, float]:
+    """See ``fairlead.gil.counters``."""
+    require()
+    from fairlead import _probe
+
+    found: dict[str, float] = {}
+    for key, value in _probe.totals().items():
+        if isinstance(value, int) and key in _NAMES:
+            scale = 1e9 if key.endswith("_ns") else 1.0
+            found[f"fairlead_gil_{_NAMES[key]}_total"] = value / scale
+    return found

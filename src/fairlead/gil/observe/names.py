@@ -1,0 +1,57 @@
+"""Names of threads.
+
+The extension knows threads by their number in the operating system. What ``threading`` calls them is asked
+whenever counters are read; and since a thread may have ended by then, also when it is started: while anybody
+observes, ``Thread.start`` is wrapped. That is public, and the one moment at which both the name and the
+number are known for certain. A thread that was not started through ``threading`` has the name that it gave
+itself in the operating system, if it did.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+_lock = threading.Lock()
+_users = 0
+_original = threading.Thread.start
+
+
+@functools.wraps(_original)
+def _start(self: threading.Thread) -> None:
+    _original(self)
+    if _users and self.native_id:
+        _note({self.native_id: self.name})
+
+
+def follow() -> None:
+    """Note the names of threads that are started from now on, until as many ``unfollow``."""
+    global _users, _original
+    with _lock:
+        _users += 1
+        if _users == 1 and threading.Thread.start is not _start:
+            _original = threading.Thread.start
+            threading.Thread.start = _start  # type: ignore[method-assign]
+    update()
+
+
+def unfollow() -> None:
+    """Take one ``follow`` back. The names known so far stay known."""
+    global _users
+    update()
+    with _lock:
+        _users -= 1
+        # somebody may have wrapped it after us: then ours stays where it is, and does nothing more
+        if _users == 0 and threading.Thread.start is _start:
+            threading.Thread.start = _original  # type: ignore[method-assign]
+
+
+def update() -> None:
+    """Note the names of all threads that are alive."""
+    _note({thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id})
+
+
+def _note(names: dict[int, str]) -> None:
+    from fairlead import _probe
+
+    _probe.name(names)

@@ -1,0 +1,378 @@
+"""Observation of this process's own GIL. What is exact is tested exactly; how long things take is not."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import fairlead.gil
+from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.observation import NOBODY, UNKNOWN, Observation
+from fairlead.record.gil_summary import GilThread
+
+refusal = why_not()
+pytestmark = pytest.mark.skipif(refusal is not None, reason=f"the GIL cannot be observed: {refusal}")
+
+ROUNDING = 1e-6
+"""Seconds: sums of times that are rounded to nanoseconds each."""
+
+
+def spin_until(done: Callable[[], bool]) -> None:
+    while not done():
+        pass
+
+
+def spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    spin_until(lambda: time.perf_counter() >= end)
+
+
+def run(*bodies: Callable[[], object]) -> list[threading.Thread]:
+    """All bodies at once, each in a thread that is named after it."""
+    threads = [threading.Thread(target=body, name=f"body-{number}") for number, body in enumerate(bodies)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return threads
+
+
+def by_name(seen: Observation) -> dict[str, GilThread]:
+    return {thread.name: thread for thread in seen.threads}
+
+
+def check_invariants(seen: Observation) -> None:
+    """What holds of every observation."""
+    threads, seconds = seen.threads, seen.seconds
+    for thread in threads:
+        assert thread.held_seconds + thread.waited_seconds <= seconds + ROUNDING, thread
+        assert thread.max_held_seconds <= thread.held_seconds + ROUNDING
+        assert thread.max_wait_seconds <= thread.waited_seconds + ROUNDING
+        assert thread.contended <= thread.acquisitions
+        assert sum(thread.wait_histogram) == thread.contended
+        drops = thread.forced_drops + thread.voluntary_drops
+        assert sum(thread.held_histogram) == drops
+        assert abs(thread.acquisitions - drops) <= 1, thread
+        assert thread.held_off_cpu_seconds is not None
+        assert 0 <= thread.held_off_cpu_seconds <= thread.held_seconds + ROUNDING
+    for gil in {thread.gil for thread in threads}:
+        assert sum(t.held_seconds for t in threads if t.gil == gil) <= seconds + ROUNDING
+
+
+def test_two_spinners_hold_and_wait_within_the_time_there_is() -> None:
+    with fairlead.gil.observe() as seen:
+        run(lambda: spin(0.1), lambda: spin(0.1))
+    check_invariants(seen)
+    spinners = [by_name(seen)[name] for name in ("body-0", "body-1")]
+    for thread in spinners:
+        assert thread.held_seconds > 0
+        assert thread.forced_drops > 0
+        assert thread.waited_seconds > 0
+    assert sum(thread.requests for thread in seen.threads) >= sum(t.forced_drops for t in spinners)
+
+
+def test_nobody_else_holds_when_one_thread_is_alone() -> None:
+    with fairlead.gil.observe() as seen:
+        spin(0.02)
+        (alone,) = [thread for thread in seen.threads if thread.native_id == threading.get_native_id()]
+        seconds = seen.seconds
+    assert alone.name == threading.current_thread().name
+    assert alone.waited_seconds == 0
+    assert alone.held_seconds == pytest.approx(seconds, abs=0.02)
+    assert alone.acquisitions == 0
+
+
+def test_every_turn_of_a_thread_is_counted() -> None:
+    """os.urandom of more than nothing lets go of the GIL, once a call."""
+    with fairlead.gil.observe() as seen:
+        before = seen.threads
+        for _ in range(1000):
+            os.stat("/")  # noqa: PTH116 - one call, one release
+        after = seen.threads
+    me = threading.get_native_id()
+    counted = [sum(t.acquisitions for t in threads if t.native_id == me) for threads in (before, after)]
+    assert counted[1] - counted[0] == 1000
+
+
+def test_blame_adds_up_to_what_was_waited() -> None:
+    with fairlead.gil.observe() as seen:
+        run(*[lambda: spin(0.05)] * 3)
+        time.sleep(0)
+    threads = by_name(seen)
+    for name in ("body-0", "body-1", "body-2"):
+        row = sum(seconds for (waiter, _), seconds in seen.blame.items() if waiter == name)
+        assert row == pytest.approx(threads[name].waited_seconds, abs=ROUNDING)
+        assert seen.blame[name, name] == 0
+        assert seen.blame[name, UNKNOWN] == 0
+    assert seen.blame["body-0", "body-1"] > 0
+    assert seen.blame["body-0", "no such thread"] == 0.0
+    assert ("body-0", "no such thread") not in seen.blame
+    assert all(seconds > 0 for seconds in seen.blame.values())
+    assert any(holder == NOBODY for _, holder in seen.blame)
+
+
+def hold_in_c() -> None:
+    """One call into C that keeps the GIL for some tens of milliseconds."""
+    sum(range(2_000_000))
+
+
+def test_a_long_hold_in_c_is_named_with_its_line() -> None:
+    """The thread that waits behind it is made to wait before it begins."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def holder() -> None:
+        begun.set()
+        while not ended.is_set():
+            hold_in_c()
+
+    def waiter() -> None:
+        begun.wait()
+        for _ in range(5):
+            time.sleep(0)
+        ended.set()
+
+    with fairlead.gil.observe(wait_threshold=0.001) as seen:
+        run(holder, waiter)
+    check_invariants(seen)
+    assert seen.blame["body-1", "body-0"] > 0
+    caught = [loss for loss in seen.stacks if loss.holder_frames and loss.holder_frames[0][0] == "hold_in_c"]
+    assert caught
+    function, file, line = caught[0].holder_frames[0]
+    assert (function, file) == ("hold_in_c", __file__)
+    assert line == hold_in_c.__code__.co_firstlineno + 2
+    assert caught[0].max_seconds <= caught[0].seconds + ROUNDING
+    waits = [frame for loss in seen.stacks for frame in loss.waiter_frames]
+    assert any(frame[0].endswith("waiter") for frame in waits)
+
+
+def test_hashing_outside_the_gil_is_not_held() -> None:
+    """The kernel may take the core away within a hold, which makes that long; not in every one of fifty."""
+    data = bytes(5_000_000)
+    shares: list[float] = []
+
+    def work() -> None:
+        start = time.thread_time()
+        hashlib.sha256(data).digest()
+        spent.append(time.thread_time() - start)
+
+    for _ in range(50):
+        spent: list[float] = []
+        with fairlead.gil.observe() as seen:
+            run(work)
+        thread = by_name(seen)["body-0"]
+        assert thread.voluntary_drops >= 1
+        shares.append(thread.held_seconds / spent[0])
+        if shares[-1] < 0.5:
+            return
+    pytest.fail(f"held for these shares of the CPU time of hashing: {shares}")
+
+
+def test_a_thread_that_sleeps_half_the_time_does_not_hold_meanwhile() -> None:
+    slept: list[float] = []
+
+    def work() -> None:
+        for _ in range(5):
+            spin(0.01)
+            start = time.perf_counter()
+            time.sleep(0.01)
+            slept.append(time.perf_counter() - start)
+
+    with fairlead.gil.observe() as seen:
+        run(work)
+    thread = by_name(seen)["body-0"]
+    check_invariants(seen)
+    # from before a sleep to after it the thread held the GIL for an instant, and may have waited for it
+    assert thread.held_seconds >= 0.05 - thread.waited_seconds
+    rounding = 1e-3 * thread.acquisitions
+    assert thread.held_seconds + sum(slept) <= seen.seconds + thread.waited_seconds + rounding
+
+
+def test_observations_nest_and_each_counts_from_its_own_start() -> None:
+    with fairlead.gil.observe() as outer:
+        run(lambda: spin(0.03))
+        with fairlead.gil.observe() as inner:
+            run(lambda: spin(0.01))
+        check_invariants(inner)
+    check_invariants(outer)
+    assert inner.seconds < outer.seconds
+    mine = {thread.serial: thread for thread in outer.threads}
+    for thread in inner.threads:
+        assert thread.acquisitions <= mine[thread.serial].acquisitions
+        assert thread.held_seconds <= mine[thread.serial].held_seconds + ROUNDING
+
+
+def test_longest_hold_is_that_of_the_observation_not_of_an_earlier_one() -> None:
+    with fairlead.gil.observe() as long:
+        run(lambda: spin(0.02))
+        with fairlead.gil.observe() as short:
+            run(lambda: None)
+    assert max(t.max_held_seconds for t in long.threads if t.name == "body-0") > 0
+    (brief,) = [thread for thread in short.threads if thread.name == "body-0"]
+    assert brief.max_held_seconds <= brief.held_seconds + ROUNDING
+    assert brief.max_held_seconds <= short.seconds
+
+
+def test_observations_may_end_in_any_order() -> None:
+    first, second = fairlead.gil.observe().start(), fairlead.gil.observe().start()
+    first.stop()
+    run(lambda: spin(0.005))
+    second.stop()
+    assert "body-0" not in by_name(first)
+    assert "body-0" in by_name(second)
+
+
+def test_counts_stay_as_they_were_at_the_end() -> None:
+    with fairlead.gil.observe() as seen:
+        run(lambda: spin(0.005))
+    threads, seconds = seen.threads, seen.seconds
+    run(lambda: spin(0.005))
+    assert (seen.threads, seen.seconds) == (threads, seconds)
+    assert repr(seen) == "<fairlead.gil.Observation, ended>"
+
+
+def test_an_observation_is_started_once() -> None:
+    seen = fairlead.gil.observe()
+    with pytest.raises(UsageError, match="has not been started"):
+        _ = seen.threads
+    seen.stop()
+    with seen, pytest.raises(UsageError, match="started before"):
+        seen.start()
+    with pytest.raises(UsageError, match="started before"):
+        seen.start()
+    seen.stop()
+
+
+def test_eight_observations_at_once_and_no_more() -> None:
+    going_on = [fairlead.gil.observe().start() for _ in range(8)]
+    try:
+        with pytest.raises(UsageError, match="too many observations"):
+            fairlead.gil.observe().start()
+    finally:
+        for seen in going_on:
+            seen.stop()
+    with fairlead.gil.observe():
+        pass
+
+
+@pytest.mark.parametrize("threshold", [-1, 1e10, float("nan")])
+def test_a_threshold_that_is_no_time_is_refused(threshold: float) -> None:
+    with pytest.raises(UsageError, match="wait_threshold"):
+        fairlead.gil.observe(wait_threshold=threshold)
+
+
+def test_without_a_threshold_no_stacks_are_taken() -> None:
+    with fairlead.gil.observe(wait_threshold=None) as seen:
+        run(lambda: spin(0.03), lambda: spin(0.03))
+    assert seen.stacks == ()
+    assert seen.blame
+
+
+def test_threads_keep_their_names_after_they_have_ended() -> None:
+    with fairlead.gil.observe() as seen:
+        run(*[lambda: None] * 5)
+    assert {f"body-{number}" for number in range(5)} <= set(by_name(seen))
+    assert {thread.native_id for thread in seen.threads if thread.name == "body-0"} - {0}
+
+
+def test_a_name_given_later_is_the_one_that_counts() -> None:
+    with fairlead.gil.observe() as seen:
+
+        def work() -> None:
+            threading.current_thread().name = "späterer Name ✓"
+            assert "späterer Name ✓" in by_name(seen)
+
+        run(work)
+    assert "späterer Name ✓" in by_name(seen)
+
+
+def test_starting_threads_is_as_before_when_nothing_is_observed() -> None:
+    original = threading.Thread.start
+    with fairlead.gil.observe():
+        assert threading.Thread.start is not original
+    assert threading.Thread.start is original
+
+
+COUNTERS = {
+    "fairlead_gil_observed_seconds_total",
+    "fairlead_gil_acquisitions_total",
+    "fairlead_gil_contended_acquisitions_total",
+    "fairlead_gil_held_seconds_total",
+    "fairlead_gil_held_off_cpu_seconds_total",
+    "fairlead_gil_waited_seconds_total",
+    "fairlead_gil_overrun_seconds_total",
+    "fairlead_gil_forced_drops_total",
+    "fairlead_gil_voluntary_drops_total",
+    "fairlead_gil_drop_requests_total",
+    "fairlead_gil_handoffs_total",
+}
+
+
+def readings() -> Iterator[dict[str, float]]:
+    """Counters at many moments: within observations, between them, and while threads come and go."""
+    yield fairlead.gil.counters()
+    for _ in range(20):
+        with fairlead.gil.observe():
+            yield fairlead.gil.counters()
+            run(lambda: spin(0.002), lambda: spin(0.002))
+            yield fairlead.gil.counters()
+        yield fairlead.gil.counters()
+
+
+def test_counters_never_fall() -> None:
+    for before, after in itertools.pairwise(readings()):
+        assert set(after) == COUNTERS
+        assert {name: after[name] for name in COUNTERS if after[name] < before[name]} == {}
+
+
+def test_counters_agree_with_the_observation() -> None:
+    before = fairlead.gil.counters()
+    with fairlead.gil.observe() as seen:
+        run(lambda: spin(0.01), lambda: spin(0.01))
+    after = fairlead.gil.counters()
+    turns = sum(thread.acquisitions for thread in seen.threads)
+    counted = after["fairlead_gil_acquisitions_total"] - before["fairlead_gil_acquisitions_total"]
+    assert turns <= counted <= turns + 50
+    assert after["fairlead_gil_held_seconds_total"] - before["fairlead_gil_held_seconds_total"] > 0.01
+
+
+def test_counters_stand_still_while_nothing_observes() -> None:
+    before = fairlead.gil.counters()
+    run(lambda: spin(0.005))
+    assert fairlead.gil.counters() == before
+
+
+def test_findings_come_with_the_observation() -> None:
+    with fairlead.gil.observe() as seen:
+        run(lambda: spin(0.1), lambda: spin(0.1))
+    assert seen.findings
+    assert all(finding.advice for finding in seen.findings)
+
+
+def test_thousands_of_threads_do_not_pile_up() -> None:
+    """Those that ended long ago are added up in one record; sums stay exact."""
+    with fairlead.gil.observe(wait_threshold=None) as seen:
+        for _ in range(3000):
+            thread = threading.Thread(target=int)
+            thread.start()
+            thread.join()
+        threads = seen.threads
+    assert len(threads) < 1100
+    (ended,) = [thread for thread in threads if thread.name == "(ended threads)"]
+    assert ended.acquisitions >= 1000
+    assert sum(thread.acquisitions for thread in threads) >= 3000
+    assert sum(thread.held_seconds for thread in threads) <= seen.seconds + ROUNDING
+
+
+def test_an_interpreter_of_another_kind_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.implementation.name", "pypy")
+    with pytest.raises(UnsupportedInterpreter, match="the GIL of pypy cannot be observed"):
+        fairlead.gil.observe().start()
+    with pytest.raises(UnsupportedInterpreter, match="pypy"):
+        fairlead.gil.counters()
