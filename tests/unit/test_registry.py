@@ -136,6 +136,7 @@ def test_runs_on_gives_the_reason_or_none(tmp_path: Path) -> None:
         ({"wrok": "a"}, r"no parameter 'wrok' \(did you mean work\?\): it has work"),
         ({"work": "be"}, r"work='be' is not known \(did you mean bee\?\): one of a, bee"),
         ({"n": 1}, "size 1 is too small: at least 2"),
+        ({"n": 4194305}, "size 4194305 is too large: at most 4194304"),
         ({"n": "12"}, "size '12' is not a whole number"),
         ({"n": True}, "size True is not a whole number"),
         ({"n": 2.5}, "size 2.5 is not a whole number"),

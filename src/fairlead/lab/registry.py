@@ -34,6 +34,9 @@ CORES = ("all", "one")
 SMALLEST = 2
 """The least n that an experiment takes: with one participant there is nobody to wait for."""
 
+LARGEST = 1 << 22
+"""The greatest n that an experiment takes: Linux has no more threads or processes (PID_MAX_LIMIT)."""
+
 _TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
 _KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", "references", "schedule")
 _CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
@@ -170,7 +173,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     """Sizes as a user writes them, "50,100,200": smallest first, each once.
 
     Raises:
-        UsageError: one of them is no whole number of at least ``SMALLEST``.
+        UsageError: one of them is no whole number from ``SMALLEST`` to ``LARGEST``.
     """
     sizes = set()
     for word in text.split(","):
@@ -316,6 +319,8 @@ def _check_size(value: object) -> int:
         raise UsageError(f"size {value!r} is not a whole number")
     if value < SMALLEST:
         raise UsageError(f"size {value} is too small: at least {SMALLEST}")
+    if value > LARGEST:
+        raise UsageError(f"size {value} is too large: at most {LARGEST}")
     return value
 
 
