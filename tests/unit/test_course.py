@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from fairlead.lab.course import AT_MOST, ENOUGH, Course, Turn
@@ -118,6 +119,12 @@ def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() ->
     assert not drive.skips()
 
 
+def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
+    skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
+    said = r"3 samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
+    assert re.fullmatch(said, skips["a", 1000] or "")
+
+
 def test_turns_skipped_series_is_told_once_and_not_run() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}
@@ -130,7 +137,7 @@ def test_turns_after_a_failed_size_the_larger_ones_are_left_out() -> None:
         100.0,
         status=lambda s, n, _: "timeout" if (s.interpreter, n) == ("a", 20) else "ok",
     ).go()
-    assert drive.skips() == {("a", 40): "not begun: the size before it, 20, ended as timeout"}
+    assert drive.skips() == {("a", 40): "the size before it, 20, ended as timeout"}
     assert ("a", 20) not in drive.seen(1)
     assert ("a", 10) in drive.seen(1)
 

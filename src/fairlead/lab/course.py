@@ -208,9 +208,9 @@ class Course:
             c.samples[0] for other in self.lines for c in other if c.begun and c.series.interpreter == name
         ]
         if len(tried) >= _FAILURES and all(sample.status != "ok" for sample in tried):
-            return f"not begun: {name} failed {len(tried)} times and never measured anything"
+            return f"{name} failed {len(tried)} times and never measured anything"
         if rank and (before := line[rank - 1].samples[0]).status != "ok":
-            return f"not begun: the size before it, {line[rank - 1].n}, ended as {before.status}"
+            return f"the size before it, {line[rank - 1].n}, ended as {before.status}"
         return None
 
     def _too_long(self, line: Line, rank: int, competing: int) -> str | None:
@@ -224,8 +224,9 @@ class Course:
             return None
         more = math.ceil(self._budget_s + needed * competing + committed - left)
         if rank == 0:
-            return f"not begun: the budget was spent on what comes before; a --budget of {more}s may reach it"
-        return f"not begun: {needed:.1f} s for {ENOUGH} samples do not fit; a --budget of {more}s may do"
+            return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
+        takes = f"{ENOUGH} samples of n={line[rank].n} take about {needed:.1f} s"
+        return f"{takes}, more than the budget leaves; try --budget {more}s"
 
     def _opening_s(self, line: Line) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
