@@ -105,6 +105,26 @@ def test_output_to_a_full_disk_is_one_line_and_status_1() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("args", [[], ["lab"]])
+def test_command_without_arguments_shows_its_help_and_ends_with_status_2(args: list[str]) -> None:
+    done = fairlead(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == fairlead(*args, "--help").stdout
+
+
+def test_output_that_was_closed_is_one_line_and_status_1() -> None:
+    program = f"{sys.executable} -c 'from fairlead.cli import main; main()' lab list >&-"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "fairlead: the output cannot be written: Bad file descriptor\n"
+
+
+def test_closed_standard_error_costs_only_what_is_said_there() -> None:
+    program = f"{sys.executable} -c 'from fairlead.cli import main; main()' nope 2>&-"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
 def test_output_to_a_closed_pipe_is_quiet() -> None:
     program = f"{sys.executable} -c 'from fairlead.cli import main; main()' doctor --format json | true"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)

@@ -25,6 +25,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     that stopped it (130 Ctrl-C, 143 SIGTERM). An error is one line on standard error. A reader of the
     output that went away early (``| head``) is no error worth a word.
     """
+    _stand_in_for_closed_streams()
     try:
         status = _run(args)
         sys.stdout.flush()
@@ -41,6 +42,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def _run(args: Sequence[str] | None) -> int:
     try:
         status = root.main(args=args, prog_name="fairlead", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         hint = f" (see: {context.command_path} --help)" if context else ""
@@ -54,6 +58,18 @@ def _run(args: Sequence[str] | None) -> int:
     except FairleadError as error:
         return _complain(str(error), 1)
     return int(status or 0)
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Fill the places of an output that was closed (``>&-``), or the next file opened would get them.
+
+    What is printed to standard output then fails as to a full disk: it must not seem to have been shown.
+    What is said on standard error is lost.
+    """
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _complain(message: str, status: int) -> int:

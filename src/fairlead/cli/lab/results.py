@@ -63,5 +63,5 @@ def write(path: Path, content: str) -> None:
         path.write_text(content, encoding="utf-8")
     except OSError as error:
         raise OutputError(
-            f"{path}: cannot be written ({error.strerror}); choose another place with -o"
+            f"{path}: cannot be written ({error.strerror}); make room or choose another place"
         ) from error
