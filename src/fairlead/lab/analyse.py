@@ -2,8 +2,9 @@
 
 A cell holds the samples that measured the same thing: one experiment with one set of parameters on one
 interpreter in one environment (``results.FINGERPRINT``). A series is the cells that differ in n alone.
-Nothing gets lost silently: samples that are not "ok" become lines of ``failures`` or ``skipped``, and what
-was read twice, because a file was named twice or put together with itself, is counted once and reported.
+Nothing gets lost silently: samples that are not "ok" become lines of ``failures`` or ``skipped`` (but for a
+size that was skipped first and measured when the run was continued), and what was read twice, because a
+file was named twice or put together with itself, is counted once and reported.
 """
 
 from __future__ import annotations
