@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import shutil
+import os
 import subprocess
 import sys
 import zipfile
@@ -18,13 +18,16 @@ from fairlead import _native
 CLONE = Path(__file__).parents[2]
 
 needs_build_tools = pytest.mark.skipif(
-    importlib.util.find_spec("mesonpy") is None or shutil.which("ninja") is None,
+    importlib.util.find_spec("mesonpy") is None or importlib.util.find_spec("ninja") is None,
     reason="meson-python and ninja are not installed in this environment",
 )
 
 
 def run(*command: str | Path) -> str:
-    done = subprocess.run(command, cwd=CLONE, capture_output=True, text=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, cwd=CLONE, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -74,7 +77,7 @@ def test_wheel_has_no_byte_code_of_the_clone(installed_files: set[str]) -> None:
 def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path) -> None:
     build = tmp_path / "build"
     run(sys.executable, "-m", "mesonbuild.mesonmain", "setup", "-Dplatform=posix", build)
-    run("ninja", "-C", build)
+    run(sys.executable, "-m", "ninja", "-C", build)
     extension = build / "native" / "bind" / Path(_native.__file__).name
     program = f"""
 import errno, importlib.machinery, importlib.util
