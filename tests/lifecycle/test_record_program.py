@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -113,19 +114,24 @@ def test_exit_status_is_passed_on(code: str, status: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_signal_to_us_reaches_the_program(signum: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
-        "import signal, sys\n"
+        "import select, signal, sys\n"
         f"signal.signal({int(signum)}, lambda *_: sys.exit(33))\n"
         "print('ready', flush=True)\n"
-        "signal.pause()\n"
+        # not pause(): it would sleep for good after a signal that came just before it
+        "while True: select.select([], [], [], 0.05)\n"
     )
     command = [*FAIRLEAD, "record", "-o", "out.flrec", "--", sys.executable, "app.py"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as ours:
-        assert ours.stdout is not None
-        assert ours.stdout.readline() == "ready\n"
-        ours.send_signal(signum)
-        assert ours.wait(30) == 33
+        try:
+            assert ours.stdout is not None
+            assert ours.stdout.readline() == "ready\n"
+            ours.send_signal(signum)
+            assert ours.wait(30) == 33
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(ours.pid, signal.SIGKILL)
     recording = Recording(tmp_path / "out.flrec")
     assert [block.type for block in recording.blocks()][-1] == 7
     assert recording.problems == ()
