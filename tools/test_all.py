@@ -85,7 +85,8 @@ def dependencies() -> list[str]:
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
     ignored = [f"--ignore={name}" for name in ONCE]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ignored, *arguments]
+    spread = ["--numprocesses", "2", "--dist", "loadfile"]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, *ignored, *arguments]
     last = ""
     with subprocess.Popen(
         command,

@@ -143,6 +143,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_run_whose_table_cannot_be_shown_still_writes_the_page(tmp_path: Path) -> None:
+    program = f"{sys.executable} -c 'from fairlead.cli import main; main()' lab run square.mutex"
+    done = subprocess.run(
+        ["sh", "-c", f"{program} --sizes 5,10 --budget 3s --out run > /dev/full"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        1,
+        "fairlead: the output cannot be written: No space left on device",
+    )
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1_000_000
+
+
 def test_run_writes_plan_samples_and_report(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {"plan.json", "samples.jsonl", "report.html"}
     assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
@@ -227,6 +243,7 @@ def test_report_to_a_place_that_cannot_be_written_is_one_line(run: Path, tmp_pat
         (["--resume"], "--out"),
         (["--resume", "--out", "x", "--quick"], "keeps its plan"),
         (["--contrast", "--all-interpreters"], "exclude each other"),
+        (["--quick", "--full"], "exclude each other"),
     ],
 )
 def test_run_with_wrong_words_is_one_line_and_status_2(tmp_path: Path, options: list[str], word: str) -> None:

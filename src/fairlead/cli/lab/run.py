@@ -39,7 +39,11 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
 @click.option(
     "--sizes", metavar="N,N,...", callback=words.sizes, help="Sizes instead of the experiments' own."
 )
-@click.option("--work", type=click.Choice(["sleep0", "yield", "spin"]), help='What "keeps running" means.')
+@click.option(
+    "--work",
+    type=click.Choice(["sleep0", "yield", "spin"]),
+    help="How those already through keep running: time.sleep(0), sched_yield() or Python code.",
+)
 @click.option("--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1.")
 @click.option(
     "--policy", type=click.Choice(["other", "rr"]), help="Scheduling policy of everything measured."
@@ -51,10 +55,8 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
     callback=words.duration,
     help="The time the run may take, as 60s or 5m.",
 )
-@click.option(
-    "--quick", "mode", flag_value="quick", help="Small sizes, about a minute (the default without ID)."
-)
-@click.option("--full", "mode", flag_value="full", help="The sizes of the references, up to an hour.")
+@click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
+@click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME].")
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
 @click.pass_context
@@ -69,7 +71,8 @@ def run(
     cpus: tuple[int, ...] | None,
     policy: str | None,
     budget_s: float | None,
-    mode: str | None,
+    quick: bool,
+    full: bool,
     out: Path | None,
     resume: bool,
 ) -> None:
@@ -79,13 +82,15 @@ def run(
     """
     if missing := missing_extras()["lab"]:
         raise MissingExtra(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
+    if quick and full:
+        raise UsageError("--quick and --full exclude each other: give one of them")
     with Stop() as stop:
         if resume:
             plan, out = _continued(context, out, budget_s, stop)
         else:
             options = Options(
                 ids=ids,
-                mode=mode or ("standard" if ids else "quick"),
+                mode="full" if full else "quick" if quick or not ids else "standard",
                 sizes=sizes,
                 work=work,
                 cpus=cpus,
@@ -100,9 +105,12 @@ def run(
         with shown() as progress:
             tally = runner.run(plan, out, stop=stop, report=progress)
     summary, problems = results.summary([out])
-    results.show(summary)
     page = out / "report.html"
-    results.write(page, html.render(summary))
+    try:
+        results.write(page, html.render(summary))
+    finally:
+        # whatever keeps one of the two from being shown does not cost the other
+        results.show(summary)
     click.echo(f"Report: {page}")
     if problems:
         raise RecordError(problems)
