@@ -54,6 +54,17 @@ static void copy_gil(fl_gil *gil, void *context)
     copy *into = context;
     fl_snapshot *snapshot = into->snapshot;
     uint64_t now = gil->alive ? fl_gil_now(gil) : 0;
+    if (gil->alive) {
+        /* What is counted lies between a window's first moment at its first GIL and its last at the last one.
+         */
+        if (!into->opens || snapshot->ticks == 0) {
+            snapshot->ticks = now;
+        }
+        if (into->opens) {
+            atomic_store(&began[into->window], now);
+            atomic_store(&fl_window_latest, now);
+        }
+    }
     for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
         take_maxima(seat, into->windows);
         if (into->opens) {
@@ -170,7 +181,6 @@ static bool take(fl_snapshot *snapshot, int window, bool opens)
         snapshot->seats[into.seats++] = (fl_seat_count){
             .birth = UINT64_MAX, .gil = DEPARTED_GIL, .serial = FL_SERIAL_ENDED, .tally = departed};
     }
-    snapshot->ticks = fl_ticks_now();
     snapshot->seat_count = into.seats;
     snapshot->pair_count = into.pairs;
     snapshot->loss_count = into.losses;
@@ -199,9 +209,6 @@ fl_window_result fl_window_open(int *window, fl_snapshot *base)
     if (*window == FL_WINDOWS) {
         return FL_WINDOW_TOO_MANY;
     }
-    uint64_t now = fl_ticks_now();
-    atomic_store(&began[*window], now);
-    atomic_store(&fl_window_latest, now);
     if (!take(base, *window, true)) {
         fl_window_close(*window);
         return FL_WINDOW_NO_MEMORY;

@@ -15,7 +15,7 @@ import fairlead.gil
 from fairlead.errors import UnsupportedInterpreter, UsageError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.observation import NOBODY, UNKNOWN, Observation
-from fairlead.record.gil_summary import GilThread
+from fairlead.record.gil_summary import GilThread, StackLoss
 
 refusal = why_not()
 pytestmark = pytest.mark.skipif(refusal is not None, reason=f"the GIL cannot be observed: {refusal}")
@@ -67,15 +67,22 @@ def check_invariants(seen: Observation) -> None:
 
 
 def test_two_spinners_hold_and_wait_within_the_time_there_is() -> None:
+    done = threading.Event()
+
+    def has_seen_it_all(name: str) -> bool:
+        thread = by_name(seen).get(name)
+        return thread is not None and thread.forced_drops > 0 and thread.waited_seconds > 0
+
+    def until_both_have() -> None:
+        while not (has_seen_it_all("body-0") and has_seen_it_all("body-1")):
+            spin(0.005)
+        done.set()
+
     with fairlead.gil.observe() as seen:
-        run(lambda: spin(0.1), lambda: spin(0.1))
+        run(until_both_have, lambda: spin_until(done.is_set))
     check_invariants(seen)
-    spinners = [by_name(seen)[name] for name in ("body-0", "body-1")]
-    for thread in spinners:
-        assert thread.held_seconds > 0
-        assert thread.forced_drops > 0
-        assert thread.waited_seconds > 0
-    assert sum(thread.requests for thread in seen.threads) >= sum(t.forced_drops for t in spinners)
+    forced_drops = sum(thread.forced_drops for thread in seen.threads)
+    assert sum(thread.requests for thread in seen.threads) >= forced_drops
 
 
 def test_nobody_else_holds_when_one_thread_is_alone() -> None:
@@ -102,16 +109,21 @@ def test_every_turn_of_a_thread_is_counted() -> None:
 
 
 def test_blame_adds_up_to_what_was_waited() -> None:
+    blamed = threading.Event()
+
+    def first() -> None:
+        while seen.blame["body-0", "body-1"] == 0:
+            spin(0.001)
+        blamed.set()
+
     with fairlead.gil.observe() as seen:
-        run(*[lambda: spin(0.05)] * 3)
-        time.sleep(0)
+        run(first, lambda: spin_until(blamed.is_set), lambda: spin_until(blamed.is_set))
     threads = by_name(seen)
     for name in ("body-0", "body-1", "body-2"):
         row = sum(seconds for (waiter, _), seconds in seen.blame.items() if waiter == name)
         assert row == pytest.approx(threads[name].waited_seconds, abs=ROUNDING)
         assert seen.blame[name, name] == 0
         assert seen.blame[name, UNKNOWN] == 0
-    assert seen.blame["body-0", "body-1"] > 0
     assert seen.blame["body-0", "no such thread"] == 0.0
     assert ("body-0", "no such thread") not in seen.blame
     assert all(seconds > 0 for seconds in seen.blame.values())
@@ -123,33 +135,37 @@ def hold_in_c() -> None:
     sum(range(2_000_000))
 
 
+def caught_in_c(seen: Observation) -> list[StackLoss]:
+    """Not those in which a new thread waited: it has no frames yet."""
+    return [
+        loss
+        for loss in seen.stacks
+        if loss.waiter_frames and loss.holder_frames and loss.holder_frames[0][0] == "hold_in_c"
+    ]
+
+
 def test_a_long_hold_in_c_is_named_with_its_line() -> None:
-    """The thread that waits behind it is made to wait before it begins."""
-    begun, ended = threading.Event(), threading.Event()
+    """The waiter goes on until it has been kept waiting: that is what is waited for, not a time."""
+    ended = threading.Event()
 
     def holder() -> None:
-        begun.set()
         while not ended.is_set():
             hold_in_c()
 
     def waiter() -> None:
-        begun.wait()
-        for _ in range(5):
+        while not caught_in_c(seen):
             time.sleep(0)
         ended.set()
 
     with fairlead.gil.observe(wait_threshold=0.001) as seen:
         run(holder, waiter)
     check_invariants(seen)
-    assert seen.blame["body-1", "body-0"] > 0
-    caught = [loss for loss in seen.stacks if loss.holder_frames and loss.holder_frames[0][0] == "hold_in_c"]
-    assert caught
+    caught = caught_in_c(seen)
+    assert seen.blame["body-1", "body-0"] + seen.blame["MainThread", "body-0"] > 0
     function, file, line = caught[0].holder_frames[0]
     assert (function, file) == ("hold_in_c", __file__)
     assert line == hold_in_c.__code__.co_firstlineno + 2
     assert caught[0].max_seconds <= caught[0].seconds + ROUNDING
-    waits = [frame for loss in seen.stacks for frame in loss.waiter_frames]
-    assert any(frame[0].endswith("waiter") for frame in waits)
 
 
 def test_hashing_outside_the_gil_is_not_held() -> None:
@@ -174,24 +190,24 @@ def test_hashing_outside_the_gil_is_not_held() -> None:
     pytest.fail(f"held for these shares of the CPU time of hashing: {shares}")
 
 
-def test_a_thread_that_sleeps_half_the_time_does_not_hold_meanwhile() -> None:
-    slept: list[float] = []
+def test_a_thread_that_sleeps_half_the_time_holds_while_it_computes_and_only_then() -> None:
+    computed: list[float] = []
 
     def work() -> None:
         for _ in range(5):
-            spin(0.01)
-            start = time.perf_counter()
+            start = time.thread_time()
+            spin_until(lambda: time.thread_time() - start >= 0.01)  # noqa: B023 - called at once
+            computed.append(time.thread_time() - start)
             time.sleep(0.01)
-            slept.append(time.perf_counter() - start)
 
     with fairlead.gil.observe() as seen:
         run(work)
     thread = by_name(seen)["body-0"]
     check_invariants(seen)
-    # from before a sleep to after it the thread held the GIL for an instant, and may have waited for it
-    assert thread.held_seconds >= 0.05 - thread.waited_seconds
-    rounding = 1e-3 * thread.acquisitions
-    assert thread.held_seconds + sum(slept) <= seen.seconds + thread.waited_seconds + rounding
+    # CPU time of Python code is spent with the GIL, but for what taking and dropping it costs
+    assert thread.held_seconds >= sum(computed) - 1e-4 * (thread.acquisitions + 1)
+    # a sleep is never shorter than it was asked to be, and ends before the GIL is wanted again
+    assert thread.held_seconds + thread.waited_seconds + 5 * 0.01 <= seen.seconds
 
 
 def test_observations_nest_and_each_counts_from_its_own_start() -> None:
