@@ -28,6 +28,8 @@ ONCE = (
     # experiments, which are run on every interpreter whichever runs the tests
     "tests/interp/test_experiments.py",
     "tests/lifecycle/test_probes_end.py",
+    # what the documents say to type
+    "tests/e2e/test_docs.py",
     # laws of arithmetic
     "tests/property",
 )
