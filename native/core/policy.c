@@ -99,6 +99,11 @@ void fl_policy_yields(fl_policy_thread *thread)
     thread->yielding = true;
 }
 
+void fl_policy_stays(fl_policy_thread *thread)
+{
+    thread->stayed = true;
+}
+
 void fl_policy_set_priority(fl_policy_thread *thread, fl_priority priority)
 {
     thread->priority = (uint8_t)priority;
@@ -262,7 +267,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->held_as = thread->cls;
     thread->t_acquired = now;
     thread->seen = true;
-    thread->yielding = false;
+    thread->yielding = thread->stayed = false;
     thread->granted = false;
 
     if (policy->fair) {

@@ -72,6 +72,7 @@ typedef struct fl_policy_thread {
     uint8_t priority;
     bool seen;      /* has held the GIL before */
     bool yielding;  /* fl_policy_yields since its last acquisition */
+    bool stayed;    /* fl_policy_stays since its last acquisition */
     bool waited;    /* this acquisition had to wait */
     bool queued;
     bool granted;   /* in limbo: the GIL is reserved for it */
@@ -129,6 +130,10 @@ void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t 
 /* The thread is about to sleep for no time at all: its next want is a yield, not a wait. Own thread, no
  * lock. */
 void fl_policy_yields(fl_policy_thread *thread);
+
+/* The thread has not slept since it dropped the GIL: if it was away, then for want of a core. Own thread, no
+ * lock, before its next want. */
+void fl_policy_stays(fl_policy_thread *thread);
 
 /* From its next want on. Own thread, no lock. */
 void fl_policy_set_priority(fl_policy_thread *thread, fl_priority priority);

@@ -33,7 +33,7 @@ fl_class fl_interactive_class(const fl_policy *policy, const fl_policy_thread *t
     if (thread->yielding) {
         return thread->hold < k->poll_hold_ns ? FL_CLASS_POLL : FL_CLASS_CPU;
     }
-    int64_t off = thread->t_want - thread->t_dropped;
+    int64_t off = thread->stayed ? 0 : thread->t_want - thread->t_dropped;
     if (off >= k->long_off_ns) {
         return FL_CLASS_FRESH;
     }

@@ -327,7 +327,10 @@ static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const st
         begin_wait(gil, seat);
     }
     if (hot.scheduler) {
-        return hot.scheduler->wait(gil, seat, deadline);
+        int answer = hot.scheduler->wait(gil, seat, deadline);
+        if (answer != FL_WAIT_AS_USUAL) {
+            return answer;
+        }
     }
     unsigned long switches = gil->py->switch_number;
     int error = fl_find_real.timedwait(cond, mutex, deadline);

@@ -46,16 +46,19 @@ typedef struct {
     void (*forked)(void);
 } fl_observer;
 
+/* A scheduler's `wait` may leave it to the interpreter's own wait. */
+#define FL_WAIT_AS_USUAL (-1)
+
 typedef struct {
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
     void (*thread_end)(fl_gil *gil, fl_seat *seat);
     /* The thread begins to take the GIL, free or not. */
     void (*want)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex is
-       held again, and 0 (look again) or ETIMEDOUT. On ETIMEDOUT take_gil() asks the holder to drop, if the
-       GIL is still locked and gil->py->switch_number is what it was when this was called; who means to ask
-       calls fl_hooks_request first. To hand the GIL over, leave gil->py->locked at 1 in `dropped` and clear
-       it here, under the mutex, just before returning. */
+    /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex
+       is held again, and 0 (look again), ETIMEDOUT, or FL_WAIT_AS_USUAL. On ETIMEDOUT take_gil() asks the
+       holder to drop, if the GIL is still locked and gil->py->switch_number is what it was when this was
+       called; who means to ask calls fl_hooks_request first. To hand the GIL over, leave gil->py->locked
+       at 1 in `dropped` and clear it here, under the mutex, just before returning. */
     int (*wait)(fl_gil *gil, fl_seat *seat, const struct timespec *deadline);
     /* The waiting thread gives up: the interpreter is being finalised. */
     void (*leave)(fl_gil *gil, fl_seat *seat, uint64_t now);

@@ -158,6 +158,7 @@ static void off(fl_sim *sim, fl_actor *actor)
     }
     if (actor->forced) {
         actor->forced = false;
+        fl_policy_stays(&actor->policy);
         fl_gil_take(sim, actor);
         return;
     }

@@ -1,16 +1,22 @@
-"""The GIL of an interpreter: who holds it, who waits, who blocked whom; and the GIL in simulation."""
+"""The GIL of an interpreter: who holds it, who waits for whom, who gets it next; and in simulation."""
 
 from __future__ import annotations
 
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import fairlead.gil.observe  # noqa: F401 - the package first, so that the function of its name stands before it
+# the packages first, so that the functions of their names stand before them
+import fairlead.gil.observe
+import fairlead.gil.schedule  # noqa: F401
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from fairlead.gil.observe.observation import BlameMatrix as BlameMatrix
     from fairlead.gil.observe.observation import Observation as Observation
     from fairlead.gil.observe.recorder import Recorder as Recorder
+    from fairlead.gil.schedule.control import Policy, Priority
+    from fairlead.gil.schedule.control import Scheduler as Scheduler
     from fairlead.gil.simulation import simulate as simulate
 
 
@@ -98,10 +104,67 @@ def counters() -> dict[str, float]:
     return totals()
 
 
+def schedule(*, policy: Policy = "interactive", cpu_share: float = 0.3) -> None:
+    """Schedule the GIL of this process, from now on; again for another policy or share, at any time.
+
+    An I/O thread beside a CPU-bound one no longer waits a switch interval (5 ms) per call, and threads that
+    start or wake one after another no longer cost a round of all the running ones each. Opt-in, and for the
+    whole process: interpreters with a GIL of their own are scheduled each by itself. Forked children inherit
+    it. Once switched on, the hooks stay; "stock" gives the interpreter's own behaviour back.
+
+    Args:
+        policy: "interactive": threads that come from a wait go first, CPU-bound ones keep a share. "fair":
+            equal GIL time for all that want it. "stock": the interpreter's own.
+        cpu_share: "interactive" only: the share of the GIL that CPU-bound threads keep, .01 to .95, of the
+            time in which they want it. Idle time comes on top.
+
+    Raises:
+        UsageError: an argument is out of range.
+        UnsupportedInterpreter: this interpreter's GIL cannot be scheduled; see ``observe``. Nothing has been
+            changed then.
+    """
+    from fairlead.gil.schedule.control import switch
+
+    switch(policy, cpu_share)
+
+
+def scheduler() -> Scheduler:
+    """The policy in force and what it has done, for the main interpreter's GIL.
+
+    Raises:
+        UnsupportedInterpreter: this interpreter's GIL cannot be scheduled.
+    """
+    from fairlead.gil.schedule.control import state
+
+    return state()
+
+
+def priority(level: Priority) -> AbstractContextManager[None]:
+    """Give the current thread a priority for the time of a ``with`` block, which may be nested.
+
+    >>> with fairlead.gil.priority("background"):
+    ...     rebuild_the_index()
+
+    Means something only while the GIL is scheduled. On free-threaded builds, which have none, "background"
+    sets the thread's nice value to 10, and takes it back where the system allows that; the others do nothing.
+
+    Args:
+        level: "io": always as if it came from a wait. "background": after everybody else, but not never.
+            "normal": by what the thread does.
+
+    Raises:
+        UsageError: there is no such level (on entry).
+    """
+    from fairlead.gil.schedule.control import prioritised
+
+    return prioritised(level)
+
+
 _LAZY = {
     "BlameMatrix": "fairlead.gil.observe.observation",
     "Observation": "fairlead.gil.observe.observation",
     "Recorder": "fairlead.gil.observe.recorder",
+    "Scheduler": "fairlead.gil.schedule.control",
     "simulate": "fairlead.gil.simulation",
 }
 

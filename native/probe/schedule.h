@@ -1,0 +1,33 @@
+/* schedule: the scheduling policy of core/policy.h at work on the GILs of this process. */
+#ifndef FL_PROBE_SCHEDULE_H
+#define FL_PROBE_SCHEDULE_H
+
+#include "core/policy.h"
+#include "probe/gil.h"
+
+typedef struct {
+    fl_policy_mode mode;
+    int32_t share; /* of FL_SHARE_ONE */
+    bool spin;     /* more than one core may be used */
+} fl_schedule_settings;
+
+typedef struct {
+    fl_policy_mode mode; /* as it is: STOCK after the watchdog has given up */
+    uint32_t waiting;
+    bool tripped;
+    fl_policy_counts counts;
+} fl_schedule_state;
+
+/* From now on all GILs are scheduled like this. The hooks are in, and stay in for the life of the process,
+ * since from now on threads may be parked by them. With the GIL held. NULL, or why not; then nothing has
+ * changed. */
+const char *fl_schedule_set(fl_schedule_settings settings);
+
+/* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. With the GIL
+ * held. */
+fl_schedule_state fl_schedule_look(void);
+
+/* The present thread's priority, now and at every GIL; returns the one before. With the GIL held. */
+fl_priority fl_schedule_priority(fl_priority priority);
+
+#endif

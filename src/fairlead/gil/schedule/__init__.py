@@ -1,0 +1,1 @@
+"""Who gets the GIL next: a policy in place of chance. See docs/explanation/gil-scheduler.md."""

@@ -1,0 +1,118 @@
+"""The scheduler's switch, its state, and the priorities of threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from fairlead import machine
+from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.gil.observe.access import require
+
+Policy = Literal["stock", "interactive", "fair"]
+Priority = Literal["normal", "io", "background"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+SHARE_ONE = 1024
+BACKGROUND_NICE = 10
+
+_share = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """What the scheduler of the main interpreter's GIL is, and has done since it was first switched on."""
+
+    policy: Policy
+    """"stock" before it was switched on, too, and after the watchdog has given up."""
+    cpu_share: float
+    waiting: int
+    """Threads that wait for the GIL now."""
+    watchdog_tripped: bool
+    acquisitions: int
+    waits: int
+    """Acquisitions that had to wait."""
+    forced_drops: int
+    handed: int
+    """Drops that named their successor."""
+    left_free: int
+    """Drops that woke nobody, because the thread was expected back at once."""
+    requests: int
+    """Holders that were asked to drop the GIL."""
+    repeated_requests: int
+    kicks: int
+    """Sleeping waiters that were woken to set their timers anew."""
+    slices: int
+    """Times that CPU-bound threads went first for the sake of their share."""
+    aged: int
+    """Waiters that went first because they had been passed over for too long."""
+
+
+def check(policy: str, cpu_share: float) -> None:
+    """Raises UsageError unless these can be given to ``switch``."""
+    if policy not in POLICIES:
+        raise UsageError(f"no policy {policy!r}; it is one of {', '.join(POLICIES)}")
+    if not 0.01 <= cpu_share <= 0.95:
+        raise UsageError(f"cpu_share is from .01 to .95, not {cpu_share}")
+
+
+def switch(policy: Policy, cpu_share: float) -> None:
+    """``fairlead.gil.schedule``."""
+    global _share
+    check(policy, cpu_share)
+    require()
+    from fairlead import _probe
+
+    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), machine.cores().usable > 1)
+    _share = cpu_share
+
+
+def state() -> Scheduler:
+    """``fairlead.gil.scheduler``."""
+    require()
+    from fairlead import _probe
+
+    counts = _probe.scheduler()
+    policy, tripped = POLICIES[counts.pop("mode")], bool(counts.pop("tripped"))
+    return Scheduler(policy=policy, cpu_share=_share, watchdog_tripped=tripped, **counts)
+
+
+@contextmanager
+def prioritised(level: Priority) -> Iterator[None]:
+    """``fairlead.gil.priority``."""
+    if level not in PRIORITIES:
+        raise UsageError(f"no priority {level!r}; it is one of {', '.join(PRIORITIES)}")
+    try:
+        require()
+    except UnsupportedInterpreter:
+        with _nice(level):
+            yield
+        return
+    from fairlead import _probe
+
+    before = _probe.priority(PRIORITIES.index(level))
+    try:
+        yield
+    finally:
+        _probe.priority(before)
+
+
+@contextmanager
+def _nice(level: Priority) -> Iterator[None]:
+    """Where there is no GIL to schedule, the kernel's scheduler is told, as far as it lets us."""
+    if level != "background" or sys.platform != "linux":
+        yield
+        return
+    thread = threading.get_native_id()
+    before = os.getpriority(os.PRIO_PROCESS, thread)
+    os.setpriority(os.PRIO_PROCESS, thread, max(before, BACKGROUND_NICE))
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):  # only the privileged may: else the thread stays in the background
+            os.setpriority(os.PRIO_PROCESS, thread, before)

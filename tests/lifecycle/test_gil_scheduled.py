@@ -1,0 +1,180 @@
+"""Real interpreters under the scheduler: what it does, and that nothing hangs, crashes or stays behind."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from scheduled import run
+
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def test_io_thread_beside_cpu_threads_waits_less_than_a_switch_interval_per_call() -> None:
+    """Each round trip through a pipe costs two takes of the GIL; stock makes both of them wait."""
+    program = """
+gil.schedule()
+spinners(2)
+ends = os.pipe()
+count, end = 0, time.monotonic() + 1
+while time.monotonic() < end:
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+    count += 1
+stop.set()
+print(json.dumps([count, gil.scheduler().policy]))
+"""
+    count, policy = run(program)
+    assert policy == "interactive"
+    assert count > 1 / 0.005
+
+
+@pytest.mark.parametrize("policy", ["interactive", "fair"])
+def test_forked_children_of_a_busy_process_run_and_end(policy: str) -> None:
+    program = """
+gil.schedule(policy=sys.argv[1])
+threads = spinners(3)
+for _ in range(20):
+    pid = os.fork()
+    if not pid:
+        more = [threading.Thread(target=sum, args=(range(10_000),)) for _ in range(3)]
+        for thread in more:
+            thread.start()
+        for thread in more:
+            thread.join()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+stop.set()
+print(json.dumps(gil.scheduler().watchdog_tripped))
+"""
+    assert run(program, policy) is False
+
+
+def test_policy_changes_under_load_lose_no_thread() -> None:
+    program = """
+done = []
+def worker():
+    for _ in range(300):
+        time.sleep(0)
+        os.stat("/")
+    done.append(1)
+
+threads = spinners(2)
+workers = [threading.Thread(target=worker) for _ in range(8)]
+gil.schedule()
+for thread in workers:
+    thread.start()
+policies = ["fair", "stock", "interactive"]
+changes = 0
+while any(thread.is_alive() for thread in workers):
+    gil.schedule(policy=policies[changes % 3], cpu_share=0.2)
+    changes += 1
+    workers[changes % 8].join(0.003)
+stop.set()
+print(json.dumps([len(done), changes]))
+"""
+    done, changes = run(program)
+    assert done == 8
+    assert changes > 3
+
+
+def test_process_ends_with_daemon_threads_running() -> None:
+    program = """
+gil.schedule()
+spinners(4, daemon=True)
+print(json.dumps("over"))
+"""
+    for _ in range(5):
+        assert run(program) == "over"
+
+
+def test_keyboard_interrupt_arrives_beside_cpu_threads() -> None:
+    program = """
+import signal
+gil.schedule()
+threads = spinners(3)
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    stop.wait(30)
+except KeyboardInterrupt:
+    stop.set()
+    print(json.dumps("interrupted"))
+"""
+    assert run(program) == "interrupted"
+
+
+def test_many_short_threads_leave_nobody_waiting() -> None:
+    program = """
+gil.schedule()
+gil.schedule()
+for _ in range(500):
+    thread = threading.Thread(target=os.getpid)
+    thread.start()
+    thread.join()
+print(json.dumps(gil.scheduler().waiting))
+"""
+    assert run(program) == 0
+
+
+def test_switch_interval_is_followed_at_run_time() -> None:
+    program = """
+gil.schedule()
+def work():
+    for _ in range(20_000):
+        sum(range(500))
+def forced_drops(interval):
+    sys.setswitchinterval(interval)
+    before = gil.scheduler().forced_drops
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return gil.scheduler().forced_drops - before
+print(json.dumps([forced_drops(10.0), forced_drops(0.0005)]))
+"""
+    few, many = run(program)
+    assert many > 2 * few
+
+
+def test_priorities_order_cpu_threads() -> None:
+    program = """
+gil.schedule()
+counts = {"io": 0, "background": 0}
+def work(level):
+    with gil.priority(level):
+        while not stop.is_set():
+            counts[level] += 1
+            if counts["io"] > 3_000_000 and counts["background"]:
+                stop.set()
+threads = [threading.Thread(target=work, args=(level,)) for level in counts]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(json.dumps(counts))
+"""
+    counts = run(program)
+    assert counts["io"] > counts["background"] > 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="the module of interpreters is private before 3.13")
+def test_interpreters_of_their_own_gil_come_and_go() -> None:
+    program = """
+try:
+    import _interpreters
+except ImportError:
+    import _xxsubinterpreters as _interpreters
+gil.schedule()
+threads = spinners(2)
+work = "import threading; t = threading.Thread(target=sum, args=([1],)); t.start(); t.join()"
+for _ in range(5):
+    made = _interpreters.create()
+    _interpreters.run_string(made, work)
+    _interpreters.destroy(made)
+stop.set()
+print(json.dumps("fine"))
+"""
+    assert run(program) == "fine"
