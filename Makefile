@@ -11,6 +11,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(VENV)/bin/python -m pip --quiet
 RUN_TESTS := $(VENV)/bin/meson test --print-errorlogs --num-processes 2
 
+# What `make lab` runs; `make lab LAB=` runs the whole catalogue.
+LAB ?= square.thread-start square.mutex square.semaphore
+
 .PHONY: help lab test test-native test-python test-all lint sanitize clean
 .DELETE_ON_ERROR:
 
@@ -18,7 +21,7 @@ help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a table and a report
-	$(VENV)/bin/fairlead lab run --quick --contrast
+	$(VENV)/bin/fairlead lab run $(LAB) --quick --contrast --budget 90s
 
 test: test-native test-python  ## the C tests and the Python tests
 

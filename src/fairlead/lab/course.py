@@ -21,9 +21,9 @@ from statistics import median
 from fairlead.lab.plan import Series
 from fairlead.record.sample import Sample
 
-ENOUGH = 3
-"""Samples of everything begun so far that must fit for one more size to be begun. More would be better for
-each cell, but a series shows how it grows by the number of its sizes rather than by samples of a few."""
+ENOUGH = 5
+"""Samples of everything begun so far that must fit for one more size to be begun: with fewer a cell has no
+verdict but "undecided", so that a size more would cost the others what they are worth."""
 AT_MOST = 30
 """Samples of a cell; more would not narrow an interval enough to be worth their time."""
 _SIZES_THAT_TELL = 3
