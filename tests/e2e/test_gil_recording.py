@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("fairlead._probe") is None, reason="fairlead was built without its probe"
-)
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
 PROGRAM = """
 import hashlib, re, threading, time

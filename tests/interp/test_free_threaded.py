@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,14 @@ def test_counters_from_four_threads_at_once_are_each_threads_own() -> None:
     for thread in threads:
         thread.join()
     assert results == {0: [], 1: [], 2: [], 3: []}
+
+
+def test_program_to_record_is_refused_by_name_and_not_started(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("open('started', 'w')")
+    fairlead = [sys.executable, "-c", "from fairlead.cli import main; main()"]
+    command = [*fairlead, "record", "-o", "app.flrec", "--", sys.executable, "app.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "free-threaded" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["app.py"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -14,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record.recording import Recording
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("fairlead._probe") is None, reason="fairlead was built without its probe"
-)
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
 CONVOY = """
 import threading, time, sys
