@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from programs import living, script
 
-from fairlead.errors import Interrupted
+from fairlead.errors import FairleadError, Interrupted
 from fairlead.lab import isolate
 from fairlead.lab.stop import Stop
 
@@ -144,6 +144,20 @@ def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark
         pass  # exec has begun, but its environment cannot be seen in /proc yet
     isolate.sweep(mark)
     assert process.wait() == -signal.SIGKILL
+
+
+def test_sweep_process_that_may_not_be_killed_is_named_at_once(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_pidfd: int, _signum: int) -> None:
+        raise PermissionError("as the kernel does for a program that changed its user")
+
+    with subprocess.Popen(["sleep", "1000"], env={isolate.MARK: mark}) as process:
+        with monkeypatch.context() as patched, pytest.raises(FairleadError, match=f"process {process.pid},"):
+            patched.setattr(signal, "pidfd_send_signal", refuse)
+            isolate.sweep(mark)
+        isolate.sweep(mark)
+    assert living(mark) == []
 
 
 def test_clean_environment_drops_what_bends_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,7 @@ def cell(
         cpu_s=middle * 1.1,
         cpu_percent=110.0,
         max_rss_kb=9_800.0 + 34 * n,
+        sum_rss_kb=9_800.0 + 34 * n,
         ctx_voluntary=float(n * (n + 1)),
         ctx_involuntary=float(rng.randrange(3, 40)),
         foreign_share=rng.uniform(0, 0.03) if verdict != "noisy" else 0.18,

@@ -14,7 +14,7 @@ from fairlead.lab.interpreters import Interpreter
 from fairlead.lab.stop import Stop
 
 
-@click.command()
+@click.command(short_help="Say what this machine and its interpreters can measure.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
 )

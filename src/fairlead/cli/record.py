@@ -13,7 +13,10 @@ from fairlead.cli import words
 from fairlead.errors import UsageError
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Run a program and record its GIL.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option(
     "-o",
     "--out",

@@ -13,7 +13,7 @@ SUFFIXES = {"text": None, "json": None, "html": ".html", "perfetto": ".perfetto-
 """Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
 
 
-@click.command()
+@click.command(short_help="Show what a recording of the GIL says.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--format",

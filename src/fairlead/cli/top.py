@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 ROWS = 20
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Run a program and watch its GIL live.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option(
     "--every",
     "every_s",

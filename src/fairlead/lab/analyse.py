@@ -192,6 +192,7 @@ def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None)
         ),
         cpu_percent=middle(one.cpu_percent for one in good),
         max_rss_kb=middle(one.max_rss_kb for one in good),
+        sum_rss_kb=middle(one.sum_rss_kb for one in good),
         ctx_voluntary=middle(one.ctx_voluntary for one in good),
         ctx_involuntary=middle(one.ctx_involuntary for one in good),
         foreign_share=middle(one.foreign_share for one in good),

@@ -25,10 +25,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Literal
 
+from fairlead.errors import FairleadError
 from fairlead.lab.stop import Stop
 
 MARK = "FAIRLEAD_SAMPLE"
@@ -93,7 +94,8 @@ def run(
     Args:
         argv: the program and its arguments; no shell, standard input is empty.
         mark: a word nobody else uses; see ``MARK``.
-        policy: "other", or "rr" (round robin, real time), which takes what ``real_time_refused`` tests.
+        policy: "other" (time sharing, whatever the caller itself runs under), or "rr" (round robin, real
+            time), which takes what ``real_time_refused`` tests.
         cpus: the cores it may use; None: those of the caller.
 
     Raises:
@@ -127,8 +129,9 @@ def run(
                 process.returncode = os.waitstatus_to_exitcode(status)
                 sweep(mark, process.pid)
             for capture in (stdout, stderr):
-                while capture.read():
-                    pass
+                with suppress(BlockingIOError):
+                    while capture.read():
+                        pass
     finally:
         os.sched_setscheduler(0, *before)
     return Outcome(
@@ -144,10 +147,13 @@ def run(
 def sweep(mark: str, session: int | None = None) -> None:
     """Kill every process whose mark begins with ``mark`` or that belongs to ``session``, and see them end.
 
-    Processes of other users are out of reach and not looked at.
+    Raises:
+        FairleadError: one of them is another user's, or does not end when it is killed; the message names it.
     """
     deadline = time.monotonic() + _KILL_LIMIT_S
-    while (found := _members(mark, session)) and time.monotonic() < deadline:
+    while found := _members(mark, session):
+        if time.monotonic() >= deadline:
+            raise FairleadError(f"process {found[0]}, which a sample started, does not end when it is killed")
         for pid in found:
             try:
                 pidfd = os.pidfd_open(pid)
@@ -160,6 +166,10 @@ def sweep(mark: str, session: int | None = None) -> None:
                     selector.select(max(0.0, deadline - time.monotonic()))
             except ProcessLookupError:
                 pass
+            except PermissionError as error:
+                raise FairleadError(
+                    f"process {pid}, which a sample started, is another user's and goes on: end it by hand"
+                ) from error
             finally:
                 os.close(pidfd)
 
@@ -228,11 +238,12 @@ class _Capture:
         os.set_blocking(self.fd, False)
 
     def read(self) -> bool:
-        """Take one piece; False if there is none (yet, or any more)."""
-        try:
-            piece = os.read(self.fd, 1 << 16)
-        except BlockingIOError:
-            return False
+        """Take one piece; False at the end.
+
+        Raises:
+            BlockingIOError: there is none yet.
+        """
+        piece = os.read(self.fd, 1 << 16)
         self.data += piece
         excess = len(self.data) - _OUTPUT_LIMIT
         if excess > 0:
@@ -257,8 +268,9 @@ def _watch(pid: int, captures: Sequence[_Capture], deadline: float, stop: Stop |
                 if exited in ready:
                     return "exited"
                 for key in ready:
-                    if not key.data.read():
-                        selector.unregister(key.fd)
+                    with suppress(BlockingIOError):
+                        if not key.data.read():
+                            selector.unregister(key.fd)
             return "timeout"
     finally:
         os.close(pidfd)

@@ -20,6 +20,9 @@ from fairlead.record.sample import Sample, Status, parse
 GRACE_S = 5.0
 """What a sample gets beyond its time-out for starting its interpreter; a probe keeps the time-out itself."""
 
+LOOK = "; to see for yourself: "
+"""Between the reason of a failure and the command that shows it again."""
+
 _MEASURES = (
     "wall_s",
     "user_s",
@@ -71,7 +74,7 @@ def measure(
     if outcome.ended == "stopped":
         return None
     status, reason, values = _judge(outcome, series.timeout_s)
-    look = f"; to see for yourself: {shlex.join(argv)}"
+    look = f"{LOOK}{shlex.join(argv)}"
     if reason and status != "skipped":
         reason += look
     sample = replace(sample, status=status, reason=reason, elapsed_s=outcome.elapsed_s)

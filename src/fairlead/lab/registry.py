@@ -180,7 +180,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         try:
             size = int(word)
         except ValueError:
-            raise UsageError(f"size {word.strip()!r} is not a whole number: write 50,100,200") from None
+            what = f"size {word.strip()!r}" if word.strip() else f"a size in {text!r}"
+            raise UsageError(f"{what} is not a whole number: write 50,100,200") from None
         sizes.add(_check_size(size))
     return tuple(sorted(sizes))
 

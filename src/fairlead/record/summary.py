@@ -42,6 +42,7 @@ class Cell:
     """Median of user + system seconds."""
     cpu_percent: float | None
     max_rss_kb: float | None
+    sum_rss_kb: float | None
     ctx_voluntary: float | None
     ctx_involuntary: float | None
     foreign_share: float | None

@@ -120,10 +120,21 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "rows": rows,
         "warnings": _warnings(group, roster),
         "of": {row["who"].index: row for row in rows},
-        "references": list(
-            dict.fromkeys(words.reference(r) for s in group for r in words.references(subject, s))
-        ),
+        "references": _references(subject, group, roster),
     }
+
+
+def _references(
+    subject: Subject, group: list[Series], roster: names.Roster
+) -> list[tuple[str, list[tuple[names.Named, str]]]]:
+    """Each published curve in words, and where it lies as seen from each series that it is held against."""
+    places: dict[str, list[tuple[names.Named, str]]] = {}
+    for series in group:
+        for reference in words.references(subject, series):
+            seen = places.setdefault(words.reference(reference), [])
+            if place := words.reference_place(reference, series.fit):
+                seen.append((roster.of(series), place))
+    return list(places.items())
 
 
 def _warnings(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, ...], list[names.Named]]]:

@@ -15,7 +15,7 @@ A summary is one object:
     ``interpreters``), ``label`` (of the variant), ``params`` (``n`` included), ``n``, ``samples`` (how many
     succeeded), ``values`` (seconds, in the order taken), ``median``, ``low`` and ``high`` (its 95 % bootstrap
     interval), ``iqr`` (seconds all), ``outliers``, ``modes`` (seconds; two when bimodal), ``factor`` (over
-    the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``ctx_voluntary``,
+    the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``sum_rss_kb``, ``ctx_voluntary``,
     ``ctx_involuntary``, ``foreign_share`` (0..1), ``verdict`` ("stable", "noisy", "bimodal" or "undecided"),
     ``advice``, and ``fit`` of its whole series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log
     n", "n^2" or "undecided"), ``verdict``, ``advice``, ``coefficients`` (time = first + second * model,

@@ -136,10 +136,18 @@ def reference(reference: Reference, fit: Fit | None = None) -> str:
         if last != first:
             parts.append(f"n = {last[0]}: {units.seconds(last[1])} ({units.factor(last[1] / first[1])})")
     text = f"{names.clean(reference.label)}: {', '.join(parts)}"
+    place = reference_place(reference, fit)
+    return f"{text}; {place}" if place else text
+
+
+def reference_place(reference: Reference, fit: Fit | None) -> str | None:
+    """Where the published exponent lies as seen from a series' fit; None where one of the two has none."""
+    exponent = reference_exponent(reference)
     if fit is None or exponent is None or fit.low is None or fit.high is None:
-        return text
-    place = "steeper than here" if exponent > fit.high else "flatter than here" if exponent < fit.low else ""
-    return f"{text}; {place or 'inside the interval'}"
+        return None
+    if fit.low <= exponent <= fit.high:
+        return "inside the interval"
+    return "steeper than here" if exponent > fit.high else "flatter than here"
 
 
 def p_value(p: float) -> str:

@@ -10,7 +10,7 @@ from fairlead.cli.lab import results
 from fairlead.errors import RecordError
 
 
-@click.command()
+@click.command(short_help="Say where one run is faster or slower than another.")
 @click.argument("base", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("other", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Default: text.")

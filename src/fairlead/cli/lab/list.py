@@ -8,7 +8,7 @@ from fairlead.cli.table import table
 from fairlead.lab import registry
 
 
-@click.command("list")
+@click.command("list", short_help="List the experiments.")
 def list_() -> None:
     """List the experiments: what each asks, and what can be varied."""
     for experiment in registry.catalogue().values():

@@ -13,7 +13,7 @@ from fairlead.errors import RecordError
 _FORMS = ("text", "html", "json", "csv")
 
 
-@click.command()
+@click.command(short_help="Show the results of runs together.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(_FORMS), help="Default: by the name of FILE, else text.")
 @click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")

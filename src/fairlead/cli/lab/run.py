@@ -18,16 +18,18 @@ from fairlead.lab import isolate, runner
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.environment import environment
 from fairlead.lab.interpreters import Interpreter, contrast, discover, running
+from fairlead.lab.measure import LOOK
 from fairlead.lab.plan import Options, Plan, make_plan
 from fairlead.lab.stop import Stop
 from fairlead.lab.yields import with_yield_probes
 from fairlead.record.sample import Sample
 from fairlead.report import html
 
+_KINDS_NAMED = 3
 _WITH_RESUME = {"out", "budget_s", "resume"}
 
 
-@click.command()
+@click.command(short_help="Measure experiments and write a report.")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option(
     "--interpreter", "asked", metavar="X", multiple=True, help="A path or a name: 3.13, 3.13t, 2.7, pypy."
@@ -42,18 +44,24 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
 @click.option(
     "--work",
     type=click.Choice(["sleep0", "yield", "spin"]),
-    help="How those already through keep running: time.sleep(0), sched_yield() or Python code.",
+    help="How those already through keep running: time.sleep(0), sched_yield() or Python code"
+    " [default: the experiment's variants].",
 )
-@click.option("--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1.")
 @click.option(
-    "--policy", type=click.Choice(["other", "rr"]), help="Scheduling policy of everything measured."
+    "--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1 [default: all]."
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["other", "rr"]),
+    help="Scheduling policy of everything measured: time sharing or, real-time, round robin"
+    " [default: the experiment's variants].",
 )
 @click.option(
     "--budget",
     "budget_s",
     metavar="TIME",
     callback=words.duration,
-    help="The time the run may take, as 60s or 5m.",
+    help="The time the run may take, as 60s or 5m [default: 1m with --quick, 1h with --full, else 5m].",
 )
 @click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
@@ -157,5 +165,9 @@ def _continued(
 def _failed(count: int, failures: Sequence[Sample]) -> str:
     """One line on what went wrong, with the first reason of each kind."""
     kinds = Counter((sample.interpreter["name"], sample.status) for sample in failures)
-    listed = ", ".join(f"{number} {status} on {name}" for (name, status), number in kinds.items())
-    return f"{len(failures)} of {count} samples were not measured: {listed}; the first: {failures[0].reason}"
+    listed = [f"{number} {status} on {name}" for (name, status), number in kinds.most_common(_KINDS_NAMED)]
+    if more := kinds.total() - sum(number for _, number in kinds.most_common(_KINDS_NAMED)):
+        listed.append(f"{more} others")
+    # the command that shows it again is long: it stands in the report
+    reason = (failures[0].reason or "").partition(LOOK)[0]
+    return f"{len(failures)} of {count} samples were not measured: {', '.join(listed)}; the first: {reason}"
