@@ -153,9 +153,10 @@ def test_sweep_process_that_may_not_be_killed_is_named_at_once(
         raise PermissionError("as the kernel does for a program that changed its user")
 
     with subprocess.Popen(["sleep", "1000"], env={isolate.MARK: mark}) as process:
-        with monkeypatch.context() as patched, pytest.raises(FairleadError, match=f"process {process.pid},"):
+        with monkeypatch.context() as patched:
             patched.setattr(signal, "pidfd_send_signal", refuse)
-            isolate.sweep(mark)
+            with pytest.raises(FairleadError, match=f"process {process.pid},"):
+                isolate.sweep(mark)
         isolate.sweep(mark)
     assert living(mark) == []
 
