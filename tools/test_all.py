@@ -27,9 +27,12 @@ ONCE = (
     "tests/e2e/test_report_browser.py",
     # experiments, which are run on every interpreter whichever runs the tests
     "tests/interp/test_experiments.py",
+    "tests/interp/test_lab_subjects.py",
     "tests/lifecycle/test_probes_end.py",
     # what the documents say to type
     "tests/e2e/test_docs.py",
+    # what is in a wheel, which this program builds for every interpreter anyway
+    "tests/platform/test_build.py",
     # laws of arithmetic
     "tests/property",
 )
