@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fairlead.cli import words
 from fairlead.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairlead.gil.schedule.control import Policy
 
 
 @click.command(
@@ -33,6 +36,12 @@ from fairlead.errors import UsageError
     callback=words.duration,
     help="Record what both were doing in waits longer than this.",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(["interactive", "fair"]),
+    help="Schedule it too, as fairlead run does. [default: leave it as it is]",
+)
+@click.option("--cpu-share", type=float, default=0.3, show_default=True, help="With --policy interactive.")
 @click.option("--pid", type=int, help="Record a process that runs already (Python 3.14 and later).")
 @click.option(
     "--duration",
@@ -42,8 +51,16 @@ from fairlead.errors import UsageError
     help="With --pid: for how long. [default: until Ctrl-C]",
 )
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def record(
-    out: Path | None, threshold_s: float, pid: int | None, duration_s: float | None, command: tuple[str, ...]
+    context: click.Context,
+    out: Path | None,
+    threshold_s: float,
+    policy: Policy | None,
+    cpu_share: float,
+    pid: int | None,
+    duration_s: float | None,
+    command: tuple[str, ...],
 ) -> int:
     """Run a program and record who holds its GIL, who waits, and who blocked whom.
 
@@ -52,17 +69,21 @@ def record(
     passed on.
     """
     from fairlead.gil.observe import attach, launch
+    from fairlead.gil.schedule.launch import action
 
     if pid is not None and command:
         raise UsageError("--pid records a process that runs already: leave out the command")
+    if pid is not None and policy is not None:
+        raise UsageError("--policy is for a program that is started, and not for --pid")
     if pid is None and duration_s is not None:
         raise UsageError("--duration goes with --pid; a program that is started is recorded to its end")
-    given = program(command) if pid is None else [f"pid-{pid}"]
+    then = [action(policy, words.share_for(context, policy, cpu_share))] if policy else []
+    given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     settings = launch.Settings(out=str(target), threshold_s=threshold_s)
     try:
         if pid is None:
-            status = launch.run(given, settings)
+            status = launch.run(given, settings, then=then)
         else:
             attach.record(pid, settings, duration_s=duration_s)
             status = 0
@@ -72,19 +93,6 @@ def record(
     size = target.stat().st_size / 1e6
     click.echo(f"fairlead: recorded {size:.1f} MB; to see it: fairlead report {target}", err=True)
     return status
-
-
-def program(command: Sequence[str]) -> list[str]:
-    """The command with its interpreter.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if not command:
-        raise UsageError("name the program after --: fairlead record -- python app.py")
-    if command[0].startswith("-") or command[0].endswith(".py"):
-        return [sys.executable, *command]
-    return list(command)
 
 
 def default_name(command: Sequence[str]) -> str:

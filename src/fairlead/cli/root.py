@@ -9,6 +9,7 @@ from fairlead.cli.doctor import doctor
 from fairlead.cli.lab import lab
 from fairlead.cli.record import record
 from fairlead.cli.report import report
+from fairlead.cli.run import run
 from fairlead.cli.top import top
 
 
@@ -22,4 +23,5 @@ root.add_command(doctor)
 root.add_command(lab)
 root.add_command(record)
 root.add_command(report)
+root.add_command(run)
 root.add_command(top)

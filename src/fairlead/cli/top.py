@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli import words
-from fairlead.cli.record import program
 from fairlead.errors import RecordError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def top(every_s: float, command: tuple[str, ...]) -> int:
     """
     from fairlead.gil.observe import launch
 
-    given = program(command)
+    given = words.program(command, "top")
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         path = Path(directory) / "top.flrec"
         settings = launch.Settings(out=str(path), threshold_s=None, events=False, counters_s=every_s)

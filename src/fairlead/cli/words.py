@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 
 import click
+from click.core import ParameterSource
 
 from fairlead.errors import UsageError
 from fairlead.lab import registry
@@ -45,3 +48,23 @@ def cores(context: click.Context, option: click.Parameter, value: str | None) ->
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(found))
+
+
+def program(command: Sequence[str], verb: str) -> list[str]:
+    """The command with its interpreter.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not command:
+        raise UsageError(f"name the program after --: fairlead {verb} -- python app.py")
+    if command[0].startswith("-") or command[0].endswith(".py"):
+        return [sys.executable, *command]
+    return list(command)
+
+
+def share_for(context: click.Context, policy: str | None, cpu_share: float) -> float:
+    """The CPU share, unless it was given with a policy that has none."""
+    if policy != "interactive" and context.get_parameter_source("cpu_share") == ParameterSource.COMMANDLINE:
+        raise UsageError("--cpu-share goes with --policy interactive, which alone keeps one")
+    return cpu_share

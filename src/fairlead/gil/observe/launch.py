@@ -1,9 +1,8 @@
 """Starts a program with a recording in it, and stays out of its way: signals, terminal and exit status are
 the program's.
 
-The program is started as it is, by its own interpreter, with a sitecustomize of ours before everything else
-(``bootstrap/sitecustomize.py``). It tells through a file whether the recording began: a program that cannot
-be recorded is not run for nothing.
+The recording begins in the program before its first line (``starting.py``). It tells through a file whether
+it did: a program that cannot be recorded is not run for nothing.
 
 Signals: what the terminal sends goes to the whole foreground group, hence to the program too, and is not
 sent a second time; what another process sends us is passed on. Which it was the kernel says (si_code).
@@ -11,7 +10,6 @@ sent a second time; what another process sends us is passed on. Which it was the
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import tempfile
@@ -21,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairlead.errors import OutputError, UnsupportedInterpreter, UsageError
+from fairlead.gil.observe import starting
+from fairlead.gil.observe.starting import Action
 from fairlead.record.recording import MAGIC
 
 PASSED_ON = {
@@ -33,8 +33,6 @@ PASSED_ON = {
     signal.SIGCONT,
 }
 _WATCHED = PASSED_ON | {signal.SIGCHLD}
-_BOOTSTRAP = Path(__file__).parent / "bootstrap"
-_IGNORE_THE_PATH = set("EIS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +76,25 @@ def run(
     command: Sequence[str],
     settings: Settings,
     *,
+    then: Sequence[Action] = (),
     tick: Callable[[], None] | None = None,
     every_s: float = 1.0,
 ) -> int:
     """Run the command to its end and return its exit status (128 + the number of the signal that killed it).
 
-    ``tick`` is called about every ``every_s`` seconds while it runs. Call it from the main thread.
+    ``then`` is done in the program once it is recorded; ``tick`` is called about every ``every_s`` seconds
+    while it runs. Call it from the main thread.
 
     Raises:
         UsageError: the command cannot be started, or its options keep the recording out.
         UnsupportedInterpreter: it ran, or would have run, without being recorded; the message says why.
     """
-    _check_options(command)
+    _check(command)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
             ready = Path(directory) / "ready"
-            pid = _start(command, Settings(**{**asdict(settings), "ready": str(ready)}), before)
+            pid = _start(command, Settings(**{**asdict(settings), "ready": str(ready)}), then, before)
             status = _wait(pid, tick, every_s)
             said = ready.read_text(encoding="utf-8") if ready.exists() else None
     finally:
@@ -109,31 +109,24 @@ def run(
     return status
 
 
-def _check_options(command: Sequence[str]) -> None:
+def _check(command: Sequence[str]) -> None:
     """A Python that is told to ignore PYTHONPATH would run the whole program unrecorded."""
-    if not Path(command[0]).name.startswith(("python", "pypy")):
-        return
-    for option in command[1:]:
-        if not option.startswith("-") or option in ("-", "-c", "-m"):
-            return
-        if not option.startswith("--") and _IGNORE_THE_PATH & set(option[1:]) and option[1] not in "XWcm":
-            raise UsageError(
-                f"{command[0]} {option} ignores PYTHONPATH, which the recording is begun by: leave it out"
-            )
+    interpreter = starting.python_of(command)
+    if interpreter and (option := starting.ignored_path(interpreter)):
+        raise UsageError(
+            f"{interpreter[0]} {option} ignores PYTHONPATH, which the recording is begun by: leave it out"
+        )
 
 
-def _start(command: Sequence[str], settings: Settings, mask: set[signal.Signals | int]) -> int:
-    environment = dict(os.environ)
-    path = environment.get("PYTHONPATH")
-    if path is not None:
-        environment["FAIRLEAD_PYTHONPATH"] = path
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_BOOTSTRAP), path)))
-    environment["FAIRLEAD_RECORD"] = json.dumps(asdict(settings))
+def _start(
+    command: Sequence[str], settings: Settings, then: Sequence[Action], mask: set[signal.Signals | int]
+) -> int:
+    recording = Action("fairlead.gil.observe.launched", asdict(settings))
     try:
         return os.posix_spawnp(
             command[0],
             list(command),
-            environment,
+            starting.environment(recording, *then, ready=settings.ready),
             setsigmask=mask,
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )

@@ -1,58 +1,92 @@
-"""Begins a recording in a program that ``fairlead record`` or ``fairlead top`` has started, before the
-program's first line.
+"""Begins what a program that fairlead has started is to begin with, before the program's first line.
 
 The directory of this file stands first in PYTHONPATH, so that the interpreter imports it where it would
-import a sitecustomize of the user's own. Compared with running the program through runpy, nothing of the
-program changes: sys.argv, sys.path, __main__, the interpreter's options, console scripts and the exit
-status are as they always are. What it adds to the environment it takes away again at once, so that
-sub-processes and the program itself see the environment that the user has, and the user's own sitecustomize
-is run last. Runs in any Python 3, even one without fairlead, to say what is missing.
+import a sitecustomize of the user's own. What it adds to the environment it takes away again at once, so
+that sub-processes and the program itself see the environment that the user has (unless sub-processes are to
+begin with the same), and the user's own sitecustomize is run last. Runs in any Python from 2.7 on, even one
+without fairlead, to say what is missing.
 """
 
-# every recorded program pays for what is imported here, and an old Python must get as far as the message:
-# hence no pathlib
-# ruff: noqa: PTH100, PTH120, PTH123, UP031
+# every program that is started so pays for what is imported here, and an old Python must get as far as the
+# message: hence no pathlib, and no syntax of today
+# ruff: noqa: PTH100, PTH120, PTH123, UP031, UP036
 
+import json
 import os
 import sys
 
 
-def _begin() -> None:
+def _begin():  # type: () -> None
     here = os.path.dirname(os.path.abspath(__file__))
-    settings = os.environ.pop("FAIRLEAD_RECORD", None)
-    path = os.environ.pop("FAIRLEAD_PYTHONPATH", None)
-    if path is None:
-        os.environ.pop("PYTHONPATH", None)
-    else:
-        os.environ["PYTHONPATH"] = path
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    if settings is None:
+    if "FAIRLEAD_START" not in os.environ:
         return
-    try:
-        from fairlead.gil.observe.launched import begin
-    except ImportError as error:
-        import json
+    start = json.loads(os.environ["FAIRLEAD_START"])
+    if not start["children"]:
+        del os.environ["FAIRLEAD_START"]
+        if start["pythonpath"] is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = start["pythonpath"]
+    for module, settings in start["actions"]:
+        why = _do(module, settings)
+        if why is not None:
+            _refuse(start, why)
 
-        why = "%s has no fairlead to record with (%s): install it there (%s -m pip install fairlead)" % (
+
+def _do(module, settings):  # type: (str, str) -> str | None
+    if sys.version_info < (3, 11):
+        return "%s is Python %d.%d, which has no fairlead: it takes 3.11 or newer" % (
+            sys.executable,
+            sys.version_info[0],
+            sys.version_info[1],
+        )
+    if sys.implementation.name != "cpython":
+        return "%s is %s; the GIL of CPython alone can be recorded and scheduled" % (
+            sys.executable,
+            sys.implementation.name,
+        )
+    try:
+        from importlib import import_module
+
+        begin = import_module(module).begin
+    except (ImportError, AttributeError) as error:
+        return "%s has no fairlead (%s): install it there (%s -m pip install fairlead)" % (
             sys.executable,
             error,
             sys.executable,
         )
-        with open(json.loads(settings)["ready"], "w") as ready:
+    return begin(settings)  # type: ignore[no-any-return]
+
+
+def _refuse(start, why):  # type: (dict[str, object], str) -> None
+    if start["pid"] not in (None, os.getpid()):
+        return
+    if start["ready"] is not None:
+        with open(str(start["ready"]), "w") as ready:
             ready.write(why)
+    elif sys.stderr is not None:
+        going_on = "; going on without" if start["if_possible"] else ""
+        sys.stderr.write("fairlead: " + why + going_on + "\n")
+        sys.stderr.flush()
+    if not start["if_possible"]:
         os._exit(1)
-    begin(settings)
 
 
-def _next() -> None:
-    """Runs the sitecustomize that would have been run, if there is one."""
+def _next():  # type: () -> None
+    """Runs the sitecustomize that would have been run; if there is none, it must seem as if there were."""
+    if sys.version_info < (3, 11):
+        del sys.modules["sitecustomize"]
+        __import__("sitecustomize")
+        return
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
     spec = PathFinder.find_spec("sitecustomize")
-    if spec is not None and spec.loader is not None:
-        sys.modules["sitecustomize"] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["sitecustomize"])
+    if spec is None or spec.loader is None:
+        raise ImportError("there is no sitecustomize", name="sitecustomize")
+    sys.modules["sitecustomize"] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["sitecustomize"])
 
 
 _begin()

@@ -1,0 +1,62 @@
+"""In a program that is to be scheduled from its start: switches the scheduler on before the first line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from fairlead.errors import FairleadError
+from fairlead.gil.schedule.control import check, switch
+
+VARIABLE = "FAIRLEAD_GIL"
+SHARE_VARIABLE = "FAIRLEAD_GIL_CPU_SHARE"
+DEFAULT_SHARE = 0.3
+
+
+def begin(settings: str) -> str | None:
+    """Schedule this program, or say why that cannot be.
+
+    On a free-threaded build the program goes on: it lacks nothing, there is no GIL to schedule.
+
+    Args:
+        settings: policy, cpu_share and pid (of the process that was asked for) as JSON.
+    """
+    wanted: dict[str, Any] = json.loads(settings)
+    if wanted["policy"] == "stock":
+        return None
+    if "t" in sys.abiflags:
+        if wanted["pid"] in (None, os.getpid()):
+            _say(f"{sys.executable} is a free-threaded build: there is no GIL to schedule; it runs as it is")
+        return None
+    try:
+        switch(wanted["policy"], wanted["cpu_share"])
+    except FairleadError as error:
+        return str(error)
+    return None
+
+
+def begin_from_environment() -> None:
+    """What the hook in site-packages calls in every program that has FAIRLEAD_GIL in its environment.
+
+    Nothing that is wrong keeps the program from starting: it is said in one line, and the interpreter
+    schedules as ever.
+    """
+    policy = os.environ.get(VARIABLE, "")
+    if not policy or sys.flags.ignore_environment or __name__ in os.environ.get("FAIRLEAD_START", ""):
+        return  # the last: `fairlead run` has something to say, and is asked next
+    share = os.environ.get(SHARE_VARIABLE) or str(DEFAULT_SHARE)
+    try:
+        check(policy, float(share))
+    except ValueError as error:
+        why: str | None = f"{VARIABLE}={policy} {SHARE_VARIABLE}={share}: {error}"
+    else:
+        why = begin(json.dumps({"policy": policy, "cpu_share": float(share), "pid": None}))
+    if why is not None:
+        _say(f"{why}; going on without")
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"fairlead: {text}", file=sys.stderr, flush=True)
