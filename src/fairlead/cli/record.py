@@ -77,7 +77,8 @@ def record(
         raise UsageError("--policy is for a program that is started, and not for --pid")
     if pid is None and duration_s is not None:
         raise UsageError("--duration goes with --pid; a program that is started is recorded to its end")
-    then = [action(policy, words.share_for(context, policy, cpu_share))] if policy else []
+    share = words.share_for(context, policy, cpu_share)
+    then = [action(policy, share)] if policy else []
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     settings = launch.Settings(out=str(target), threshold_s=threshold_s)

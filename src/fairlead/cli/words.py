@@ -54,10 +54,12 @@ def program(command: Sequence[str], verb: str) -> list[str]:
     """The command with its interpreter.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or it begins with what was meant for us.
     """
     if not command:
         raise UsageError(f"name the program after --: fairlead {verb} -- python app.py")
+    if command[0].startswith("--"):
+        raise UsageError(f"fairlead {verb} has no option {command[0]} (see: fairlead {verb} --help)")
     if command[0].startswith("-") or command[0].endswith(".py"):
         return [sys.executable, *command]
     return list(command)

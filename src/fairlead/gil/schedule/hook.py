@@ -22,7 +22,7 @@ NAME = "fairlead-gil.pth"
 _LINE = (
     f'import os; os.environ.get("{VARIABLE}") and exec("'
     r"try:\n from fairlead.gil.schedule.launched import begin_from_environment as b\n b()\n"
-    r"except Exception as e:\n import sys\n"
+    r"except (Exception, SystemExit) as e:\n import sys\n"
     rf" sys.stderr and print('fairlead: {VARIABLE} is set, but', type(e).__name__ + ':', e, file=sys.stderr)"
     '")\n'
 )

@@ -1,0 +1,139 @@
+"""``fairlead run``: the words it refuses, and how it tells a Python. What it does is tests/lifecycle's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from fairlead.cli import main
+from fairlead.errors import UsageError
+from fairlead.gil.observe import starting
+
+
+@pytest.fixture(autouse=True)
+def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def execve(*_: object) -> NoReturn:
+        raise AssertionError("the program was started")
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.chdir(tmp_path)
+    for variable in ("FAIRLEAD_GIL", "FAIRLEAD_GIL_CPU_SHARE"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "app.py").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "status"),
+    [
+        ("run", "name the program after --: fairlead run", 2),
+        ("run --", "name the program after --: fairlead run", 2),
+        ("run --polcy fair -- app.py", "has no option --polcy", 2),
+        ("run -- no-such-program", "cannot be started: No such file or directory", 2),
+        ("run -- ./no-such.sh", "cannot be started: No such file or directory", 2),
+        ("run -- /", "cannot be started: Is a directory", 2),
+        ("run -- true", "is no Python, nor a script of one", 1),
+        ("run -- {python} -I app.py", "-I ignores PYTHONPATH", 1),
+        ("run -- {python} -X utf8 -W error -uS app.py", "-uS ignores PYTHONPATH", 1),
+        ("run --policy best -- app.py", "'best' is not one of", 2),
+        ("run --policy", "'--policy' requires an argument", 2),
+        ("run --cpu-share much -- app.py", "'much' is not a valid float", 2),
+        ("run --cpu-share 30 -- app.py", "cpu_share is from .01 to .95, not 30", 2),
+        ("run --cpu-share nan -- app.py", "cpu_share is from .01 to .95, not nan", 2),
+        ("run --policy fair --cpu-share .5 -- app.py", "--cpu-share goes with --policy interactive", 2),
+        ("run --install-hook -- app.py", "--install-hook and COMMAND exclude each other", 2),
+        ("run --remove-hook --policy fair", "--policy and --remove-hook exclude each other", 2),
+        ("run --install-hook --remove-hook", "--install-hook and --remove-hook exclude each other", 2),
+        ("record --cpu-share .4 -- app.py", "--cpu-share goes with --policy interactive", 2),
+        ("record --policy fair --pid 1", "--policy is for a program that is started", 2),
+        ("record --policy interactive --cpu-share 2 -- app.py", "from .01 to .95", 2),
+    ],
+)
+def test_what_cannot_be_run_is_one_line_and_the_program_is_not_started(
+    words: str, says: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.format(python=sys.executable).split())
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (status, "")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [("FAIRLEAD_GIL", "best", "'best' is not one of"), ("FAIRLEAD_GIL_CPU_SHARE", "2", "from .01 to .95")],
+)
+def test_wrong_default_from_the_environment_is_one_line(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--", "app.py"])
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert says in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "interpreter"),
+    [
+        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"]),
+        ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"]),
+        ("#!/usr/bin/env python3\n", ["python3"]),
+        ("#!/usr/bin/env -S A=b python3 -u\n", ["python3", "-u"]),
+        ("#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n", ["/a b/python3", "$0", "$@"]),
+        ("#!/bin/sh\nexec python3 app.py\n", None),
+        ("#!/usr/bin/perl\n", None),
+        ("#!/usr/bin/env\n", None),
+        ('#!"unbalanced\n', None),
+        ("#!", None),
+        ("", None),
+        ("\x7fELF", None),
+    ],
+)
+def test_interpreter_of_a_script_is_read_from_its_head(
+    head: str, interpreter: list[str] | None, tmp_path: Path
+) -> None:
+    script = tmp_path / "serve"
+    script.write_text(head)
+    script.chmod(0o755)
+    found = starting.python_of([str(script), "x"])
+    assert found == (interpreter and [*interpreter, str(script), "x"])
+
+
+def test_python_by_another_name_is_one_by_what_the_name_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "py").symlink_to(sys.executable)
+    assert starting.python_of([str(tmp_path / "py"), "x"]) == [str(tmp_path / "py"), "x"]
+
+
+def test_file_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "serve").write_text("#!/usr/bin/python3\n")
+    with pytest.raises(UsageError, match="Permission denied"):
+        starting.python_of([str(tmp_path / "serve")])
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("-I app.py", "-I"),
+        ("-uE app.py", "-uE"),
+        ("-W ignore -S app.py", "-S"),
+        ("-Wignore -X dev -E app.py", "-E"),
+        ("--check-hash-based-pycs always -I app.py", "-I"),
+        ("-s -P -u app.py -I", None),
+        ("-W I app.py", None),
+        ("-WI app.py", None),
+        ("-m pkg -I", None),
+        ("-uc code -I", None),
+        ("- -I", None),
+        ("-X", None),
+        ("", None),
+    ],
+)
+def test_option_that_keeps_us_out_is_found_where_python_reads_options(words: str, option: str | None) -> None:
+    assert starting.ignored_path(["python", *words.split()]) == option
