@@ -27,9 +27,9 @@ typedef struct {
 
 extern fl_tick_scale fl_ticks_scale;
 
-/* Choose the clock and measure its rate; takes about 10 ms the first time, nothing later. Must have returned
-   once before anything else here is called. Not to be called by two threads at once. The rate is good to
-   about 5 parts in a million. Implemented by platform/. */
+/* Choose the clock and measure its rate; takes about 10 ms the first time, nothing later. Any thread, any number
+   of them at once: each returns when the choice is made. Must have returned once before anything else here is
+   called, and blocks. The rate is good to about 5 parts in a million. Implemented by platform/. */
 void fl_ticks_prepare(void);
 
 static inline uint64_t fl_ticks_system(void)
@@ -78,6 +78,9 @@ typedef struct {
 /* The two readings belong to the same moment to within some 100 ns, unless the thread loses its core at every
  * try. */
 fl_tick_anchor fl_ticks_anchor(void);
+
+/* Likewise, with this clock for the ticks, whatever was chosen: for fl_ticks_prepare. */
+fl_tick_anchor fl_ticks_anchor_by(bool counter);
 
 /* When, by CLOCK_MONOTONIC, it was `ticks`, which lies near or between the two moments. Follows the system's
    clock where that is being slewed, which a fixed rate would not. */

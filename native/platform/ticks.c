@@ -1,10 +1,10 @@
 /* Which clock a tick is of, and how long one is. */
-#define _GNU_SOURCE /* clock_nanosleep */
-
 #include "core/ticks.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -36,27 +36,32 @@ static bool counter_is_fit(void)
 #endif
 }
 
+/* The clock says when it is over: a sleep that is interrupted, or not allowed, only makes it less restful. */
+static uint64_t rate(void)
+{
+    fl_tick_anchor first = fl_ticks_anchor_by(true), second;
+    struct timespec pause = {0, BASELINE_NS};
+    do {
+        (void)nanosleep(&pause, NULL);
+        second = fl_ticks_anchor_by(true);
+    } while (second.ns - first.ns < BASELINE_NS);
+    uint64_t ticks = second.ticks - first.ticks, ns = second.ns - first.ns;
+    return ticks ? (uint64_t)(((unsigned __int128)ns << 32) / ticks) : 0;
+}
+
+static void choose(void)
+{
+    if (counter_is_fit()) {
+        uint64_t mult = rate();
+        if (mult != 0) { /* else a counter that stands still, or runs above 4 GHz by a thousand times */
+            fl_ticks_scale = (fl_tick_scale){.mult = mult, .counter = true};
+        }
+    }
+}
+
 void fl_ticks_prepare(void)
 {
-    static bool prepared;
-    if (prepared) {
-        return;
-    }
-    prepared = true;
-    if (!counter_is_fit()) {
-        return;
-    }
-    fl_ticks_scale.counter = true;
-    fl_tick_anchor first = fl_ticks_anchor();
-    struct timespec pause = {0, BASELINE_NS};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, &pause) != 0) {
-    }
-    fl_tick_anchor second = fl_ticks_anchor();
-    uint64_t ticks = second.ticks - first.ticks, ns = second.ns - first.ns;
-    uint64_t mult = ticks ? (uint64_t)(((unsigned __int128)ns << 32) / ticks) : 0;
-    if (mult == 0) { /* a counter that stands still, or runs above 4 GHz by a thousand times */
-        fl_ticks_scale.counter = false;
-        return;
-    }
-    fl_ticks_scale.mult = mult;
+    /* Whoever comes while another is at it waits for the outcome. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, choose);
 }

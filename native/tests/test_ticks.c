@@ -1,3 +1,6 @@
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "check.h"
@@ -70,9 +73,51 @@ static void test_buckets_are_powers_of_two(void)
     CHECK_EQUAL(fl_histogram_bucket(UINT64_MAX), 39);
 }
 
+/* ---- Many threads that all come first */
+
+#define THREADS 8
+
+static pthread_barrier_t start;
+static fl_tick_scale found[THREADS];
+
+static void *prepare(void *place)
+{
+    (void)pthread_barrier_wait(&start);
+    fl_ticks_prepare();
+    *(fl_tick_scale *)place = fl_ticks_scale;
+    return NULL;
+}
+
+/* Signals come all the while, which end a sleep early. */
+static void ignore(int signum)
+{
+    (void)signum;
+}
+
+static void test_threads_that_all_come_first_find_the_same_clock(void)
+{
+    pthread_t threads[THREADS];
+    struct sigaction action = {.sa_handler = ignore};
+    CHECK_EQUAL(sigaction(SIGALRM, &action, NULL), 0);
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    CHECK_EQUAL(setitimer(ITIMER_REAL, &often, NULL), 0);
+    CHECK_EQUAL(pthread_barrier_init(&start, NULL, THREADS), 0);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, prepare, &found[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    CHECK_EQUAL(setitimer(ITIMER_REAL, &never, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(found[i].mult == fl_ticks_scale.mult && found[i].counter == fl_ticks_scale.counter);
+    }
+    CHECK(fl_ticks_scale.counter || fl_ticks_scale.mult == (uint64_t)1 << 32);
+}
+
 int main(void)
 {
-    fl_ticks_prepare();
+    test_threads_that_all_come_first_find_the_same_clock();
     fl_ticks_prepare();
     test_an_interval_is_as_long_as_by_the_system_clock();
     test_ticks_and_nanoseconds_convert_both_ways();
