@@ -11,6 +11,7 @@
 #include <Python.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -93,23 +94,30 @@ typedef struct fl_py_frame {
 } fl_py_frame;
 #endif
 
+/* Offset of the instruction that the frame stands at, in bytes, as PyCode_Addr2Line wants it; negative before
+   the first. */
+static inline int fl_frame_offset(const fl_py_frame *frame, PyCodeObject *code)
+{
+    return (int)((char *)frame->instruction - (char *)code->co_code_adaptive);
+}
+
+#define FL_FRAME_OWNER_GENERATOR 1
 /* Owned by the interpreter or by the C stack: no frame of Python code. */
 #define FL_FRAME_OWNER_NOT_PYTHON 3
 
+/* The code that a frame of Python code is at; NULL: it is no such frame, or does not show in tracebacks. Of the
+   latter kind are those that have not got as far as the start of their function, and from 3.13 on one that
+   the interpreter puts below an __init__ it has learned to call without the detour through type(). */
 static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
 {
     PyObject *executable = (PyObject *)((uintptr_t)frame->executable & ~(uintptr_t)3);
     if (frame->owner >= FL_FRAME_OWNER_NOT_PYTHON || executable == NULL || !PyCode_Check(executable)) {
         return NULL;
     }
-    return (PyCodeObject *)executable;
-}
-
-/* Offset of the instruction that the frame stands at, in bytes, as PyCode_Addr2Line wants it; negative before
-   the first. */
-static inline int fl_frame_offset(const fl_py_frame *frame, PyCodeObject *code)
-{
-    return (int)((char *)frame->instruction - (char *)code->co_code_adaptive);
+    PyCodeObject *code = (PyCodeObject *)executable;
+    bool shows = frame->owner == FL_FRAME_OWNER_GENERATOR
+                 || fl_frame_offset(frame, code) >= code->_co_firsttraceable * (int)sizeof(uint16_t);
+    return shows ? code : NULL;
 }
 
 static inline fl_py_frame *fl_frame_top(PyThreadState *tstate)
