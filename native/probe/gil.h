@@ -87,12 +87,14 @@ typedef struct fl_seat {
     struct fl_seat *of_thread, *of_gil;
     struct fl_seat *ahead, *behind; /* among those who wait, by when they began */
     uint64_t t_acquired, t_dropped, t_want;
-    uint64_t switch_from,
-        switch_until;           /* own thread: its last wait for the GIL to be taken from it; 0: none */
-    uint64_t switch_apart;      /* such waits that nothing followed, not yet counted */
+    _Atomic uint64_t switch_from,
+        switch_until;           /* its last wait for the GIL to be taken from it; 0: none, or goes on. Written
+                                   by its own thread, and cleared by it under the mutex */
+    uint64_t switch_apart;      /* under the mutex: such waits that nothing followed, not yet counted */
     bool long_hold;             /* its last hold was long: the next may be, too */
     bool marked;                /* the two that follow are of this hold */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
+    uint64_t off_cpu;           /* in this hold, before that moment */
     fl_stack_look look_holding, look_waiting;
     fl_tally tally;
     fl_maxima window[FL_WINDOWS];

@@ -113,21 +113,27 @@ static void leave_queue(fl_gil *gil, fl_seat *seat)
 
 /* Since when the thread has wanted the GIL, if not since now. It may have had to wait for the mutex; and when
    it has just waited for its last drop to be made use of, and comes back at once, it has wanted the GIL all
-   the while. */
+   the while.
+
+   A window that was opened meanwhile was told of the wait for the drop to be made use of, but could not be of
+   one for the mutex: that begins for all no earlier than the window. */
 static uint64_t wanted_since(fl_seat *seat, uint64_t now)
 {
     uint64_t since = fl_registry_here.began;
+    uint64_t opened = atomic_load_explicit(&fl_window_latest, memory_order_relaxed); /* stored under the mutex */
     fl_registry_here.began = 0;
-    if (UNLIKELY(seat->switch_until)) {
+    uint64_t until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed); /* our own */
+    if (UNLIKELY(until)) {
+        uint64_t from = atomic_load_explicit(&seat->switch_from, memory_order_relaxed);
         uint64_t back = since ? since : now;
-        if (back < seat->switch_until + hot.back_at_once) {
-            since = seat->switch_from;
-        } else {
-            seat->switch_apart += seat->switch_until - seat->switch_from;
+        atomic_store_explicit(&seat->switch_from, 0, memory_order_relaxed);
+        atomic_store_explicit(&seat->switch_until, 0, memory_order_relaxed);
+        if (back < until + hot.back_at_once && opened <= until) {
+            return from;
         }
-        seat->switch_until = 0;
+        seat->switch_apart += until - from;
     }
-    return since;
+    return UNLIKELY(since && since < opened) ? opened : since;
 }
 
 static void begin_wait(fl_gil *gil, fl_seat *seat)
@@ -164,7 +170,8 @@ static int acquired(fl_gil *gil)
     if (UNLIKELY(seat->waiting)) {
         since = seat->t_want;
         leave_queue(gil, seat);
-    } else if (UNLIKELY(fl_registry_here.began | seat->switch_until)) {
+    } else if (UNLIKELY(fl_registry_here.began
+                        | atomic_load_explicit(&seat->switch_until, memory_order_relaxed))) {
         since = wanted_since(seat, now);
     }
     if (UNLIKELY(gil->holder != NULL)) {
@@ -363,10 +370,10 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     if (hot.scheduler && hot.scheduler->switched(gil, seat)) {
         return 0;
     }
-    uint64_t from = seat->t_dropped;
+    /* Relaxed: who reads them from outside takes what it finds for what is so at that moment. */
+    atomic_store_explicit(&seat->switch_from, seat->t_dropped, memory_order_relaxed);
     int error = fl_find_real.wait(cond, mutex);
-    seat->switch_from = from;
-    seat->switch_until = fl_ticks_now();
+    atomic_store_explicit(&seat->switch_until, fl_ticks_now(), memory_order_relaxed);
     return error;
 }
 
@@ -524,7 +531,7 @@ static void forget(fl_gil *gil, void *context)
         uint64_t now = fl_gil_now(gil);
         gil->first = gil->last = NULL;
         for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
-            if (observer && (seat->holding || seat->waiting)) {
+            if (observer && !seat->ended) {
                 observer->interrupted(gil, seat, now);
             }
             seat->holding = seat->waiting = seat->marked = false;
@@ -601,11 +608,11 @@ void fl_hooks_thread_start(fl_gil *gil, fl_seat *seat)
 
 void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat)
 {
-    if (seat->waiting) { /* it ended instead of taking the GIL: the interpreter is being finalised */
-        leave_queue(gil, seat);
-    }
     if (hot.observer) {
         hot.observer->thread_end(gil, seat);
+    }
+    if (seat->waiting) { /* it ended instead of taking the GIL: the interpreter is being finalised */
+        leave_queue(gil, seat);
     }
     if (hot.scheduler) {
         hot.scheduler->thread_end(gil, seat);

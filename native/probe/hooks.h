@@ -25,7 +25,7 @@
 #include "probe/gil.h"
 
 typedef struct {
-    /* A thread was seen for the first time, or is no more. */
+    /* A thread was seen for the first time, or is no more; seat->waiting: it waited to the end. */
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
     void (*thread_end)(fl_gil *gil, fl_seat *seat);
     /* The GIL is held by another: the thread begins to wait. seat->t_want may lie before now. */
@@ -39,8 +39,7 @@ typedef struct {
        seat->marked is set. Forced when gil->t_request is set. Nobody else can have it yet, and the thread's
        frames are its own. */
     void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The hooks are being taken out while the thread holds or waits: what went on until now is to be counted.
-     */
+    /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted. */
     void (*interrupted)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* In the child of a fork: all that was kept is gone. */
     void (*forked)(void);

@@ -334,7 +334,7 @@ static void add_up(fl_gil *gil, void *context)
     for (const fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
         fl_tally tally = seat->tally;
         if (gil->alive) {
-            fl_observe_present(seat, 0, now, &tally);
+            fl_observe_present(gil, seat, 0, now, &tally);
         }
         fl_tally_add(sum, &tally);
     }

@@ -60,6 +60,40 @@ static void mark(fl_seat *seat, clockid_t clock)
     seat->cpu_ns = cpu_time(clock);
     seat->cpu_ticks = fl_ticks_now();
     seat->marked = seat->cpu_ns != 0;
+    seat->off_cpu = 0;
+}
+
+/* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads the
+   two clocks may itself lose its core between one and the other, when the hold that is counted is over. */
+static void count_off_cpu(fl_seat *seat, clockid_t clock, uint64_t now)
+{
+    uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0, ns = cpu_time(clock);
+    uint64_t passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks), ran = ns - seat->cpu_ns;
+    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0;
+    off = off < span ? off : span;
+    seat->tally.off_cpu += off;
+    seat->tally.off_cpu_known += span;
+    seat->off_cpu += off;
+}
+
+void fl_observe_settle(fl_gil *gil, uint64_t now)
+{
+    fl_seat *holder = gil->holder;
+    if (holder && holder->marked) {
+        clockid_t clock = clock_of(holder->thread->native_id);
+        count_off_cpu(holder, clock, now);
+        uint64_t off_cpu = holder->off_cpu;
+        mark(holder, clock);
+        holder->off_cpu = off_cpu;
+    }
+}
+
+/* Waits in which the thread did nothing but see to it that another took the GIL, and then did something else. */
+static void count_apart(fl_gil *gil, fl_seat *seat)
+{
+    seat->tally.waited += seat->switch_apart;
+    fl_blame_add(&gil->blame, seat->serial, FL_BLAME_NOBODY, seat->switch_apart);
+    seat->switch_apart = 0;
 }
 
 static void thread_start(fl_gil *gil, fl_seat *seat)
@@ -70,7 +104,18 @@ static void thread_start(fl_gil *gil, fl_seat *seat)
 
 static void thread_end(fl_gil *gil, fl_seat *seat)
 {
-    emit(gil, (fl_event){.t = fl_gil_now(gil), .thread = seat->serial, .kind = FL_KIND_THREAD_END});
+    uint64_t now = fl_gil_now(gil), until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed);
+    if (until) {
+        seat->switch_apart += until - atomic_load_explicit(&seat->switch_from, memory_order_relaxed);
+        atomic_store_explicit(&seat->switch_from, 0, memory_order_relaxed);
+    }
+    count_apart(gil, seat);
+    if (seat->waiting && now > seat->t_want) {
+        seat->tally.waited += now - seat->t_want;
+        fl_window_note(seat, FL_MAXIMUM_WAIT, seat->t_want, now);
+        fl_blame_wait(&gil->blame, seat->serial, 0, seat->t_want, now);
+    }
+    emit(gil, (fl_event){.t = now, .thread = seat->serial, .kind = FL_KIND_THREAD_END});
 }
 
 static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
@@ -130,9 +175,7 @@ static void acquired_after_wait(fl_gil *gil, fl_seat *seat, uint64_t since, uint
 static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
 {
     if (seat->switch_apart) {
-        seat->tally.waited += seat->switch_apart;
-        fl_blame_add(&gil->blame, seat->serial, FL_BLAME_NOBODY, seat->switch_apart);
-        seat->switch_apart = 0;
+        count_apart(gil, seat);
     }
     if (since) {
         acquired_after_wait(gil, seat, since, now);
@@ -146,18 +189,14 @@ static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
     }
 }
 
-static void count_off_cpu(fl_gil *gil, fl_seat *seat, uint64_t now)
+static void tell_off_cpu(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
-    uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0;
-    if (span < limits.off_cpu_from) {
+    if (now >= seat->cpu_ticks + limits.off_cpu_from) {
+        count_off_cpu(seat, CLOCK_THREAD_CPUTIME_ID, now);
+    } else if (!seat->off_cpu) {
         return;
     }
-    uint64_t ran = cpu_time(CLOCK_THREAD_CPUTIME_ID) - seat->cpu_ns,
-             passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks);
-    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0;
-    seat->tally.off_cpu += off;
-    seat->tally.off_cpu_known += span;
-    emit(gil, (fl_event){.t = now, .thread = seat->serial, .value = off, .kind = FL_KIND_OFFCPU});
+    emit(gil, (fl_event){.t = now, .thread = seat->serial, .value = seat->off_cpu, .kind = FL_KIND_OFFCPU});
 }
 
 /* The holder's stack, when it has kept somebody waiting for long; but not more often than waits get long,
@@ -198,7 +237,7 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
         flags = FL_FLAG_FORCED;
     }
     if (seat->marked) {
-        count_off_cpu(gil, seat, now);
+        tell_off_cpu(gil, seat, now);
     }
     if (gil->first) {
         flags |= FL_FLAG_CONTENDED;
@@ -224,20 +263,29 @@ static void add_present(uint64_t start, uint64_t since, uint64_t now, uint64_t *
     }
 }
 
-void fl_observe_present(const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally)
+void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally)
 {
     if (seat->holding) {
         add_present(seat->t_acquired, since, now, &tally->held, &tally->maxima.of[FL_MAXIMUM_HELD]);
+        if (gil->t_request && gil->holder == seat) {
+            add_present(gil->t_request, since, now, &tally->overrun, &tally->maxima.of[FL_MAXIMUM_OVERRUN]);
+        }
     }
     if (seat->waiting) {
         add_present(seat->t_want, since, now, &tally->waited, &tally->maxima.of[FL_MAXIMUM_WAIT]);
     }
+    uint64_t until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed);
+    uint64_t from = atomic_load_explicit(&seat->switch_from, memory_order_relaxed);
+    until = until && until < now ? until : now;
+    tally->waited += seat->switch_apart + (from && from < until ? until - from : 0);
 }
 
 static void interrupted(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
-    (void)gil;
-    fl_observe_present(seat, now, now, &seat->tally);
+    if (seat->holding) {
+        fl_observe_settle(gil, now);
+    }
+    fl_observe_present(gil, seat, now, now, &seat->tally);
 }
 
 const fl_observer fl_observe = {

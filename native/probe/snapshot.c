@@ -60,6 +60,7 @@ static void copy_gil(fl_gil *gil, void *context)
         if (!into->opens || snapshot->ticks == 0) {
             snapshot->ticks = now;
         }
+        fl_observe_settle(gil, now);
         if (into->opens) {
             atomic_store(&began[into->window], now);
             atomic_store(&fl_window_latest, now);
@@ -76,7 +77,7 @@ static void copy_gil(fl_gil *gil, void *context)
             count->tally = seat->tally;
             count->tally.maxima = seat->window[into->window];
             if (gil->alive) {
-                fl_observe_present(seat, began[into->window], now, &count->tally);
+                fl_observe_present(gil, seat, began[into->window], now, &count->tally);
             }
         }
         into->seats++;
