@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -87,18 +86,22 @@ def test_two_spinners_hold_and_wait_within_the_time_there_is() -> None:
 
 
 def test_nobody_else_holds_when_one_thread_is_alone() -> None:
-    with fairlead.gil.observe() as seen:
-        spin(0.02)
-        (alone,) = [thread for thread in seen.threads if thread.native_id == threading.get_native_id()]
-        seconds = seen.seconds
+    for _ in range(50):  # what runs the tests may have a thread of its own, which wakes up now and then
+        with fairlead.gil.observe() as seen:
+            spin(0.02)
+        if len(seen.threads) == 1:
+            break
+    (alone,) = seen.threads
+    assert alone.native_id == threading.get_native_id()
     assert alone.name == threading.current_thread().name
     assert alone.waited_seconds == 0
-    assert alone.held_seconds == pytest.approx(seconds, abs=0.02)
+    assert alone.held_seconds == pytest.approx(seen.seconds, abs=ROUNDING)
     assert alone.acquisitions == 0
+    assert dict(seen.blame) == {}
 
 
 def test_every_turn_of_a_thread_is_counted() -> None:
-    """os.urandom of more than nothing lets go of the GIL, once a call."""
+    """os.stat lets go of the GIL, once a call. Whoever else wants it meanwhile says so, and may cost one more."""
     with fairlead.gil.observe() as seen:
         before = seen.threads
         for _ in range(1000):
@@ -106,7 +109,8 @@ def test_every_turn_of_a_thread_is_counted() -> None:
         after = seen.threads
     me = threading.get_native_id()
     counted = [sum(t.acquisitions for t in threads if t.native_id == me) for threads in (before, after)]
-    assert counted[1] - counted[0] == 1000
+    asked = [sum(t.requests for t in threads if t.native_id != me) for threads in (before, after)]
+    assert 1000 <= counted[1] - counted[0] <= 1000 + asked[1] - asked[0]
 
 
 def test_blame_adds_up_to_what_was_waited() -> None:
@@ -145,12 +149,11 @@ def caught_in_c(seen: Observation) -> list[StackLoss]:
     ]
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 13),
-    reason="after other observations in one process the holder in C is not caught on 3.13: open",
-)
 def test_a_long_hold_in_c_is_named_with_its_line() -> None:
     """The waiter goes on until it has been kept waiting: that is what is waited for, not a time."""
+    for _ in range(30):  # until the interpreter has specialised the way to the extension
+        with fairlead.gil.observe(wait_threshold=0.001):
+            pass
     ended = threading.Event()
 
     def holder() -> None:
