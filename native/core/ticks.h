@@ -27,9 +27,9 @@ typedef struct {
 
 extern fl_tick_scale fl_ticks_scale;
 
-/* Choose the clock and measure its rate; takes about 10 ms the first time, nothing later. Any thread, any number
-   of them at once: each returns when the choice is made. Must have returned once before anything else here is
-   called, and blocks. The rate is good to about 5 parts in a million. Implemented by platform/. */
+/* Choose the clock and measure its rate; takes about 10 ms the first time, nothing later. Any thread, any
+   number of them at once: each returns when the choice is made. Must have returned once before anything else
+   here is called, and blocks. The rate is good to about 5 parts in a million. Implemented by platform/. */
 void fl_ticks_prepare(void);
 
 static inline uint64_t fl_ticks_system(void)

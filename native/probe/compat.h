@@ -105,9 +105,9 @@ static inline int fl_frame_offset(const fl_py_frame *frame, PyCodeObject *code)
 /* Owned by the interpreter or by the C stack: no frame of Python code. */
 #define FL_FRAME_OWNER_NOT_PYTHON 3
 
-/* The code that a frame of Python code is at; NULL: it is no such frame, or does not show in tracebacks. Of the
-   latter kind are those that have not got as far as the start of their function, and from 3.13 on one that
-   the interpreter puts below an __init__ it has learned to call without the detour through type(). */
+/* The code that a frame of Python code is at; NULL: it is no such frame, or does not show in tracebacks. Of
+   the latter kind are those that have not got as far as the start of their function, and from 3.13 on one
+   that the interpreter puts below an __init__ it has learned to call without the detour through type(). */
 static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
 {
     PyObject *executable = (PyObject *)((uintptr_t)frame->executable & ~(uintptr_t)3);

@@ -115,12 +115,12 @@ static void leave_queue(fl_gil *gil, fl_seat *seat)
    it has just waited for its last drop to be made use of, and comes back at once, it has wanted the GIL all
    the while.
 
-   A window that was opened meanwhile was told of the wait for the drop to be made use of, but could not be of
-   one for the mutex: that begins for all no earlier than the window. */
+   A window that was opened meanwhile, under the mutex, was told of the wait for the drop to be made use of,
+   but could not be of one for the mutex: that begins for all no earlier than the window. */
 static uint64_t wanted_since(fl_seat *seat, uint64_t now)
 {
     uint64_t since = fl_registry_here.began;
-    uint64_t opened = atomic_load_explicit(&fl_window_latest, memory_order_relaxed); /* stored under the mutex */
+    uint64_t opened = atomic_load_explicit(&fl_window_latest, memory_order_relaxed);
     fl_registry_here.began = 0;
     uint64_t until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed); /* our own */
     if (UNLIKELY(until)) {

@@ -39,7 +39,8 @@ typedef struct {
        seat->marked is set. Forced when gil->t_request is set. Nobody else can have it yet, and the thread's
        frames are its own. */
     void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted. */
+    /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted.
+     */
     void (*interrupted)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* In the child of a fork: all that was kept is gone. */
     void (*forked)(void);

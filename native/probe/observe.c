@@ -63,8 +63,9 @@ static void mark(fl_seat *seat, clockid_t clock)
     seat->off_cpu = 0;
 }
 
-/* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads the
-   two clocks may itself lose its core between one and the other, when the hold that is counted is over. */
+/* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads
+   the two clocks may itself lose its core between one and the other, when the hold that is counted is over.
+ */
 static void count_off_cpu(fl_seat *seat, clockid_t clock, uint64_t now)
 {
     uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0, ns = cpu_time(clock);
@@ -88,7 +89,7 @@ void fl_observe_settle(fl_gil *gil, uint64_t now)
     }
 }
 
-/* Waits in which the thread did nothing but see to it that another took the GIL, and then did something else. */
+/* Waits in which the thread saw to it that another took the GIL, and after which it did something else. */
 static void count_apart(fl_gil *gil, fl_seat *seat)
 {
     seat->tally.waited += seat->switch_apart;
@@ -263,7 +264,8 @@ static void add_present(uint64_t start, uint64_t since, uint64_t now, uint64_t *
     }
 }
 
-void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally)
+void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, uint64_t now,
+                        fl_tally *tally)
 {
     if (seat->holding) {
         add_present(seat->t_acquired, since, now, &tally->held, &tally->maxima.of[FL_MAXIMUM_HELD]);

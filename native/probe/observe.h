@@ -16,6 +16,7 @@ void fl_observe_settle(fl_gil *gil, uint64_t now);
 
 /* Adds to the copy of a seat's tally what is going on at this moment: a hold or a wait that has not ended; of
    the maxima, the part since `since`. Under the mutex. */
-void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, uint64_t now, fl_tally *tally);
+void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, uint64_t now,
+                        fl_tally *tally);
 
 #endif
