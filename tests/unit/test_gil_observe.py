@@ -101,7 +101,7 @@ def test_nobody_else_holds_when_one_thread_is_alone() -> None:
 
 
 def test_every_turn_of_a_thread_is_counted() -> None:
-    """os.stat lets go of the GIL, once a call. Whoever else wants it meanwhile says so, and may cost one more."""
+    """os.stat lets go of the GIL once a call. Whoever else wants it meanwhile asks, and may cost one more."""
     with fairlead.gil.observe() as seen:
         before = seen.threads
         for _ in range(1000):
