@@ -29,6 +29,8 @@ ONCE = (
     "tests/interp/test_experiments.py",
     "tests/interp/test_lab_subjects.py",
     "tests/lifecycle/test_probes_end.py",
+    # the benchmarks' own working
+    "tests/e2e/test_benchmarks.py",
     # what the documents say to type
     "tests/e2e/test_docs.py",
     # what is in a wheel, which this program builds for every interpreter anyway

@@ -1,0 +1,74 @@
+"""Do real servers with a CPU-bound thread inside answer quickly, and are timers on time?
+
+    python benchmarks/gil_servers.py [--only waitress,uvicorn,asyncio,timer] [--clients 4] [--cpu-threads 1]
+
+waitress: a Flask application, 8 threads. uvicorn: a Starlette application with a synchronous endpoint, which
+runs in a thread of a pool. asyncio: an echo server on streams, its loop beside the CPU-bound thread. timer:
+how late an asyncio loop calls what is due. The first two need the packages of the dependency group `bench`;
+a row whose packages are missing is left out, and named.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from harness import FIGURES, Row, Target, answer, arguments, load, run, subject
+
+SHARE = 0.3
+NEEDS = {"waitress": ("flask", "waitress"), "uvicorn": ("starlette", "uvicorn"), "asyncio": (), "timer": ()}
+TITLES = {
+    "waitress": "Flask under waitress",
+    "uvicorn": "Starlette under uvicorn, synchronous endpoint",
+    "asyncio": "asyncio echo server",
+    "timer": "asyncio timer, lateness",
+}
+
+
+def row(name: str, clients: int, cpu_threads: int, seconds: float) -> Row:
+    def take(mode: str) -> FIGURES:
+        settings = {"share": SHARE if mode == "scheduled" else None, "cpu_threads": cpu_threads}
+        if mode == "alone":
+            settings["cpu_threads"] = 0
+        if name == "timer":
+            with subject("asyncio_timer", **settings, seconds=seconds) as (process, _):
+                return answer(process)
+        program = "asyncio_server" if name == "asyncio" else "http_server"
+        http = None if name == "asyncio" else "/"
+        with subject(program, **settings, kind=name) as (process, facts):
+            return load(
+                facts["port"],
+                process.pid,
+                facts["tids"],
+                clients=clients,
+                seconds=seconds,
+                warm_up=seconds / 2,
+                http=http,
+            )
+
+    title = f"{TITLES[name]}, {cpu_threads} CPU threads" + ("" if name == "timer" else f", {clients} clients")
+    return Row(
+        title, take, ["stock", "scheduled", "alone"], [Target("p99 us", "scheduled", of="stock", at_most=0.1)]
+    )
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "", rounds=5)
+    parser.add_argument("--only", default=",".join(NEEDS))
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--cpu-threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    options = parser.parse_args()
+    if options.quick:
+        options.seconds = 0.1
+    rows = []
+    for name in options.only.split(","):
+        missing = [package for package in NEEDS[name] if find_spec(package) is None]
+        if missing:
+            print(f"{TITLES[name]}: left out, {' and '.join(missing)} not installed")
+        else:
+            rows.append(row(name, options.clients, options.cpu_threads, options.seconds))
+    run("Do servers with a CPU-bound thread inside answer quickly?", rows, options)
+
+
+if __name__ == "__main__":
+    main()

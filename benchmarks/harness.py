@@ -1,0 +1,214 @@
+"""What the benchmarks share: samples taken in rounds, medians with spread, targets and their verdicts.
+
+A benchmark has *rows* (what is measured) and *modes* (the peers: stock, scheduled, ...). One round takes one
+sample of every row in every mode, each in processes of its own; rounds follow one another, so that a change
+of the machine's mood meets all modes alike. Ratios are taken within rounds. A sample during which other
+processes took more than a tenth of the machine is noisy, and a row of which a third is noisy says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fairlead.lab import quiet
+
+SUBJECTS = Path(__file__).parent / "subjects"
+FIGURES = dict[str, float]
+METER = quiet.Meter()
+
+
+@dataclass(frozen=True)
+class Sample:
+    round: int
+    row: str
+    mode: str
+    figures: FIGURES
+    foreign: float | None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the figure of one mode must be, by itself or as a multiple of another mode's (within a round).
+
+    ``how`` says which of the rounds must keep to it: their median, or every one.
+    """
+
+    figure: str
+    mode: str
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    of: str | None = None
+    how: str = "median"
+
+    def values(self, samples: Iterable[Sample]) -> list[float]:
+        rounds: dict[int, dict[str, float]] = {}
+        for sample in samples:
+            if self.figure in sample.figures:
+                rounds.setdefault(sample.round, {})[sample.mode] = sample.figures[self.figure]
+        if self.of is None:
+            return [modes[self.mode] for modes in rounds.values() if self.mode in modes]
+        pairs = [(m[self.mode], m[self.of]) for m in rounds.values() if self.mode in m and self.of in m]
+        return [mine / other if other else math.inf for mine, other in pairs]
+
+    def met(self, values: Sequence[float]) -> bool:
+        judged = [median(values)] if self.how == "median" else values
+        return all(self.at_least <= value <= self.at_most for value in judged)
+
+    def __str__(self) -> str:
+        bound = f">= {show(self.at_least)}" if self.at_least > -math.inf else f"<= {show(self.at_most)}"
+        if self.at_least > -math.inf and self.at_most < math.inf:
+            bound = f"{show(self.at_least)} to {show(self.at_most)}"
+        return f"{bound}{' in every round' if self.how == 'every' else ''}"
+
+
+@dataclass
+class Row:
+    name: str
+    take: Callable[[str], FIGURES]
+    """Takes one sample in the mode that it is given."""
+    modes: Sequence[str]
+    targets: Sequence[Target] = ()
+    rounds: dict[str, int] = field(default_factory=dict)
+    """Modes of which other numbers of rounds are taken than `--rounds` says."""
+
+
+def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    return parser
+
+
+def run(question: str, rows: Sequence[Row], options: argparse.Namespace) -> list[Sample]:
+    """Takes all samples, prints the tables, writes the raw results."""
+    samples: list[Sample] = []
+    rounds = 1 if options.quick else options.rounds
+    for number in range(max([rounds, *(most for row in rows for most in row.rounds.values())])):
+        for row in rows:
+            order = [mode for mode in row.modes if number < row.rounds.get(mode, rounds)]
+            first = number % len(order) if order else 0
+            samples.extend(_take(number, row, mode) for mode in order[first:] + order[:first])
+    if options.json:
+        options.json.write_text(
+            json.dumps(
+                {
+                    "question": question,
+                    "python": sys.version,
+                    "machine": platform.platform(),
+                    "cores": os.cpu_count(),
+                    "samples": [asdict(sample) for sample in samples],
+                }
+            )
+        )
+    print(f"{question}\nPython {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}")
+    for row in rows:
+        _report(row, [sample for sample in samples if sample.row == row.name])
+    return samples
+
+
+def _take(number: int, row: Row, mode: str) -> Sample:
+    METER.begin()
+    figures = row.take(mode)
+    foreign = METER.end()
+    return Sample(number, row.name, mode, figures, foreign)
+
+
+def show(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def spread(values: Sequence[float]) -> str:
+    text = show(median(values))
+    return text if len(values) == 1 else f"{text} [{show(min(values))}..{show(max(values))}]"
+
+
+def _report(row: Row, samples: list[Sample]) -> None:
+    known = [sample.foreign for sample in samples if sample.foreign is not None]
+    noisy = sum(foreign > quiet.NOISY for foreign in known)
+    remark = f"; foreign load in {noisy} of {len(samples)} samples" if noisy else ""
+    verdict = ", NOISY" if noisy > len(samples) / 3 else ""
+    print(f"\n{row.name}{remark}{verdict}")
+    for figure in dict.fromkeys(figure for sample in samples for figure in sample.figures):
+        cells = []
+        for mode in row.modes:
+            values = [s.figures[figure] for s in samples if s.mode == mode and figure in s.figures]
+            if values:
+                cells.append(f"{mode} {spread(values)}")
+        print(f"    {figure:<22} {'   '.join(cells)}")
+    for target in row.targets:
+        values = target.values(samples)
+        if values:
+            what = f"{target.mode}: {target.figure}" + (f", x {target.of}" if target.of else "")
+            word = "met" if target.met(values) else "MISSED"
+            print(f"  {word:<6} {what:<40} {spread(values)}   must be {target}")
+
+
+@contextmanager
+def subject(name: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A program of subjects/ in a process of its own, and the line of JSON that it begins with."""
+    with subprocess.Popen(
+        [sys.executable, SUBJECTS / f"{name}.py", json.dumps(settings)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{name} ended before it had begun")
+            yield process, json.loads(line)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def cpu_bound_process() -> Iterator[None]:
+    """What the yardstick is measured beside: the same work, with a GIL of its own."""
+    with subject("busy"):
+        yield
+
+
+def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The next line that the subject prints."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError("the subject ended without an answer")
+    result: dict[str, Any] = json.loads(line)
+    return result
+
+
+def cpu_seconds(pid: int, tids: Iterable[int]) -> float:
+    """CPU time of these threads of a process."""
+    total = 0
+    for tid in tids:
+        total += int(Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def load(port: int, pid: int, tids: Sequence[int], **settings: Any) -> FIGURES:
+    """Puts load on a server and says how it was answered, and what its CPU-bound threads got meanwhile."""
+    with subject("load", port=port, **settings) as (process, _):
+        begin, used = time.monotonic(), cpu_seconds(pid, tids)
+        figures = answer(process)
+        share = (cpu_seconds(pid, tids) - used) / (time.monotonic() - begin)
+    return {**figures, "CPU share": share} if tids else figures

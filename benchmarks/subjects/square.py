@@ -1,0 +1,17 @@
+"""Runs one of the lab's experiments in this process. Settings: path, n."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import subject
+
+subject.schedule()
+subject.say()
+path = Path(subject.SETTINGS["path"])
+sys.path.insert(0, str(path.parent))
+sys.argv = [str(path), json.dumps({"n": subject.SETTINGS["n"]})]
+runpy.run_path(str(path), run_name="__main__")

@@ -1,0 +1,52 @@
+"""The benchmarks run and say something of everything they ask about; what they say is not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.gil.observe.access import why_not
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, Any]], str]:
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / script, "--quick", "--json", path, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(path.read_text())["samples"], done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "modes", "figure"),
+    [
+        ("gil_echo.py", [], {"stock", "share 0.3", "process"}, "requests/s"),
+        ("gil_servers.py", ["--only", "asyncio"], {"stock", "scheduled", "alone"}, "p99 us"),
+        ("gil_squares.py", ["--squares", "mutex"], {"stock", "scheduled"}, "seconds"),
+        ("gil_cpu_threads.py", ["--threads", "2", "--work", "json"], {"stock", "scheduled"}, "CPU s"),
+        ("gil_pair.py", [], {"stock", "counting", "recording", "scheduled"}, "pair ns"),
+    ],
+)
+def test_benchmark_measures_every_row_in_every_mode(
+    tmp_path: Path, script: str, arguments: list[str], modes: set[str], figure: str
+) -> None:
+    found, shown = samples(script, tmp_path / "samples.json", *arguments)
+    rows = {sample["row"] for sample in found}
+    assert {(sample["row"], sample["mode"]) for sample in found} == {
+        (row, mode) for row in rows for mode in modes
+    }
+    assert all(sample["figures"][figure] != 0 for sample in found)
+    assert all(row in shown for row in rows)
+    assert "met" in shown or "MISSED" in shown
