@@ -305,6 +305,23 @@ def test_threads_keep_their_names_after_they_have_ended() -> None:
     assert {thread.native_id for thread in seen.threads if thread.name == "body-0"} - {0}
 
 
+def test_a_thread_that_slept_through_the_start_of_the_observation_keeps_its_name() -> None:
+    """It is known to the extension from its first turn on, which is its last, too."""
+    asleep, go = threading.Event(), threading.Event()
+
+    def work() -> None:
+        asleep.set()
+        go.wait()
+
+    early = threading.Thread(target=work, name="early riser")
+    early.start()
+    asleep.wait()
+    with fairlead.gil.observe() as seen:
+        go.set()
+        early.join()
+    assert "early riser" in by_name(seen)
+
+
 def test_a_name_given_later_is_the_one_that_counts() -> None:
     with fairlead.gil.observe() as seen:
 

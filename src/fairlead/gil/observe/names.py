@@ -3,8 +3,9 @@
 The extension knows threads by their number in the operating system. What ``threading`` calls them is asked
 whenever counters are read; and since a thread may have ended by then, also when it is started: while anybody
 observes, ``Thread.start`` is wrapped. That is public, and the one moment at which both the name and the
-number are known for certain. A thread that was not started through ``threading`` has the name that it gave
-itself in the operating system, if it did.
+number are known for certain. Threads that were there before are noted when observation begins; the extension
+knows them from their next turn on, so they are told to it again. A thread that was not started through
+``threading`` has the name that it gave itself in the operating system, if it did.
 """
 
 from __future__ import annotations
@@ -15,20 +16,25 @@ import threading
 _lock = threading.Lock()
 _users = 0
 _original = threading.Thread.start
+_early: dict[int, str] = {}
+"""Names of the threads that were alive when following began, by number; only of those."""
 
 
 @functools.wraps(_original)
 def _start(self: threading.Thread) -> None:
     _original(self)
     if _users and self.native_id:
+        _early.pop(self.native_id, None)
         _note({self.native_id: self.name})
 
 
 def follow() -> None:
     """Note the names of threads that are started from now on, until as many ``unfollow``."""
-    global _users, _original
+    global _users, _original, _early
     with _lock:
         _users += 1
+        if _users == 1:
+            _early = _alive()
         if _users == 1 and threading.Thread.start is not _start:
             _original = threading.Thread.start
             threading.Thread.start = _start  # type: ignore[method-assign]
@@ -47,8 +53,14 @@ def unfollow() -> None:
 
 
 def update() -> None:
-    """Note the names of all threads that are alive."""
-    _note({thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id})
+    """Note the names of all threads that are alive, and of those that were when following began."""
+    alive = _alive()
+    _early.update((number, name) for number, name in alive.items() if number in _early)
+    _note({**_early, **alive})
+
+
+def _alive() -> dict[int, str]:
+    return {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id}
 
 
 def _note(names: dict[int, str]) -> None:
