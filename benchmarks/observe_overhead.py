@@ -1,0 +1,166 @@
+"""What does it cost a program to have its GIL observed?
+
+    python benchmarks/observe_overhead.py [--rounds 20] [--block 0.4] [--work echo,cpu-1,cpu-4]
+
+For each work one process, in which blocks alternate: nothing observed, counting
+(``fairlead.gil.observe()``), and recording every event (``fairlead.gil.record()``) into a file on disk; the
+order turns round from one round to the next. Work: ``echo``, a threaded server that answers one byte with
+one byte to 4 clients, which are another process; ``cpu-1`` and ``cpu-4``, threads that compute in Python.
+Prints the work done per second relative to the block without observation of the same round: median and
+quartiles. ``idle`` is the first block of all, before fairlead has touched anything, relative to the later
+ones without observation. Targets: counting no measurable change, recording within 3 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import fairlead.gil
+from fairlead.lab.quiet import Meter
+
+CLIENTS = 4
+MODES = ("nothing", "counting", "recording")
+
+
+class Work:
+    """Threads that do something over and over, and count it."""
+
+    def __init__(self, name: str) -> None:
+        self.stop = False
+        self.client: subprocess.Popen[bytes] | None = None
+        if name == "echo":
+            listener = socket.create_server(("127.0.0.1", 0))
+            self.client = subprocess.Popen(
+                [sys.executable, __file__, "--client", str(listener.getsockname()[1])]
+            )
+            connections = [listener.accept()[0] for _ in range(CLIENTS)]
+            bodies = [self.answering(connection) for connection in connections]
+        else:
+            bodies = [self.computing for _ in range(int(name.removeprefix("cpu-")))]
+        self.counts = [[0] for _ in bodies]
+        self.threads = [
+            threading.Thread(target=body, args=(count,))
+            for body, count in zip(bodies, self.counts, strict=True)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def answering(self, connection: socket.socket) -> Callable[[list[int]], None]:
+        def body(count: list[int]) -> None:
+            with connection:
+                while not self.stop and (data := connection.recv(1)):
+                    connection.send(data)
+                    count[0] += 1
+
+        return body
+
+    def computing(self, count: list[int]) -> None:
+        while not self.stop:
+            for _ in range(100):
+                pass
+            count[0] += 1
+
+    def rate(self, seconds: float) -> float:
+        """Work per second in the next so many seconds."""
+        before, begun = sum(count[0] for count in self.counts), time.perf_counter()
+        time.sleep(seconds)
+        ended = time.perf_counter()
+        return (sum(count[0] for count in self.counts) - before) / (ended - begun)
+
+    def end(self) -> None:
+        self.stop = True
+        for thread in self.threads:
+            thread.join()
+        if self.client is not None:
+            self.client.wait()
+
+
+def client(port: int) -> None:
+    """Send a byte on every connection that has answered, until the server hangs up."""
+    selector = selectors.DefaultSelector()
+    for _ in range(CLIENTS):
+        connection = socket.create_connection(("127.0.0.1", port))
+        selector.register(connection, selectors.EVENT_READ)
+        connection.send(b"x")
+    while selector.get_map():
+        for key, _ in selector.select():
+            assert isinstance(key.fileobj, socket.socket)
+            try:
+                if key.fileobj.recv(1):
+                    key.fileobj.send(b"x")
+                    continue
+            except ConnectionError:
+                pass
+            selector.unregister(key.fileobj)
+
+
+def observed(mode: str, directory: str) -> AbstractContextManager[Any]:
+    if mode == "counting":
+        return fairlead.gil.observe()
+    if mode == "recording":
+        return fairlead.gil.record(Path(directory) / "overhead.flrec")
+    return nullcontext()
+
+
+def measure(name: str, rounds: int, block: float) -> None:
+    work = Work(name)
+    ratios: dict[str, list[float]] = {mode: [] for mode in MODES[1:]}
+    plain: list[float] = []
+    meter = Meter()
+    meter.begin()
+    with tempfile.TemporaryDirectory(dir=os.curdir) as directory:
+        time.sleep(block)
+        untouched = work.rate(block)
+        for number in range(rounds):
+            rates = {}
+            for mode in (*MODES[number % 3 :], *MODES[: number % 3]):
+                with observed(mode, directory):
+                    rates[mode] = work.rate(block)
+            plain.append(rates["nothing"])
+            for mode, found in ratios.items():
+                found.append(rates[mode] / rates["nothing"])
+    work.end()
+    foreign = meter.end() or 0.0
+    cells = []
+    for mode, found in ratios.items():
+        low, _, high = quantiles(found, n=4)
+        cells.append(f"{mode} {median(found):.3f} [{low:.3f} {high:.3f}]")
+    print(
+        f"{name:6} {median(plain):11,.0f}/s  {'  '.join(cells)}  idle {median(plain) / untouched:.3f}", end=""
+    )
+    print(
+        f"  (foreign {foreign:.0%}, the echo's clients among it)"
+        if name == "echo"
+        else f"  (foreign {foreign:.0%})"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--block", type=float, default=0.4)
+    parser.add_argument("--work", default="echo,cpu-1,cpu-4")
+    parser.add_argument("--client", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        client(options.client)
+        return
+    for name in options.work.split(","):
+        measure(name, options.rounds, options.block)
+
+
+if __name__ == "__main__":
+    main()
