@@ -74,7 +74,7 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
     policy->mode = mode;
     policy->fair = mode == FL_MODE_FAIR;
     policy->tripped = false;
-    policy->stuck = 0;
+    policy->stuck = policy->lost = 0;
     fl_account_init(&policy->account, share, policy->k.window_ns, policy->k.debt_ns, now);
     fl_account_set(&policy->account, charging, charging, now);
 }
@@ -135,7 +135,7 @@ void fl_policy_arrive(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     }
 }
 
-/* Has a grant stood untaken for so many intervals that its thread must be taken for lost? Intervals are
+/* Has a grant stood untaken for so many intervals that another thread should go first? Intervals are
  * counted as they are seen to pass, one per look, so that a stopped process (SIGSTOP) counts as one however
  * long it was. */
 static bool is_stuck(fl_policy *policy, int64_t now)
@@ -222,8 +222,6 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
         fl_policy_thread *lost = policy->limbo;
         lost->granted = lost->protected = false;
         policy->limbo = NULL;
-        policy->tripped = true;
-        policy->mode = FL_MODE_STOCK;
         policy->counts.revoked++;
         dequeue(policy, thread);
         return (fl_tick){.kind = FL_TICK_TAKE, .revoke = lost};
@@ -246,6 +244,16 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
         tick = (fl_tick){.kind = FL_TICK_SPIN, .until = now + k->spin_ns};
     }
     return tick;
+}
+
+bool fl_policy_lost(fl_policy *policy)
+{
+    if (++policy->lost < policy->k.watchdog_grants || policy->mode == FL_MODE_STOCK) {
+        return false;
+    }
+    policy->tripped = true;
+    policy->mode = FL_MODE_STOCK;
+    return true;
 }
 
 void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now)
@@ -272,6 +280,9 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
 
     if (policy->fair) {
         fl_fair_served(policy, thread, policy->limbo == thread ? now - policy->t_acquired : 0);
+    }
+    if (policy->limbo == thread) {
+        policy->lost = 0;
     }
     policy->counts.acquired++;
     policy->epoch++;
@@ -381,7 +392,7 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
     policy->waiting = 0;
     policy->limbo = NULL;
     policy->asked = false;
-    policy->stuck = 0;
+    policy->stuck = policy->lost = 0;
     policy->holder = holds ? self : NULL;
     policy->reserved_until = policy->t_free = now;
     self->queued = self->granted = self->protected = false;

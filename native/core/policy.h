@@ -112,6 +112,7 @@ typedef struct fl_policy {
     uint32_t waiting;
 
     uint32_t stuck_epoch, stuck;
+    uint32_t lost; /* grants in a row whose wake-up was lost */
     int64_t t_stuck;
     bool tripped; /* the watchdog ended scheduling */
     fl_policy_counts counts;
@@ -155,13 +156,18 @@ typedef enum {
 typedef struct fl_tick {
     fl_tick_kind kind;
     int64_t until;
-    /* TAKE only: the grant of this thread was withdrawn; clear its mark. NULL nearly always. */
+    /* TAKE only: this thread did not take the GIL that was granted to it for k.watchdog_intervals, so the
+       grant is withdrawn; clear its mark and wake it: it is no longer queued. NULL nearly always. */
     fl_policy_thread *revoke;
 } fl_tick;
 
 /* What should this waiting, not granted thread do now? `locked` is the GIL's own flag (true in limbo).
  * Lock. */
 fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked, int64_t now);
+
+/* To be called after a tick with `revoke` unless that thread is known to be on its way, only without a core.
+ * True: so many grants in a row were lost that scheduling has ended (mode STOCK, tripped). Lock. */
+bool fl_policy_lost(fl_policy *policy);
 
 /* The waiting thread gives up (the interpreter is being finalised). Harmless when not queued. Lock. */
 void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now);

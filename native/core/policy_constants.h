@@ -59,9 +59,10 @@
     X(quiet_ns, 20000000)                                                                                  \
     /* Spin this long before parking (a futex sleep and wake-up is about twice that), if cores allow. */   \
     X(spin_ns, 30000)                                                                                      \
-    /* A grant that has not been taken after this many switch intervals is taken back, and scheduling      \
-       ends. */                                                                                            \
+    /* A grant that has not been taken after this many switch intervals is taken back ... */               \
     X(watchdog_intervals, 40)                                                                              \
+    /* ... and scheduling ends when so many in a row had to be, by threads that were not even running. */  \
+    X(watchdog_grants, 3)                                                                                  \
     /* Policy "fair": a waiter asks when it is this far behind the holder in GIL time ... */               \
     X(fair_slice_ns, 2000000)                                                                              \
     /* ... and one that comes from a wait is at most this far behind everybody else. */                    \

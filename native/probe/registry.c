@@ -114,6 +114,7 @@ static void seat_free(fl_seat *seat)
     pthread_mutex_lock(&lock);
     thread_release(seat->thread);
     pthread_mutex_unlock(&lock);
+    free(seat->schedule);
     free(seat);
 }
 
@@ -315,6 +316,7 @@ static void bury(fl_gil *gil)
         fl_tally_add(&departed, &seat->tally);
         if (seat->ended) {
             thread_release(seat->thread);
+            free(seat->schedule);
             free(seat);
         } else {
             atomic_store(&seat->gil, NULL);
@@ -362,6 +364,7 @@ fl_gil *fl_registry_add(fl_py_gil *py, bool main)
         gil = new_record();
     }
     if (gil) {
+        free(gil->schedule);
         size_t after_life = offsetof(fl_gil, life) + sizeof gil->life;
         memset((char *)gil + after_life, 0, sizeof *gil - after_life);
         gil->py = py;

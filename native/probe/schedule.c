@@ -16,14 +16,18 @@
 #include "probe/schedule.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/cores.h"
 #include "core/ticks.h"
 #include "probe/got.h"
 #include "probe/hooks.h"
@@ -33,12 +37,18 @@
 
 enum { AWAKE, PARKED, GRANTED };
 
+/* How long it is relied upon which cores a thread may use. */
+#define LOOK_NS 10000000
+
 typedef struct {
     fl_policy_thread policy; /* first: a policy's thread is a record */
     _Atomic uint32_t word;
     bool wanting;  /* the policy knows that it wants the GIL */
     bool ask;      /* to ask the holder at the next call */
     bool announce; /* to say that scheduling has ended */
+    pid_t native_id;
+    bool alone;      /* may run on one core only, when it looked last */
+    int64_t t_alone; /* when that was */
     bool forced;   /* its last drop was */
     long slept;    /* how often it had slept by then */
     _Atomic uint32_t *wakes[2]; /* to wake once the mutex is unlocked */
@@ -76,6 +86,7 @@ static record *record_of(fl_seat *seat)
         record *made = calloc(1, sizeof *made);
         if (made) {
             fl_policy_thread_new(&made->policy, (fl_priority)own_priority);
+            made->native_id = gettid();
         }
         seat->schedule = made;
     }
@@ -113,6 +124,16 @@ static void park(fl_gil *gil, record *me, int64_t ns)
     pthread_mutex_lock(&gil->py->mutex);
     uint32_t parked = PARKED;
     (void)atomic_compare_exchange_strong(&me->word, &parked, AWAKE);
+}
+
+/* Whether there is a core to spin on while the holder works: the affinity may change at any time. */
+static bool may_spin(record *me, int64_t now)
+{
+    if (me->t_alone == 0 || now - me->t_alone > LOOK_NS) {
+        me->alone = fl_cores_affinity() < 2;
+        me->t_alone = now;
+    }
+    return !me->alone;
 }
 
 static void spin(fl_gil *gil, record *me, int64_t ns)
@@ -189,6 +210,28 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
+/* A thread whose grant was withdrawn: did it sleep through its wake-up, or is it awake and only kept from
+ * running (no core to be had, a page to be read, a debugger)? The kernel knows: S is asleep. */
+static bool is_lost(const record *other)
+{
+    char path[48], text[96];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)other->native_id);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        (void)close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    const char *name_end = strrchr(text, ')'); /* "1234 (name) S ...", names have up to 64 bytes */
+    return name_end == NULL || name_end[1] == 0 || name_end[2] == 'S';
+}
+
+static void withdraw(fl_seat *seat, record *me, record *other)
+{
+    atomic_store(&other->word, AWAKE);
+    wake_later(seat, me, other);
+}
+
 static int ask(fl_gil *gil, fl_seat *seat)
 {
     fl_hooks_request(gil, seat, fl_gil_now(gil));
@@ -232,13 +275,15 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             return 0;
         case FL_TICK_TAKE:
             if (tick.revoke) {
-                atomic_store(&record_of_policy(tick.revoke)->word, AWAKE);
-                me->announce = seat->wakes = true;
+                withdraw(seat, me, record_of_policy(tick.revoke));
+                me->announce = is_lost(record_of_policy(tick.revoke)) && fl_policy_lost(policy);
             }
             gil->py->locked = 0;
             return 0;
-        case FL_TICK_SPIN:
-            spin(gil, me, tick.until - now);
+        case FL_TICK_SPIN: /* asked at most once per wait: without, the next tick says how long to sleep */
+            if (may_spin(me, now)) {
+                spin(gil, me, tick.until - now);
+            }
             break;
         case FL_TICK_SLEEP:
             park(gil, me, tick.until - now);
@@ -320,7 +365,7 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
         me->slept = sleeps();
     }
     if (me->announce) {
-        static const char text[] = "fairlead: a thread that was given the GIL did not take it; "
+        static const char text[] = "fairlead: threads that were given the GIL did not wake up for it; "
                                    "the interpreter's own scheduling is back in force\n";
         me->announce = false;
         (void)!write(STDERR_FILENO, text, sizeof text - 1);
@@ -347,6 +392,7 @@ static void forked(fl_gil *gil, fl_seat *seat)
         return;
     }
     atomic_store(&me->word, AWAKE);
+    me->native_id = gettid();
     me->wanting = me->ask = false;
     me->wakes[0] = me->wakes[1] = NULL;
     fl_policy_fork_reset(policy, &me->policy, seat->holding, ns_of(fl_gil_now(gil)));

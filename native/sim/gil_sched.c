@@ -25,7 +25,7 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
         fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
         switch (tick.kind) {
         case FL_TICK_TAKE:
-            sim->totals.tripped |= tick.revoke != NULL;
+            sim->totals.tripped |= tick.revoke != NULL && fl_policy_lost(&sim->policy);
             fl_gil_acquired(sim, actor);
             return;
         case FL_TICK_PASS:

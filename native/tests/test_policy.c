@@ -211,7 +211,7 @@ static void test_drop_with_nobody_waiting(void)
     CHECK(drop.grant == NULL && drop.kick == NULL);
 }
 
-static void test_watchdog_takes_back_a_lost_grant_once(void)
+static void test_watchdog_takes_back_a_grant_and_ends_after_three_lost(void)
 {
     begin(FL_MODE_INTERACTIVE);
     make_cpu(&cpu, 0);
@@ -230,11 +230,27 @@ static void test_watchdog_takes_back_a_lost_grant_once(void)
         CHECK(looks++ < 100);
     }
     CHECK_EQUAL(tick.kind, FL_TICK_TAKE);
-    CHECK(tick.revoke == &other && !other.granted && policy.tripped);
-    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
+    CHECK(tick.revoke == &other && !other.granted && policy.limbo == NULL);
     CHECK_EQUAL(looks, policy.k.watchdog_intervals - 1);
     fl_policy_acquired(&policy, &cpu, now);
+    CHECK(!fl_policy_lost(&policy) && !fl_policy_lost(&policy));
+    CHECK_EQUAL(policy.mode, FL_MODE_INTERACTIVE);
+    CHECK(fl_policy_lost(&policy) && policy.tripped);
+    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
+    CHECK(!fl_policy_lost(&policy)); /* said once */
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, now).kind, FL_TICK_PASS);
+}
+
+static void test_watchdog_forgives_after_a_grant_was_taken(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 5 * MS);
+    CHECK(!fl_policy_lost(&policy) && !fl_policy_lost(&policy));
+    arrive(&other, 5 * MS);
+    policy.asked = true;
+    CHECK(fl_policy_drop(&policy, &io, 6 * MS).grant == &other);
+    fl_policy_acquired(&policy, &other, 6 * MS);
+    CHECK(!fl_policy_lost(&policy) && !policy.tripped);
 }
 
 static void test_evict_empties_the_queue_for_a_new_mode(void)
@@ -340,7 +356,8 @@ int main(void)
     test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_drop_with_nobody_waiting();
-    test_watchdog_takes_back_a_lost_grant_once();
+    test_watchdog_takes_back_a_grant_and_ends_after_three_lost();
+    test_watchdog_forgives_after_a_grant_was_taken();
     test_evict_empties_the_queue_for_a_new_mode();
     test_leave_and_exit_take_a_waiter_out();
     test_fork_leaves_only_the_forking_thread();
