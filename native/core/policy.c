@@ -146,7 +146,8 @@ static bool is_stuck(fl_policy *policy, int64_t now)
         policy->t_stuck = now;
         return false;
     }
-    if (now - policy->t_stuck >= policy->interval) {
+    int64_t least = policy->k.watchdog_least_ns;
+    if (now - policy->t_stuck >= (policy->interval > least ? policy->interval : least)) {
         policy->t_stuck = now;
         policy->stuck++;
     }

@@ -83,6 +83,7 @@ typedef struct fl_policy_thread {
 
 typedef struct fl_policy_counts {
     uint64_t acquired, waited, forced, handed, left_free, asked, asked_again, kicked, slices, aged, revoked;
+    uint64_t spun; /* by the caller, when it spins */
 } fl_policy_counts;
 
 typedef struct fl_policy {

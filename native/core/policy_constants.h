@@ -61,6 +61,8 @@
     X(spin_ns, 30000)                                                                                      \
     /* A grant that has not been taken after this many switch intervals is taken back ... */               \
     X(watchdog_intervals, 40)                                                                              \
+    /* (intervals of at least this: users set them to microseconds) ... */                                 \
+    X(watchdog_least_ns, 5000000)                                                                          \
     /* ... and scheduling ends when so many in a row had to be, by threads that were not even running. */  \
     X(watchdog_grants, 3)                                                                                  \
     /* Policy "fair": a waiter asks when it is this far behind the holder in GIL time ... */               \

@@ -643,7 +643,8 @@ static PyObject *probe_scheduler(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
         {"handed", counts->handed},         {"left_free", counts->left_free},
         {"requests", counts->asked},        {"repeated_requests", counts->asked_again},
         {"kicks", counts->kicked},          {"slices", counts->slices},
-        {"aged", counts->aged},
+        {"aged", counts->aged},             {"spins", counts->spun},
+        {"withdrawn", counts->revoked},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sizeof numbers / sizeof *numbers; i++) {

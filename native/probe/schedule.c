@@ -282,6 +282,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             return 0;
         case FL_TICK_SPIN: /* asked at most once per wait: without, the next tick says how long to sleep */
             if (may_spin(me, now)) {
+                policy->counts.spun++;
                 spin(gil, me, tick.until - now);
             }
             break;

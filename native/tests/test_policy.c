@@ -241,6 +241,21 @@ static void test_watchdog_takes_back_a_grant_and_ends_after_three_lost(void)
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, now).kind, FL_TICK_PASS);
 }
 
+static void test_watchdog_is_patient_however_short_the_interval(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    policy.interval = 1000;
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&other, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    policy.asked = true;
+    CHECK(fl_policy_drop(&policy, &io, 6 * MS).grant == &other);
+    for (int64_t now = 6 * MS; now < 150 * MS; now += 10000) {
+        CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SLEEP);
+    }
+}
+
 static void test_watchdog_forgives_after_a_grant_was_taken(void)
 {
     begin(FL_MODE_INTERACTIVE);
@@ -357,6 +372,7 @@ int main(void)
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_drop_with_nobody_waiting();
     test_watchdog_takes_back_a_grant_and_ends_after_three_lost();
+    test_watchdog_is_patient_however_short_the_interval();
     test_watchdog_forgives_after_a_grant_was_taken();
     test_evict_empties_the_queue_for_a_new_mode();
     test_leave_and_exit_take_a_waiter_out();

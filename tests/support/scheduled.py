@@ -25,12 +25,74 @@ def spinners(n, daemon=False):
 
 """
 
+HELD = """
+import ctypes, signal, subprocess
 
-def run(program: str, *arguments: str, timeout: float = 50) -> Any:
-    """What the program printed last, read as JSON; its exit status must be 0."""
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + program, *arguments], capture_output=True, text=True, timeout=timeout
+sleepers = []
+
+def hold_up(tool):
+    '''Brings threads to wait for the GIL, and a process outside to do a thing to them; what it said.'''
+    pipes = [os.pipe() for _ in range(5)]
+    for ends in pipes:
+        sleepers.append(threading.Thread(target=os.read, args=(ends[0], 1)))
+        sleepers[-1].start()
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER
+    wakes = [ends[1] for ends in pipes]
+    command = [sys.executable, "-c", OUTSIDE + tool, str(os.getpid()), json.dumps(wakes)]
+    command.append(json.dumps([thread.native_id for thread in sleepers]))
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=wakes, text=True, bufsize=1
     )
-    assert done.returncode == 0, done.stderr
-    assert "fairlead:" not in done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert process.stdout.readline() == "ready\\n"
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.05)  # so that none of them is just looking at its timer
+    process.stdin.write("go\\n")
+    answer = ctypes.create_string_buffer(100)
+    ctypes.PyDLL(None).read(process.stdout.fileno(), answer, 100)  # keeps the GIL
+    sys.setswitchinterval(before)
+    return process, answer.value.decode().strip()
+
+OUTSIDE = '''
+import ctypes, json, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid, wakes, threads = (json.loads(word) for word in sys.argv[1:])
+futex = {"x86_64": "202 ", "aarch64": "98 "}[os.uname().machine]
+def waits(thread):
+    with open(f"/proc/{pid}/task/{thread}/syscall") as file:
+        return file.read().startswith(futex)
+def all_wait():
+    for fd in wakes:
+        os.write(fd, b"x")
+    calm = 0
+    while calm < 50:
+        calm = calm + 1 if all(map(waits, threads)) else 0
+'''
+"""
+"""For threads that something is done to while they wait for the GIL."""
+
+
+def start(program: str, *arguments: str, head: str = HEAD) -> subprocess.Popen[str]:
+    """The program, running, with pipes to it and from it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", head + program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 50, said: str = "") -> Any:
+    """What it printed last, read as JSON; it must end with status 0, and fairlead have said just this."""
+    try:
+        printed, errors = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert [line for line in errors.splitlines() if line.startswith("fairlead:")] == [said] * bool(said)
+    return json.loads(printed.splitlines()[-1])
+
+
+def run(program: str, *arguments: str, timeout: float = 50, said: str = "", head: str = HEAD) -> Any:
+    """``start`` and ``finish``."""
+    return finish(start(program, *arguments, head=head), timeout, said)

@@ -51,6 +51,10 @@ class Scheduler:
     """Times that CPU-bound threads went first for the sake of their share."""
     aged: int
     """Waiters that went first because they had been passed over for too long."""
+    spins: int
+    """Waits that began on the core, not asleep; none by a thread that may use one core only."""
+    withdrawn: int
+    """Grants taken back because their thread did not get to run for 40 switch intervals."""
 
 
 def check(policy: str, cpu_share: float) -> None:

@@ -1,0 +1,217 @@
+"""The scheduler under what an operating system, a debugger and a user do to a running process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scheduled import HEAD, HELD, finish, run, start
+
+from fairlead import machine
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+NO_SYSCALL_FILE = not Path("/proc/self/syscall").exists() or not os.access("/proc/self/syscall", os.R_OK)
+LOST = (
+    "fairlead: threads that were given the GIL did not wake up for it; "
+    "the interpreter's own scheduling is back in force"
+)
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")
+def test_watchdog_ends_scheduling_and_says_so_once_when_threads_sleep_through_grants() -> None:
+    """A signal handler that does not return keeps each of them from waking up."""
+    program = """
+signals = '''
+print("ready", flush=True)
+sys.stdin.readline()
+all_wait()
+tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
+for thread in threads:
+    libc.syscall(ctypes.c_long(tgkill), pid, thread, int(signal.SIGUSR1))
+print("done", flush=True)
+'''
+libc = ctypes.CDLL(None)
+libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
+libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+gil.schedule()
+process, answer = hold_up(signals)
+withdrawn = []
+while not gil.scheduler().watchdog_tripped:
+    time.sleep(0.001)
+    withdrawn.append(gil.scheduler().withdrawn)
+for thread in sleepers:
+    libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
+for thread in sleepers:
+    thread.join()
+process.wait()
+print(json.dumps([answer, withdrawn[-1], gil.scheduler().policy]))
+"""
+    assert run(program, head=HEAD + HELD, said=LOST) == ["done", 3, "stock"]
+
+
+@pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")
+def test_watchdog_lets_others_go_first_but_goes_on_when_threads_are_kept_from_running() -> None:
+    """A debugger stops them, each with the GIL as good as its own: that is no fault of the scheduler."""
+    program = """
+debugger = '''
+def trace(request, thread):
+    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(thread), None, None) < 0:
+        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
+        sys.exit()
+print("ready", flush=True)
+sys.stdin.readline()
+all_wait()
+for thread in threads:
+    trace(0x4206, thread)  # PTRACE_SEIZE
+    trace(0x4207, thread)  # PTRACE_INTERRUPT
+    os.waitpid(thread, 0x40000000)  # __WALL
+print("done", flush=True)
+sys.stdin.readline()
+'''
+gil.schedule()
+process, answer = hold_up(debugger)
+while answer == "done" and gil.scheduler().withdrawn < 5:
+    time.sleep(0.001)
+policy = gil.scheduler().policy
+process.communicate("go on\\n")
+for thread in sleepers:
+    thread.join()
+print(json.dumps([answer, policy, gil.scheduler().watchdog_tripped]))
+"""
+    answer, policy, tripped = run(program, head=HEAD + HELD)
+    if answer != "done":
+        pytest.skip(f"this system does not let one debug one's own threads: {answer}")
+    assert policy == "interactive"
+    assert not tripped
+
+
+def test_a_stopped_process_goes_on_as_if_nothing_had_been() -> None:
+    program = """
+gil.schedule()
+threads = spinners(3)
+ends = os.pipe()
+def echo():
+    while not stop.is_set():
+        os.write(ends[1], b"x")
+        os.read(ends[0], 1)
+threads.append(threading.Thread(target=echo))
+threads[-1].start()
+print("running", flush=True)
+sys.stdin.read()
+stop.set()
+for thread in threads:
+    thread.join()
+state = gil.scheduler()
+print(json.dumps([state.policy, state.watchdog_tripped]))
+"""
+    process = start(program)
+    assert process.stdout
+    assert process.stdout.readline() == "running\n"
+    for _ in range(20):
+        os.kill(process.pid, signal.SIGSTOP)
+        while state_of(process.pid) != "T":
+            pass
+        os.kill(process.pid, signal.SIGCONT)
+        while state_of(process.pid) == "T":
+            pass
+    assert finish(process) == ["interactive", False]
+
+
+@pytest.mark.skipif(machine.cores().usable < 2, reason="spinning needs two cores")
+def test_no_thread_spins_once_it_may_use_one_core_only() -> None:
+    program = """
+gil.schedule()
+threads = spinners(1)
+ends = os.pipe()
+def spins(least):
+    before = gil.scheduler()
+    rounds = 0
+    while rounds < 500 or gil.scheduler().spins - before.spins < least:
+        os.write(ends[1], b"x")
+        os.read(ends[0], 1)
+        rounds += 1
+    return gil.scheduler().spins - before.spins
+free = spins(least=10)
+for thread in os.listdir("/proc/self/task"):
+    os.sched_setaffinity(int(thread), [min(os.sched_getaffinity(0))])
+end = time.monotonic() + 0.02  # for so long it is relied upon what was looked up
+while time.monotonic() < end:
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+bound = spins(least=0)
+stop.set()
+print(json.dumps([free, bound]))
+"""
+    free, bound = run(program)
+    assert free >= 10
+    assert bound == 0
+
+
+def test_traces_are_dumped_later_beside_cpu_threads() -> None:
+    program = """
+import faulthandler
+gil.schedule()
+threads = spinners(3)
+ends = os.pipe()
+faulthandler.dump_traceback_later(0.01, repeat=True, file=ends[1])
+text = b""
+while text.count(b"most recent call first") < 12:
+    text += os.read(ends[0], 10000)
+faulthandler.cancel_dump_traceback_later()
+stop.set()
+print(json.dumps(text.count(b"in spin")))
+"""
+    assert run(program) > 0
+
+
+@pytest.mark.parametrize("policy", ["interactive", "fair"])
+def test_process_ends_whatever_its_daemon_threads_are_at(policy: str) -> None:
+    program = """
+gil.schedule(policy=sys.argv[1])
+ends = os.pipe()
+lock = threading.Lock()
+lock.acquire()
+def napping():
+    while True:
+        time.sleep(0.0001)
+def polling():
+    while True:
+        time.sleep(0)
+def echoing():
+    while True:
+        os.write(ends[1], b"x")
+        os.read(ends[0], 1)
+def locked():
+    while True:
+        lock.acquire(timeout=0.0001)
+for body in (napping, polling, echoing, locked, lock.acquire, spin):
+    for _ in range(2):
+        threading.Thread(target=body, daemon=True).start()
+print(json.dumps("over"))
+"""
+    for _ in range(5):
+        assert run(program, policy) == "over"
+
+
+def test_a_child_that_ends_like_a_program_ends_beside_daemon_threads() -> None:
+    """Fork, threads in the child, and the whole finalisation of its interpreter, again and again."""
+    script = Path(__file__).parents[2] / "tools" / "gil_stress.py"
+    done = subprocess.run(
+        [sys.executable, script, "cycles", "--cycles", "40", "--seed", "1", "--policy", "interactive"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 cycles" in done.stdout
