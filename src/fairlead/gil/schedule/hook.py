@@ -19,13 +19,18 @@ from fairlead.errors import OutputError, UnsupportedInterpreter
 from fairlead.gil.schedule.launched import VARIABLE
 
 NAME = "fairlead-gil.pth"
-_LINE = (
-    f'import os; os.environ.get("{VARIABLE}") and exec("'
-    r"try:\n from fairlead.gil.schedule.launched import begin_from_environment as b\n b()\n"
-    r"except (Exception, SystemExit) as e:\n import sys\n"
-    rf" sys.stderr and print('fairlead: {VARIABLE} is set, but', type(e).__name__ + ':', e, file=sys.stderr)"
-    '")\n'
-)
+_PROGRAM = f"""\
+import sys
+if not hasattr(sys, '_fairlead_gil'):
+ sys._fairlead_gil = 1
+ try:
+  from fairlead.gil.schedule.launched import begin_from_environment as b
+  b()
+ except (Exception, SystemExit) as e:
+  sys.stderr and print('fairlead: {VARIABLE} is set, but', type(e).__name__ + ':', e, file=sys.stderr)
+"""
+"""The mark on sys: up to Python 3.14 the interpreter of a virtual environment runs its hooks twice."""
+_LINE = f'import os; os.environ.get("{VARIABLE}") and exec({_PROGRAM!r})\n'
 _CHECK = "import fairlead.gil; print(fairlead.gil.scheduler().policy)"
 
 
@@ -43,12 +48,7 @@ def install() -> Path:
     """
     hook = place()
     try:
-        # whole or not at all: a Python may start at any moment
-        handle, temporary = tempfile.mkstemp(dir=hook.parent, prefix=".fairlead-")
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(_LINE)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(hook)
+        _write(hook)
     except OSError as error:
         raise OutputError(
             f"{hook} cannot be written ({error.strerror}): use a virtual environment, or its owner's rights"
@@ -73,6 +73,19 @@ def remove() -> Path | None:
     except OSError as error:
         raise OutputError(f"{hook} cannot be removed ({error.strerror})") from error
     return hook
+
+
+def _write(hook: Path) -> None:
+    """Whole or not at all: a Python may start at any moment."""
+    handle, temporary = tempfile.mkstemp(dir=hook.parent, prefix=".fairlead-")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(_LINE)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(hook)
+    except OSError:
+        Path(temporary).unlink()
+        raise
 
 
 def _does_not_work() -> str | None:

@@ -1,0 +1,179 @@
+"""The hook that lets FAIRLEAD_GIL schedule programs: installed, on, off, removed, and with fairlead broken,
+in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fairlead.gil.observe.access import why_not
+
+NAME = "fairlead-gil.pth"
+LOOK = "import fairlead.gil; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)"
+LOADED = "import sys; print([name for name in sys.modules if name.startswith('fairlead')])"
+scheduled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+class Environment:
+    """A virtual environment with the fairlead under test in it, as an installed wheel would be."""
+
+    def __init__(self, place: Path) -> None:
+        self.python = place / "bin" / "python"
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", place],
+            check=True,
+            capture_output=True,
+            timeout=50,
+        )
+        (self.site,) = place.glob("lib/python3*/site-packages")
+        self.hook = self.site / NAME
+        for name in ("fairlead", "click"):
+            source = Path(str(import_module(name).__file__)).parent
+            shutil.copytree(source, self.site / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("_native", "_probe"):  # beside the package's build, when its install is editable
+            shutil.copy(str(import_module(f"fairlead.{name}").__file__), self.site / "fairlead")
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAIRLEAD", "PYTHON"))}
+        return subprocess.run(
+            [self.python, *arguments],
+            cwd=self.site.parent,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    def fairlead(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.run("-c", "from fairlead.cli import main; main()", "run", *arguments)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("hook") / "venv")
+
+
+@pytest.fixture
+def environment(installed: Environment) -> Iterator[Environment]:
+    yield installed
+    installed.hook.unlink(missing_ok=True)
+
+
+@scheduled
+def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environment: Environment) -> None:
+    assert environment.run("-c", LOOK, FAIRLEAD_GIL="interactive").stdout == "stock 0.3\n"
+    done = environment.fairlead("--install-hook")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"hook installed: {environment.hook}\n")
+    assert [path.name for path in environment.site.iterdir() if path.name.startswith(".")] == []
+
+    off = environment.run("-c", LOADED)
+    assert (off.stdout, off.stderr) == ("[]\n", "")
+    assert environment.run("-c", LOADED, FAIRLEAD_GIL="").stdout == "[]\n"
+    on = environment.run("-c", LOOK, FAIRLEAD_GIL="fair")
+    assert (on.stdout, on.stderr) == ("fair 0.3\n", "")
+    shared = environment.run("-c", LOOK, FAIRLEAD_GIL="interactive", FAIRLEAD_GIL_CPU_SHARE=".5")
+    assert shared.stdout == "interactive 0.5\n"
+    isolated = environment.run("-E", "-c", LOOK, FAIRLEAD_GIL="interactive")
+    assert (isolated.stdout, isolated.stderr) == ("stock 0.3\n", "")
+
+    done = environment.fairlead("--remove-hook")
+    assert (done.returncode, done.stdout) == (0, f"hook removed: {environment.hook}\n")
+    assert not environment.hook.exists()
+    done = environment.fairlead("--remove-hook")
+    assert (done.returncode, done.stdout) == (0, f"there was no hook: {environment.hook}\n")
+
+
+@scheduled
+def test_run_has_the_last_word_where_a_hook_is(environment: Environment) -> None:
+    assert environment.fairlead("--install-hook").returncode == 0
+    program = [
+        "from fairlead.cli import main; main()",
+        "run",
+        "--policy",
+        "stock",
+        "--",
+        "python",
+        "-c",
+        LOADED,
+    ]
+    path = f"{environment.python.parent}{os.pathsep}{os.environ['PATH']}"
+    done = environment.run("-c", *program, FAIRLEAD_GIL="interactive", PATH=path)
+    assert "fairlead._probe" not in done.stdout, done.stderr
+
+
+@scheduled
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"FAIRLEAD_GIL": "best"}, "no policy 'best'"),
+        ({"FAIRLEAD_GIL": "interactive", "FAIRLEAD_GIL_CPU_SHARE": "30"}, "from .01 to .95"),
+        ({"FAIRLEAD_GIL": "interactive", "FAIRLEAD_GIL_CPU_SHARE": "x"}, "'x'"),
+    ],
+)
+def test_wrong_words_in_the_environment_are_one_line_and_the_program_runs(
+    variables: dict[str, str], says: str, environment: Environment
+) -> None:
+    assert environment.fairlead("--install-hook").returncode == 0
+    done = environment.run("-c", "print('ran')", **variables)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@scheduled
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        ("fairlead/gil/schedule/launched.py", "import sys; sys.exit(3)"),
+        ("fairlead/gil/__init__.py", "this is no Python"),
+        ("fairlead", None),
+        ("fairlead/_probe*.so", "garbage"),
+    ],
+)
+def test_broken_fairlead_is_one_line_and_the_program_runs(
+    broken: str, text: str | None, environment: Environment
+) -> None:
+    assert environment.fairlead("--install-hook").returncode == 0
+    (file,) = environment.site.glob(broken)
+    whole = file.with_name("whole")
+    file.rename(whole)
+    try:
+        if text is not None:
+            file.write_text(text)
+        done = environment.run("-c", "print('ran')", FAIRLEAD_GIL="interactive")
+    finally:
+        whole.replace(file)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr.startswith("fairlead: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_hook_that_cannot_be_put_there_is_one_line(environment: Environment) -> None:
+    environment.hook.mkdir()
+    try:
+        for option in ("--install-hook", "--remove-hook"):
+            done = environment.fairlead(option)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert f"{environment.hook} cannot be " in done.stderr
+            assert done.stderr.count("\n") == 1
+    finally:
+        environment.hook.rmdir()
+    assert [path.name for path in environment.site.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.skipif(why_not() is None, reason="this interpreter can be scheduled")
+def test_hook_is_not_installed_where_nothing_can_be_scheduled(environment: Environment) -> None:
+    done = environment.fairlead("--install-hook")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the hook was not installed: " in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not environment.hook.exists()
