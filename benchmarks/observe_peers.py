@@ -31,7 +31,7 @@ from typing import Any
 from truth_programs import NAMES, figures_of
 
 from fairlead.gil.observe.analysis import analyse
-from fairlead.lab.quiet import Meter
+from fairlead.lab.quiet import NOISY, Meter
 from fairlead.record.recording import Recording
 
 PROGRAM = str(Path(__file__).with_name("truth_programs.py"))
@@ -40,6 +40,7 @@ COLUMNS = (
     ("c-call", "longest hold"), ("half-busy", "held"), ("hashing", "held"),
 )  # fmt: skip
 PY_SPY_HZ = 100
+ATTEMPTS = 3
 FAIRLEAD = ("-c", "from fairlead.cli import main; main()")
 
 Tool = Callable[[str, str, float, Path], dict[str, Any]]
@@ -130,6 +131,19 @@ def tools(python: str) -> tuple[dict[str, Tool], list[str]]:
     return found, missing
 
 
+def quietest(meter: Meter, run: Tool, python: str, name: str, seconds: float) -> tuple[float, dict[str, Any]]:
+    """(share of the cores that other processes took, result) of the first quiet run, or of the quietest."""
+    runs = []
+    while len(runs) < ATTEMPTS:
+        with tempfile.TemporaryDirectory() as directory:
+            meter.begin()
+            result = run(python, name, seconds, Path(directory))
+            runs.append((meter.end() or 0.0, result))
+        if runs[-1][0] <= NOISY:
+            break
+    return min(runs, key=lambda pair: pair[0])
+
+
 def worst(found: list[tuple[str, float, float]]) -> str:
     """A cell: value and error of the figure that is furthest off, of (figure, known, seen) of all rounds."""
     by_figure: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -154,14 +168,12 @@ def compare(python: str, seconds: float, rounds: int) -> None:
         for name in NAMES:
             order = list(found.items())
             for tool, run in order if number % 2 == 0 else reversed(order):
-                with tempfile.TemporaryDirectory() as directory:
-                    meter.begin()
-                    try:
-                        result = run(python, name, seconds, Path(directory))
-                    except (RuntimeError, OSError) as error:
-                        missing.append(f"{tool} failed on {name}: {str(error).strip().splitlines()[-1]}")
-                        continue
-                    foreign.append(meter.end() or 0.0)
+                try:
+                    share, result = quietest(meter, run, python, name, seconds)
+                except (RuntimeError, OSError) as error:
+                    missing.append(f"{tool} failed on {name}: {str(error).strip().splitlines()[-1]}")
+                    continue
+                foreign.append(share)
                 for figure, known in result["known"].items():
                     if figure in result["seen"]:
                         what = figure.rpartition(" ")[0]

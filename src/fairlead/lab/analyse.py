@@ -20,6 +20,7 @@ from fairlead.lab import registry
 from fairlead.lab.fit import fit
 from fairlead.lab.registry import Experiment
 from fairlead.lab.statistics import describe
+from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
 from fairlead.record.sample import Sample, Status
 from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
@@ -150,7 +151,17 @@ def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: st
         fit=_fit(cells, skipped),
         skipped=skipped,
         failures=() if skipped else _failures(samples, by_size),
+        trace=_trace(by_size),
     )
+
+
+def _trace(by_size: Mapping[int, Sequence[Sample]]) -> GilTrace | None:
+    """The last one of the largest size that has any."""
+    for n in sorted(by_size, reverse=True):
+        for sample in reversed(by_size[n]):
+            if sample.status == "ok" and (trace := GilTrace.from_details(n, sample.details)):
+                return trace
+    return None
 
 
 def _fit(cells: Sequence[Cell], skipped: str | None) -> Fit:

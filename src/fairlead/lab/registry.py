@@ -31,6 +31,10 @@ MODES = ("quick", "standard", "full")
 IMPLEMENTATIONS = ("CPython", "PyPy")
 POLICIES = ("other", "rr")
 CORES = ("all", "one")
+NEEDS = ("fairlead",)
+"""What an experiment may need besides a standard library. It skips itself, with the reason, where that is not
+there: only the measured interpreter knows."""
+
 SMALLEST = 2
 """The least n that an experiment takes: with one participant there is nobody to wait for."""
 
@@ -38,7 +42,7 @@ LARGEST = 1 << 22
 """The greatest n that an experiment takes: Linux has no more threads or processes (PID_MAX_LIMIT)."""
 
 _TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
-_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", "references", "schedule")
+_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", "references", "schedule", "needs")
 _CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
 _COMPARE = {
     ">=": operator.ge,
@@ -90,6 +94,8 @@ class Experiment:
     """The time after which one sample is killed."""
     pythons: str
     """The versions of Python it runs on, as ">=2.7" or ">=3.8,<3.15"."""
+    needs: tuple[str, ...] = ()
+    """What it imports besides the standard library; see ``NEEDS``."""
 
     @property
     def id(self) -> str:
@@ -248,6 +254,7 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         sizes=_sizes(declared["sizes"]),
         timeout_s=float(declared["timeout_s"]),
         pythons=declared["pythons"],
+        needs=tuple(declared.get("needs", ())),
     )
 
 
@@ -276,6 +283,8 @@ def _check(experiment: Experiment) -> None:
     if experiment.id != named:
         raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
     _one_of("schedule", experiment.subject.schedule, get_args(Schedule))
+    for need in experiment.needs:
+        _one_of("need", need, NEEDS)
     for name, parameter in experiment.parameters.items():
         if parameter.default not in parameter.choices:
             raise ValueError(f"parameter {name}: the default {parameter.default!r} is none of its choices")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fairlead.record.gil_trace import GilTrace
+
 Verdict = Literal["stable", "noisy", "bimodal", "undecided"]
 """stable: the number can be relied on. noisy: foreign load or a wide spread. bimodal: two populations, so
 one median means little. undecided: too few samples, or no model fits clearly better than the next."""
@@ -83,6 +85,8 @@ class Series:
     """The reason when nothing was run."""
     failures: tuple[str, ...] = ()
     """One line per kind of failed sample: how many, status, reason."""
+    trace: GilTrace | None = None
+    """Of an experiment that records one: that of its last sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import StringIO
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -57,6 +58,14 @@ class Page:
         )
         self._console.print(Text("\n".join(lines), style=style, overflow="fold"))
         self._gap = False
+
+    def lines(self, lines: Iterable[str], *, indent: int = 0) -> None:
+        """A picture of characters: each line as it is."""
+        from rich.text import Text
+
+        for line in lines:
+            self._console.print(Text(" " * indent + line, no_wrap=True, overflow="crop"))
+            self._gap = False
 
     def table(self, table: Table, *, indent: int = 0) -> None:
         """A table made by ``table``."""

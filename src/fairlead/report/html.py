@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from fairlead.record.summary import Cell, Series, Subject, Summary
-from fairlead.report import figures, names, schedule, units, words
+from fairlead.report import battle, figures, names, schedule, units, words
 from fairlead.report.assets import asset, digest, inert_json
 from fairlead.report.extra import needed_for
 from fairlead.report.headline import headline
@@ -158,6 +158,19 @@ def _row(series: Series, who: names.Named) -> dict[str, Any]:
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
         "failures": series.failures,
+        "battle": _battle(series),
+    }
+
+
+def _battle(series: Series) -> dict[str, Any] | None:
+    from markupsafe import Markup
+
+    if series.trace is None:
+        return None
+    return {
+        "sentences": list(battle.summary(series.trace)),
+        "picture": Markup(battle.svg(series.trace)),
+        "events": battle.events(series.trace),
     }
 
 

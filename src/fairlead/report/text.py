@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from fairlead.record.comparison import CellChange, Comparison, SeriesChange, Unmatched
+from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Series, Subject, Summary
-from fairlead.report import console, names, units, words
+from fairlead.report import battle, console, names, units, words
 from fairlead.report.headline import headline
 
 if TYPE_CHECKING:
@@ -51,12 +52,30 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
         page.line(words.fit(series.fit), indent=4, style="bold")
         for reference in words.references(subject, series):
             page.line(f"reference {words.reference(reference, series.fit)}", indent=4)
+    if series.trace:
+        _battle(page, series.trace)
     if series.skipped:
         page.line(f"skipped: {names.clean(series.skipped)}", indent=4, style="yellow")
     for failure in series.failures:
         page.line(f"missing: {names.clean(failure)}", indent=4, style="red")
     for warning in words.warnings(series):
         page.line(f"! {warning}", indent=4, style="yellow")
+    page.gap()
+
+
+def _battle(page: console.Page, trace: GilTrace) -> None:
+    for sentence in battle.summary(trace):
+        page.line(sentence, indent=4)
+    page.gap()
+    page.lines(battle.strip(trace), indent=4)
+    page.line('"#" holds the GIL, "." waits for it', indent=4)
+    page.gap()
+    table = console.table("time", "<thread", "<event", "<")
+    for row in battle.events(trace):
+        console.add_row(table, *row)
+    page.table(table, indent=4)
+    if more := len(trace.events) + trace.left_out - len(battle.events(trace)):
+        page.line(f"... and {units.count(more)} more", indent=4)
     page.gap()
 
 
