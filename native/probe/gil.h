@@ -1,11 +1,18 @@
 /* gil: what the probe keeps of each GIL, of each thread, and of each thread at each GIL (its seat).
  *
  * Locks, outermost first; none is held while Python code runs or memory of Python is touched:
- *     fl_gil.life        guards `alive`: who holds it and finds `alive` true may lock the GIL's own mutex
+ *     fl_gil.life        guards `alive` and `idle`: who holds it and finds the first true and the second
+ *                        false may lock the GIL's own mutex
  *     fl_gil.py->mutex   the interpreter's own mutex, which it holds for a moment at every take and drop. All
  * that is said to be "under the mutex" is guarded by it: what the hooks do, they do while the interpreter
  * holds it anyway, and a snapshot takes it for the time of a copy the registry's lock (registry.c) and the
  * stacks' lock (stacks.c), leaves
+ *
+ * An interpreter with a GIL of its own takes that with it when it ends, and nothing tells of it: the GIL is
+ * not destroyed, its memory is given back. So while nobody holds or waits for such a GIL it is `idle`, which
+ * its own threads change in the hooks, and nobody else touches it; what is "under the mutex" is then guarded
+ * by `life` alone. Who wants both otherwise must not wait for the mutex of such a GIL with `life` held,
+ * because the hooks take `life` under the mutex.
  *
  * Lives: a seat belongs to its thread and to its GIL, and is freed when both have let go of it; so neither a
  * thread that ends nor an interpreter that is destroyed leaves a pointer behind. An fl_gil is reused, never
@@ -106,6 +113,7 @@ typedef struct fl_gil {
     uint16_t index; /* 0 is the main interpreter's */
     pthread_mutex_t life;
     bool alive;     /* written under `life` and the registry's lock, read under either */
+    bool idle;      /* written under `life` and the mutex, read under either */
     uint64_t since; /* order of birth */
 
     /* Under the mutex. */

@@ -70,8 +70,29 @@ static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
     return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(switch_cond, cond)) : NULL;
 }
 
+/* Somebody has to do with the GIL of an interpreter of its own again, or nobody has any more (gil.h). */
+static void stir(fl_gil *gil)
+{
+    pthread_mutex_lock(&gil->life);
+    gil->idle = false;
+    pthread_mutex_unlock(&gil->life);
+}
+
+static inline void rest(fl_gil *gil)
+{
+    if (UNLIKELY(gil->index != 0) && gil->first == NULL) {
+        pthread_mutex_lock(&gil->life);
+        gil->idle = true;
+        pthread_mutex_unlock(&gil->life);
+    }
+}
+
+/* Under the mutex, like what it is called for. */
 static inline fl_seat *seat_at(fl_gil *gil)
 {
+    if (UNLIKELY(gil->idle)) {
+        stir(gil);
+    }
     fl_seat *seat = fl_registry_here.seat;
     return LIKELY(seat != NULL && fl_seat_gil(seat) == gil) ? seat : fl_registry_seat(gil);
 }
@@ -218,6 +239,7 @@ static int dropped(fl_gil *gil)
     fl_seat *seat = seat_at(gil);
     if (UNLIKELY(seat == NULL)) {
         gil->holder = NULL;
+        rest(gil);
         return fl_find_real.signal(cond);
     }
     uint64_t now = fl_gil_now(gil);
@@ -230,10 +252,9 @@ static int dropped(fl_gil *gil)
     gil->holder = NULL;
     gil->giver = seat;
     gil->t_request = 0;
-    if (UNLIKELY(hot.scheduler != NULL) && hot.scheduler->dropped(gil, seat, now, forced)) {
-        return 0;
-    }
-    return fl_find_real.signal(cond);
+    bool handled = UNLIKELY(hot.scheduler != NULL) && hot.scheduler->dropped(gil, seat, now, forced);
+    rest(gil);
+    return handled ? 0 : fl_find_real.signal(cond);
 }
 
 /* A condition that is not of the GIL found first. */
@@ -312,6 +333,9 @@ static int hook_unlock(pthread_mutex_t *mutex)
         if (hot.scheduler) {
             hot.scheduler->leave(gil, seat, fl_gil_now(gil));
         }
+        if (gil->holder == NULL) {
+            rest(gil);
+        }
     }
     int error = fl_find_real.unlock(mutex);
     if (seat->wakes) {
@@ -377,9 +401,23 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return error;
 }
 
-/* A condition comes into being where there may have been another before. */
+static void forget_gil(fl_gil *gil)
+{
+    fl_registry_forget(gil);
+    if (gil == hot.gil) {
+        point_nowhere();
+    }
+}
+
+/* A condition comes into being where there may have been another before: so the GIL that lay here is no more,
+   unless it is the main interpreter's, made anew in the child of a fork. */
 static int hook_init(pthread_cond_t *cond, const pthread_condattr_t *attributes)
 {
+    fl_gil *gil = gil_by_cond(cond);
+    gil = gil ? gil : gil_by_switch_cond(cond);
+    if (gil && gil->index != 0) {
+        forget_gil(gil);
+    }
     pthread_cond_t *_Atomic *stranger = &strangers[stranger_place(cond)];
     pthread_cond_t *expected = cond;
     atomic_compare_exchange_strong(stranger, &expected, NULL);
@@ -390,10 +428,7 @@ static int hook_destroy(pthread_cond_t *cond)
 {
     fl_gil *gil = gil_by_cond(cond);
     if (gil) {
-        fl_registry_forget(gil);
-        if (gil == hot.gil) {
-            point_nowhere();
-        }
+        forget_gil(gil);
     }
     return fl_find_real.destroy(cond);
 }

@@ -70,6 +70,43 @@ static void leave(void)
 static fl_snapshot bases[FL_WINDOWS];
 static bool window_open[FL_WINDOWS];
 
+/* Of the windows, those that were opened through this module, in this interpreter. */
+typedef struct {
+    unsigned windows; /* bits */
+} module_state;
+
+static module_state *state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+/* Under the gate. */
+static void close_window(module_state *state, int window)
+{
+    fl_window_close(window);
+    fl_snapshot_free(&bases[window]);
+    window_open[window] = false;
+    state->windows &= ~(1u << window);
+    fl_hooks_release();
+}
+
+/* Windows that an interpreter left open end with it. Not those of the main one: the process ends, and a thread
+   that is no more may have been the last to go through the gate. */
+static void probe_free(void *module)
+{
+    module_state *state = state_of(module);
+    if (state == NULL || !state->windows || PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        return;
+    }
+    enter();
+    for (int window = 0; window < FL_WINDOWS; window++) {
+        if (state->windows >> window & 1) {
+            close_window(state, window);
+        }
+    }
+    leave();
+}
+
 /* In the child of a fork: windows that are open count from now on. */
 static void forked(void)
 {
@@ -106,7 +143,7 @@ PyDoc_STRVAR(open_doc,
 "The first window puts the hooks in. Raises UnsupportedInterpreter where\n"
 "they cannot be, and UsageError when too many windows are open.");
 
-static PyObject *probe_open(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+static PyObject *probe_open(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
     int window = 0;
     fl_window_result result = FL_WINDOW_OK;
@@ -123,6 +160,7 @@ static PyObject *probe_open(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ign
         if (result == FL_WINDOW_OK) {
             bases[window] = base;
             window_open[window] = true;
+            state_of(module)->windows |= 1u << window;
         } else {
             fl_hooks_release();
         }
@@ -152,7 +190,7 @@ PyDoc_STRVAR(close_doc,
 "\n"
 "Close a window. With the last one the hooks are taken out.");
 
-static PyObject *probe_close(PyObject *Py_UNUSED(module), PyObject *argument)
+static PyObject *probe_close(PyObject *module, PyObject *argument)
 {
     long window = PyLong_AsLong(argument);
     if (window == -1 && PyErr_Occurred()) {
@@ -161,10 +199,7 @@ static PyObject *probe_close(PyObject *Py_UNUSED(module), PyObject *argument)
     enter();
     bool open = is_open(window);
     if (open) {
-        fl_window_close((int)window);
-        fl_snapshot_free(&bases[window]);
-        window_open[window] = false;
-        fl_hooks_release();
+        close_window(state_of(module), (int)window);
     }
     leave();
     if (!open) {
@@ -711,6 +746,10 @@ static struct PyModuleDef probe_module = {
     .m_name = "fairlead._probe",
     .m_doc = "Hooks into the interpreter's GIL. Use it through fairlead.gil.",
     .m_methods = probe_methods,
+#ifndef FL_PROBE_REFUSAL
+    .m_size = sizeof(module_state),
+    .m_free = probe_free,
+#endif
     .m_slots = probe_slots,
 };
 

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "probe/find.h"
 #include "probe/hooks.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -118,6 +119,34 @@ static void seat_free(fl_seat *seat)
     free(seat);
 }
 
+/* Locks gil->life, and the mutex if there is one to be locked: true. */
+static bool lock_both(fl_gil *gil)
+{
+    for (;;) {
+        pthread_mutex_lock(&gil->life);
+        if (!gil->alive || gil->idle) {
+            return false;
+        }
+        if (gil->index == 0) { /* never idle: the main interpreter outlives all who look */
+            pthread_mutex_lock(&gil->py->mutex);
+            return true;
+        }
+        if (pthread_mutex_trylock(&gil->py->mutex) == 0) {
+            return true;
+        }
+        pthread_mutex_unlock(&gil->life);
+        sched_yield();
+    }
+}
+
+static void unlock_both(fl_gil *gil, bool mutex)
+{
+    if (mutex) {
+        pthread_mutex_unlock(&gil->py->mutex);
+    }
+    pthread_mutex_unlock(&gil->life);
+}
+
 /* The thread ends: the key's destructor. */
 static void thread_exit(void *argument)
 {
@@ -128,12 +157,10 @@ static void thread_exit(void *argument)
     for (fl_seat *seat = thread->seats, *next; seat; seat = next) {
         next = seat->of_thread;
         fl_gil *gil = seat->gil;
-        if (gil != NULL) {
-            pthread_mutex_lock(&gil->life);
-        }
+        bool mutex = gil != NULL && lock_both(gil);
         if (seat->gil == NULL) { /* its GIL is being buried, or has been */
             if (gil != NULL) {
-                pthread_mutex_unlock(&gil->life);
+                unlock_both(gil, mutex);
             }
             while (!atomic_load(&seat->orphan)) {
                 sched_yield();
@@ -142,15 +169,12 @@ static void thread_exit(void *argument)
             continue;
         }
         if (gil->alive) {
-            pthread_mutex_lock(&gil->py->mutex);
             fl_hooks_thread_end(gil, seat);
-            seat->ended = true;
             gil->ended++;
-            pthread_mutex_unlock(&gil->py->mutex);
-        } else {
-            seat->ended = true;
+            gil->idle = gil->index != 0 && gil->holder == NULL && gil->first == NULL;
         }
-        pthread_mutex_unlock(&gil->life);
+        seat->ended = true;
+        unlock_both(gil, mutex);
     }
     pthread_mutex_lock(&lock);
     thread->ended = true;
@@ -345,6 +369,44 @@ static fl_gil *used_record(void)
     return oldest;
 }
 
+/* gil->life is held, and the lock. */
+static void end(fl_gil *gil)
+{
+    gil->alive = gil->idle = false;
+    gil->holder = gil->giver = gil->first = gil->last = NULL;
+    gil->ring = NULL;
+    unplace(gil->py);
+    dead_count++;
+}
+
+/* Ends the records of GILs that have gone with their interpreters, as far as that shows, and of the one that
+   was used least lately when there are many that may have. One that has not gone after all is found anew.
+   Under the lock. */
+static void end_vanished(void)
+{
+    fl_gil *least = NULL;
+    size_t idle = 0;
+    for (size_t i = 0; i < gil_count; i++) {
+        fl_gil *gil = gils[i];
+        if (!gil->alive || gil->index == 0 || pthread_mutex_trylock(&gil->life) != 0) {
+            continue;
+        }
+        if (gil->idle && !fl_find_is_gil(gil->py)) {
+            end(gil);
+        } else if (gil->idle) {
+            idle++;
+            least = least == NULL || gil->t_last < least->t_last ? gil : least;
+        }
+        pthread_mutex_unlock(&gil->life);
+    }
+    if (idle > FL_IDLE_GILS && pthread_mutex_trylock(&least->life) == 0) {
+        if (least->idle) {
+            end(least);
+        }
+        pthread_mutex_unlock(&least->life);
+    }
+}
+
 static fl_gil *new_record(void)
 {
     fl_gil *gil = gil_count < FL_GILS + FL_DEAD_GILS ? calloc(1, sizeof *gil) : NULL;
@@ -359,6 +421,9 @@ static fl_gil *new_record(void)
 fl_gil *fl_registry_add(fl_py_gil *py, bool main)
 {
     pthread_mutex_lock(&lock);
+    if (!main) {
+        end_vanished();
+    }
     fl_gil *gil = dead_count >= FL_DEAD_GILS ? used_record() : NULL;
     if (gil == NULL) {
         gil = new_record();
@@ -384,11 +449,7 @@ void fl_registry_forget(fl_gil *gil)
     pthread_mutex_lock(&gil->life);
     pthread_mutex_lock(&lock);
     if (gil->alive) {
-        gil->alive = false;
-        gil->holder = gil->giver = gil->first = gil->last = NULL;
-        gil->ring = NULL;
-        unplace(gil->py);
-        dead_count++;
+        end(gil);
     }
     pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&gil->life);
@@ -417,17 +478,9 @@ void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context)
     fl_gil *all[FL_GILS + FL_DEAD_GILS];
     size_t count = all_gils(all);
     for (size_t i = 0; i < count; i++) {
-        fl_gil *gil = all[i];
-        pthread_mutex_lock(&gil->life);
-        bool alive = gil->alive;
-        if (alive) {
-            pthread_mutex_lock(&gil->py->mutex);
-        }
-        visit(gil, context);
-        if (alive) {
-            pthread_mutex_unlock(&gil->py->mutex);
-        }
-        pthread_mutex_unlock(&gil->life);
+        bool mutex = lock_both(all[i]);
+        visit(all[i], context);
+        unlock_both(all[i], mutex);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #define FL_GILS 1024        /* observed at once */
 #define FL_DEAD_GILS 16     /* remembered */
+#define FL_IDLE_GILS 64     /* of interpreters of their own, which may be gone, remembered */
 #define FL_ENDED_SEATS 1024 /* of ended threads, remembered per GIL; let go half of them at a time */
 
 /* Makes ready; errno or 0. Called with the GIL held, any number of times. */
@@ -28,8 +29,8 @@ void fl_registry_retire(void);
 fl_seat *fl_registry_seat(fl_gil *gil);
 
 /* Every GIL that there is something to say about, in order of birth, dead ones too. Calls `visit` with
-   gil->life held, and the mutex as well when it is alive: then what is "under the mutex" may be read and
-   changed. */
+   gil->life held, and the mutex as well when it is alive and not idle: what is "under the mutex" may be read
+   and changed, and gil->py is not touched otherwise. */
 void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context);
 
 /* Adds up counts; of maxima the larger. */

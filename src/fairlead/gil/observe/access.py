@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -10,6 +11,25 @@ from fairlead.errors import UnsupportedInterpreter, UsageError
 
 if TYPE_CHECKING:
     from fairlead import _probe
+
+
+_lock = threading.RLock()
+
+
+def exclusive() -> threading.RLock:
+    """The one lock of all that observes, to be entered with ``with``.
+
+    Asked for anew each time: a forked child, in which whoever held it does not exist, has a fresh one.
+    """
+    return _lock
+
+
+def _renew() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 def require() -> None:
@@ -49,7 +69,6 @@ class Window:
     """One party's view of the counters: what was counted since it was opened. Several may be open at once."""
 
     _thresholds: dict[Window, int | None] = {}  # noqa: RUF012 - shared by all on purpose
-    _lock = threading.Lock()
 
     def __init__(self, threshold_ns: int | None) -> None:
         """Begin to count.
@@ -66,7 +85,7 @@ class Window:
         from fairlead import _probe
 
         self._number = _probe.open()
-        with self._lock:
+        with exclusive():
             self._thresholds[self] = threshold_ns
             self._apply()
 
@@ -78,7 +97,7 @@ class Window:
     def close(self) -> None:
         from fairlead import _probe
 
-        with self._lock:
+        with exclusive():
             del self._thresholds[self]
             self._apply()
         _probe.close(self._number)

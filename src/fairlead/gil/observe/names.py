@@ -13,7 +13,8 @@ from __future__ import annotations
 import functools
 import threading
 
-_lock = threading.Lock()
+from fairlead.gil.observe.access import exclusive
+
 _users = 0
 _original = threading.Thread.start
 _early: dict[int, str] = {}
@@ -31,7 +32,7 @@ def _start(self: threading.Thread) -> None:
 def follow() -> None:
     """Note the names of threads that are started from now on, until as many ``unfollow``."""
     global _users, _original, _early
-    with _lock:
+    with exclusive():
         _users += 1
         if _users == 1:
             _early = _alive()
@@ -45,7 +46,7 @@ def unfollow() -> None:
     """Take one ``follow`` back. The names known so far stay known."""
     global _users
     update()
-    with _lock:
+    with exclusive():
         _users -= 1
         # somebody may have wrapped it after us: then ours stays where it is, and does nothing more
         if _users == 0 and threading.Thread.start is _start:
@@ -60,7 +61,11 @@ def update() -> None:
 
 
 def _alive() -> dict[int, str]:
-    return {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id}
+    names = {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id}
+    # in a forked child of 3.11 the one thread there is still has the number that it had in the parent
+    here = threading.get_ident()
+    mine = {threading.get_native_id(): one.name for one in threading.enumerate() if one.ident == here}
+    return names | mine
 
 
 def _note(names: dict[int, str]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
 from fairlead.gil.observe import names
-from fairlead.gil.observe.access import Window, nanoseconds
+from fairlead.gil.observe.access import Window, exclusive, nanoseconds
 from fairlead.gil.observe.findings import find
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
@@ -52,7 +51,6 @@ class Observation:
 
     def __init__(self, wait_threshold: float | None) -> None:
         self._threshold_ns = nanoseconds(wait_threshold)
-        self._lock = threading.Lock()
         self._window: Window | None = None
         self._reading: _probe.Reading | None = None
         self._names: dict[int, tuple[int, str]] = {}
@@ -65,7 +63,7 @@ class Observation:
             UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
             UsageError: it has been started before, or eight observations are going on.
         """
-        with self._lock:
+        with exclusive():
             if self._window is not None or self._reading is not None:
                 raise UsageError("this observation was started before: make a new one")
             self._window = Window(self._threshold_ns)
@@ -77,7 +75,7 @@ class Observation:
         if self._window is None:
             return
         names.unfollow()
-        with self._lock:
+        with exclusive():
             window, self._window = self._window, None
             if window is not None:
                 self._take(window)
@@ -101,7 +99,7 @@ class Observation:
     def _read(self) -> _probe.Reading:
         if self._window is not None:
             names.update()
-        with self._lock:
+        with exclusive():
             if self._window is not None:
                 self._take(self._window)
             if self._reading is None:

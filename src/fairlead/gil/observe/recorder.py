@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import sys
-import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ import fairlead
 from fairlead import machine
 from fairlead.errors import FairleadError, OutputError, UsageError
 from fairlead.gil.observe import names
-from fairlead.gil.observe.access import Window, nanoseconds
+from fairlead.gil.observe.access import Window, exclusive, nanoseconds
 
 _current: Recorder | None = None
 _handlers = False
@@ -49,7 +48,6 @@ class Recorder:
         self._events = events
         self._counters_ns = round(counters_interval * 1e9)
         self._window: Window | None = None
-        self._lock = threading.Lock()
 
     def start(self) -> Recorder:
         """Create the file (an existing one is replaced) and begin.
@@ -60,7 +58,7 @@ class Recorder:
             OutputError: the file cannot be written.
         """
         global _current
-        with self._lock:
+        with exclusive():
             if self._window is not None:
                 raise UsageError("this recording is going on already")
             self._begin(parent_pid=None)
@@ -115,7 +113,7 @@ class Recorder:
                 before is whole.
         """
         global _current
-        with self._lock:
+        with exclusive():
             window, self._window = self._window, None
             if window is None:
                 return
@@ -143,7 +141,6 @@ class Recorder:
         """After a fork. The window that was open still is, and is this process's now."""
         global _current
         window, self._window = self._window, None
-        self._lock = threading.Lock()
         if window is not None:
             names.unfollow()
             window.close()

@@ -1,0 +1,188 @@
+"""Real processes under observation: they fork, become others, end, are signalled, and run out of disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scheduled import HEAD, run
+
+from fairlead.gil.observe.access import why_not
+from fairlead.record.recording import BlockType, Recording
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def test_forked_children_of_a_busy_process_are_observed_afresh() -> None:
+    """One thread reads the observation all the while, so that children come to be in the middle of that."""
+    program = """
+with gil.observe() as seen:
+    threads = spinners(2)
+    def read():
+        while not stop.is_set():
+            seen.threads
+    threads.append(threading.Thread(target=read))
+    threads[-1].start()
+    found = []
+    for _ in range(20):
+        ends = os.pipe()
+        pid = os.fork()
+        if not pid:
+            more = [threading.Thread(target=sum, args=(range(20_000),), name="child") for _ in range(2)]
+            for thread in more:
+                thread.start()
+            for thread in more:
+                thread.join()
+            with gil.observe():
+                pass
+            now = seen.threads
+            numbers = [t.native_id for t in now if t.name == "MainThread"]
+            told = [sorted({t.name for t in now}), numbers == [os.getpid()],
+                    max(t.held_seconds + t.waited_seconds for t in now), seen.seconds]
+            os.write(ends[1], json.dumps(told).encode())
+            os._exit(0)
+        os.close(ends[1])
+        found.append(json.loads(os.read(ends[0], 9999)))
+        os.close(ends[0])
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    stop.set()
+    for thread in threads:
+        thread.join()
+    names = sorted({t.name for t in seen.threads})
+print(json.dumps([found, names]))
+"""
+    found, names = run(program)
+    assert len(found) == 20
+    for children, alone, most, seconds in found:
+        assert children == ["MainThread", "child"]
+        assert alone
+        assert most <= seconds + 1e-6
+    assert "child" not in names
+    assert len(names) == 4
+
+
+def test_recorded_process_that_becomes_another_program_leaves_a_readable_recording(tmp_path: Path) -> None:
+    program = """
+gil.record(sys.argv[1]).start()
+spinners(2, daemon=True)
+deadline = time.monotonic() + 40
+while os.path.getsize(sys.argv[1]) < 10_000 and time.monotonic() < deadline:
+    time.sleep(0.001)
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
+"""
+    after = "import os; print(len(os.listdir('/proc/self/fd')))"
+    plain = subprocess.run([sys.executable, "-c", after], capture_output=True, text=True, check=True)
+    path = tmp_path / "out.flrec"
+    assert run(program, str(path), after) == json.loads(plain.stdout)
+    recording = Recording(path)
+    kinds = {block.type for block in recording.blocks()}
+    assert BlockType.EVENTS in kinds
+    assert BlockType.END not in kinds
+    assert recording.problems
+
+
+def test_process_ends_with_daemon_threads_that_hold_and_wait(tmp_path: Path) -> None:
+    """Up to 3.13 a daemon thread that waits when the interpreter ends is ended right there."""
+    path = tmp_path / "out.flrec"
+    program = """
+threading.Thread(target=time.sleep, args=(1e5,), daemon=True).start()
+recorder, seen = gil.record(sys.argv[1]).start(), gil.observe().start()
+spinners(4, daemon=True)
+print(json.dumps("over"))
+"""
+    for _ in range(3):
+        assert run(program, str(path)) == "over"
+        recording = Recording(path)
+        assert [block.type for block in recording.blocks()][-1] == BlockType.END
+        assert recording.problems == ()
+
+
+def test_signals_arrive_while_everything_is_recorded(tmp_path: Path) -> None:
+    """A timer of 0.5 ms interrupts the hooks wherever they are; and a KeyboardInterrupt gets through."""
+    program = """
+import signal
+came = []
+signal.signal(signal.SIGALRM, lambda *_: came.append(threading.get_ident()))
+with gil.record(sys.argv[1]), gil.observe() as seen:
+    threads = spinners(2)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        while True:
+            time.sleep(0)
+            if len(came) >= 100:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        stop.set()
+    for thread in threads:
+        thread.join()
+main, = [t for t in seen.threads if t.name == "MainThread"]
+print(json.dumps([len(came) >= 100, set(came) == {threading.main_thread().ident}, main.waited_seconds > 0]))
+"""
+    assert run(program, str(tmp_path / "out.flrec")) == [True, True, True]
+
+
+@pytest.mark.parametrize("where", ["", "no/where.flrec", "/dev/full"])
+def test_recording_that_cannot_be_begun_is_refused_and_changes_nothing(where: str, tmp_path: Path) -> None:
+    program = """
+from fairlead import _probe
+from fairlead.errors import OutputError
+try:
+    gil.record(sys.argv[1]).start()
+except OutputError as error:
+    said = str(error)
+before = _probe.totals()
+time.sleep(0)
+with gil.observe():
+    pass
+print(json.dumps([said, threading.active_count(), before == _probe.totals() or "counted on"]))
+"""
+    said, threads, _ = run(program, str(tmp_path / where))
+    assert "cannot be written" in said
+    assert "choose another place" in said
+    assert threads == 1
+
+
+def test_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> None:
+    """The limit of a file's size stands for the disk's: a write ends short, and the next one fails."""
+    path = tmp_path / "out.flrec"
+    program = """
+import resource
+from fairlead.errors import OutputError
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_001, resource.RLIM_INFINITY))
+recorder = gil.record(sys.argv[1], counters_interval=0.01).start()
+deadline = time.monotonic() + 30
+while os.path.getsize(sys.argv[1]) < 10_000 and time.monotonic() < deadline:
+    time.sleep(0.001)
+for _ in range(5000):
+    os.stat("/")
+try:
+    recorder.stop()
+except OutputError as error:
+    print(json.dumps(str(error)))
+"""
+    said = run(program, str(path))
+    assert "is not complete: File too large; what was written can be read" in said
+    assert path.stat().st_size <= 100_001
+    recording = Recording(path)
+    assert {BlockType.META, BlockType.EVENTS} <= {block.type for block in recording.blocks()}
+    assert [problem for problem in recording.problems if "cut" in problem or "damaged" in problem] == []
+
+
+def test_full_disk_at_the_end_of_the_process_is_told_on_stderr(tmp_path: Path) -> None:
+    program = """
+import resource
+gil.record(sys.argv[1]).start()
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+for _ in range(1000):
+    time.sleep(0)
+"""
+    command = [sys.executable, "-c", HEAD + program, str(tmp_path / "out.flrec")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "fairlead: " in done.stderr
+    assert "is not complete: File too large" in done.stderr
