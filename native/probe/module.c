@@ -90,8 +90,8 @@ static void close_window(module_state *state, int window)
     fl_hooks_release();
 }
 
-/* Windows that an interpreter left open end with it. Not those of the main one: the process ends, and a thread
-   that is no more may have been the last to go through the gate. */
+/* Windows that an interpreter left open end with it. Not those of the main one: the process ends, and a
+   thread that is no more may have been the last to go through the gate. */
 static void probe_free(void *module)
 {
     module_state *state = state_of(module);

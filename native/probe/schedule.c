@@ -477,7 +477,7 @@ static void hook_yields(void)
 static void apply(fl_gil *gil, void *context)
 {
     (void)context;
-    if (!gil->alive || (gil->idle && gil->schedule == NULL)) { /* it may be gone; else it gets one when used */
+    if (!gil->alive || (gil->idle && gil->schedule == NULL)) { /* it may be gone; else it gets one later */
         return;
     }
     fl_policy *policy = policy_of(gil);

@@ -117,7 +117,7 @@ seen = fairlead.gil.observe().start()
 t = threading.Thread(target=sum, args=([1],), name="within"); t.start(); t.join()
 assert "within" in {thread.name for thread in seen.threads}
 '''
-for _ in range(3):
+for _ in range(10):  # more than can be observed at once
     made = create("own")
     failed = _interpreters.run_string(made, work)
     assert failed is None, failed
