@@ -4,7 +4,7 @@
  * these are then checked against each other and against three values that are known: the switch interval, the
  * flag that it is locked (by us), and the thread state that has it (ours).
  */
-#define _GNU_SOURCE /* process_vm_readv, RTLD_NEXT */
+#define _GNU_SOURCE /* process_vm_readv, RTLD_DEFAULT */
 
 #include "probe/find.h"
 
@@ -38,8 +38,8 @@ static bool within(const fl_got_object *object, const void *address)
    linker, or goes through the slot again: then it is the C library's own. */
 static void *behind(const fl_got_function *function, const fl_got_object *object)
 {
-    void *there = function->before[0];
-    return there != NULL && !within(object, there) ? there : dlsym(RTLD_NEXT, function->name);
+    void *there = function->found[0];
+    return there != NULL && !within(object, there) ? there : dlsym(RTLD_DEFAULT, function->name);
 }
 
 const char *fl_find_slots(void)
@@ -75,6 +75,7 @@ const char *fl_find_slots(void)
             snprintf(reason, sizeof reason, "the function %s cannot be found", fl_find_functions[i].name);
             return reason;
         }
+        fl_find_functions[i].real = real.addresses[i];
     }
     fl_find_real = real.functions;
     found = true;

@@ -81,7 +81,8 @@ static void note_slot(search *wanted, const char *name, void **slot)
         }
         if (function->count < FL_GOT_SLOTS) {
             function->slots[function->count] = slot;
-            function->before[function->count++] = *slot;
+            function->found[function->count] = function->before[function->count] = *slot;
+            function->count++;
         }
     }
 }
@@ -131,6 +132,7 @@ _Bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *f
     search wanted = {(uintptr_t)address, object, functions, count, false};
     for (size_t i = 0; i < count; i++) {
         functions[i].count = 0;
+        functions[i].real = NULL;
     }
     dl_iterate_phdr(visit, &wanted);
     return wanted.found;
@@ -181,13 +183,15 @@ static int poke(void **slot, void *value)
 int fl_got_set(fl_got_function *function, void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
-        int error = poke(function->slots[i], target);
+        void *there = __atomic_load_n(function->slots[i], __ATOMIC_RELAXED);
+        int error = there == target ? 0 : poke(function->slots[i], target);
         if (error) {
             while (i-- > 0) {
                 (void)poke(function->slots[i], function->before[i]);
             }
             return error;
         }
+        function->before[i] = there == target ? function->before[i] : there;
     }
     return 0;
 }
@@ -214,4 +218,15 @@ _Bool fl_got_is(const fl_got_function *function, const void *target)
         }
     }
     return true;
+}
+
+_Bool fl_got_taken(const fl_got_function *function, const void *target)
+{
+    for (size_t i = 0; i < function->count; i++) {
+        const void *there = __atomic_load_n(function->slots[i], __ATOMIC_RELAXED);
+        if (there != target && there != function->real && there != function->found[i]) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -9,7 +9,9 @@
 typedef struct {
     const char *name;
     void **slots[FL_GOT_SLOTS];
-    void *before[FL_GOT_SLOTS]; /* what stood there */
+    void *found[FL_GOT_SLOTS];  /* what stood there at first */
+    void *before[FL_GOT_SLOTS]; /* and when it was last set */
+    void *real;                 /* the function as it is reached from there; NULL: not known */
     size_t count;
 } fl_got_function;
 
@@ -23,7 +25,7 @@ typedef struct {
 _Bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *functions, size_t count);
 
 /* Points all slots of `function` at `target`. 0 or errno; after an error none is changed. Calls through the
-   table see the old or the new value. */
+   table see the old or the new value. One thread at a time, as for all that follow. */
 int fl_got_set(fl_got_function *function, void *target);
 
 /* Puts back what stood in the slots, where they still point at `target`. 0 or errno. */
@@ -32,5 +34,9 @@ int fl_got_restore(fl_got_function *function, void *target);
 /* Whether all slots of `function` still point at `target`: the dynamic linker, which fills a slot at its
    first use, may have been at it at the same time. */
 _Bool fl_got_is(const fl_got_function *function, const void *target);
+
+/* Whether somebody else has pointed a slot elsewhere than to `target`, the function itself, or where it
+   pointed at first: another library that hooks it, and which must not lose its hook. */
+_Bool fl_got_taken(const fl_got_function *function, const void *target);
 
 #endif

@@ -459,13 +459,24 @@ static void take_out(int count)
     }
 }
 
+/* Where another library has its hook by now, that stays: it was put in while ours was there, and passes on to
+   ours; or it does not, and nothing is seen. */
 static const char *put_in(void)
 {
     for (int i = 0; i < FL_FUNCTIONS; i++) {
-        if (i != FL_UNLOCK && fl_got_set(&fl_find_functions[i], hooks[i].address) != 0) {
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = hooks[i].address;
+        if (i != FL_UNLOCK && !fl_got_taken(function, hook) && fl_got_set(function, hook) != 0) {
             take_out(i);
             return "the interpreter's table of functions cannot be changed";
         }
+    }
+    uint64_t turns = fl_registry_here.seat->tally.acquisitions;
+    Py_BEGIN_ALLOW_THREADS
+    Py_END_ALLOW_THREADS
+    if (fl_registry_here.seat->tally.acquisitions == turns) {
+        take_out(FL_FUNCTIONS);
+        return "another library has hooked the functions that the interpreter takes its GIL with";
     }
     return NULL;
 }
@@ -623,8 +634,12 @@ bool fl_hooks_intact(void)
 {
     bool intact = true;
     for (int i = 0; i < FL_FUNCTIONS; i++) {
-        if ((i != FL_UNLOCK || hot.scheduler) && !fl_got_is(&fl_find_functions[i], hooks[i].address)) {
-            (void)fl_got_set(&fl_find_functions[i], hooks[i].address);
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = hooks[i].address;
+        if ((i != FL_UNLOCK || hot.scheduler) && !fl_got_is(function, hook)) {
+            if (!fl_got_taken(function, hook)) {
+                (void)fl_got_set(function, hook);
+            }
             intact = false;
         }
     }

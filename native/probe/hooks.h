@@ -96,7 +96,8 @@ bool fl_hooks_schedule(const fl_scheduler *scheduler);
 /* Nanoseconds for which the hooks have been in, all installations together. */
 uint64_t fl_hooks_active_ns(void);
 
-/* False when the dynamic linker has overwritten a hook; then they are put in again. With the GIL held. */
+/* False when somebody has overwritten a hook. If it was the dynamic linker, it is put in again; not if it was
+   another library, whose hook passes on to ours. With the GIL held. */
 bool fl_hooks_intact(void);
 
 /* For a scheduler's `wait`: this thread is about to ask the holder to drop. Under the mutex. */

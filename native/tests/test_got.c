@@ -1,0 +1,82 @@
+/* The table of this very program: getppid() stands for what the interpreter calls through its own. */
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "probe/got.h"
+
+static pid_t ours(void)
+{
+    return -7;
+}
+
+static pid_t theirs(void)
+{
+    return -8;
+}
+
+int main(void);
+
+static const union {
+    pid_t (*function)(void);
+    int (*main)(void);
+    void *address;
+} our_hook = {.function = ours}, their_hook = {.function = theirs}, landmark = {.main = main};
+
+static fl_got_function functions[] = {{.name = "getppid"}, {.name = "no_such_function"}};
+static fl_got_function *const called = functions;
+
+static void find(void)
+{
+    fl_got_object object;
+    (void)getppid(); /* so that the dynamic linker has filled its slot */
+    CHECK(fl_got_find(landmark.address, &object, functions, 2));
+    CHECK((const char *)landmark.address >= object.start && (const char *)landmark.address < object.end);
+    CHECK(called->count >= 1);
+    CHECK_EQUAL(functions[1].count, 0);
+}
+
+static void test_an_address_in_no_object_is_not_found(void)
+{
+    fl_got_object object;
+    int on_the_stack = 0;
+    CHECK(!fl_got_find(&on_the_stack, &object, functions, 2));
+    CHECK_EQUAL(called->count, 0);
+}
+
+static void test_a_hook_is_called_until_it_is_taken_out(void)
+{
+    find();
+    pid_t real = getppid();
+    CHECK_EQUAL(fl_got_set(called, our_hook.address), 0);
+    CHECK_EQUAL(getppid(), -7);
+    CHECK(fl_got_is(called, our_hook.address) && !fl_got_taken(called, our_hook.address));
+    CHECK_EQUAL(fl_got_set(called, our_hook.address), 0); /* twice is once */
+    CHECK_EQUAL(fl_got_restore(called, our_hook.address), 0);
+    CHECK_EQUAL(getppid(), real);
+    CHECK(!fl_got_is(called, our_hook.address) && !fl_got_taken(called, our_hook.address));
+}
+
+static void test_a_hook_that_others_put_over_ours_stays(void)
+{
+    find();
+    CHECK_EQUAL(fl_got_set(called, our_hook.address), 0);
+    fl_got_function another = *called; /* as another library would know it */
+    CHECK_EQUAL(fl_got_set(&another, their_hook.address), 0);
+    CHECK(fl_got_taken(called, our_hook.address));
+    CHECK_EQUAL(fl_got_restore(called, our_hook.address), 0);
+    CHECK_EQUAL(getppid(), -8);
+    /* and comes back when ours was over it for a while */
+    CHECK_EQUAL(fl_got_set(called, our_hook.address), 0);
+    CHECK_EQUAL(getppid(), -7);
+    CHECK_EQUAL(fl_got_restore(called, our_hook.address), 0);
+    CHECK_EQUAL(getppid(), -8);
+}
+
+int main(void)
+{
+    test_an_address_in_no_object_is_not_found();
+    test_a_hook_is_called_until_it_is_taken_out();
+    test_a_hook_that_others_put_over_ours_stays();
+    return 0;
+}
