@@ -39,6 +39,9 @@ static inline void emit(fl_gil *gil, fl_event event)
         if (fl_ring_put(gil->ring, &event)) {
             fl_recorder_wake();
         }
+        if (__builtin_expect(atomic_load_explicit(&fl_recorder_resumes, memory_order_relaxed), 0)) {
+            fl_recorder_resume_now();
+        }
     }
 }
 

@@ -42,14 +42,17 @@ static struct {
     size_t count, room;
     uint64_t events; /* room in all rings */
     bool hurry, stopping;
+    bool running; /* there is a thread */
 } shared;
 
 /* Whether rings are wanted; read by hooks. */
 static atomic_bool recording_events;
 
+atomic_bool fl_recorder_resumes;
+
 /* The recorder's thread only, and start and stop while it does not run. */
 static struct {
-    bool on, running;
+    bool on;
     pthread_t thread;
     fl_recording file;
     char *path, *meta; /* until the file is made */
@@ -410,6 +413,7 @@ static void *run(void *unused)
     return NULL;
 }
 
+/* Under the lock. */
 static int start_thread(void)
 {
     sigset_t all, before;
@@ -418,19 +422,24 @@ static int start_thread(void)
     shared.stopping = shared.hurry = false;
     int error = pthread_create(&own.thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    own.running = error == 0;
+    shared.running = error == 0;
     return error;
 }
 
+/* There is no thread afterwards, and none comes unless it is started. */
 static void end_thread(void)
 {
-    if (own.running) {
-        pthread_mutex_lock(&lock);
-        shared.stopping = true;
+    pthread_mutex_lock(&lock);
+    atomic_store(&fl_recorder_resumes, false);
+    bool running = shared.running;
+    shared.stopping = true;
+    shared.running = false;
+    if (running) {
         pthread_cond_signal(&wake);
-        pthread_mutex_unlock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    if (running) {
         pthread_join(own.thread, NULL);
-        own.running = false;
     }
 }
 
@@ -497,7 +506,10 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
     fl_registry_untell();
     atomic_store_explicit(&recording_events, options.events, memory_order_release);
     fl_registry_each(attach, NULL);
-    if (start_thread() != 0) {
+    pthread_mutex_lock(&lock);
+    int thread_error = start_thread();
+    pthread_mutex_unlock(&lock);
+    if (thread_error) {
         atomic_store(&recording_events, false);
         fl_registry_each(detach, NULL);
         fl_recording_close(&own.file);
@@ -533,9 +545,21 @@ void fl_recorder_pause(void)
 
 void fl_recorder_resume(void)
 {
-    if (own.on && !own.running && start_thread() != 0 && !own.file.error) {
-        own.file.error = EAGAIN;
+    if (own.on) {
+        atomic_store(&fl_recorder_resumes, true);
+        if (!own.options.events) {
+            fl_recorder_resume_now();
+        }
     }
+}
+
+void fl_recorder_resume_now(void)
+{
+    pthread_mutex_lock(&lock);
+    if (atomic_exchange(&fl_recorder_resumes, false) && !shared.running && start_thread() != 0) {
+        own.file.error = own.file.error ? own.file.error : EAGAIN;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void fl_recorder_forked(void)
@@ -549,6 +573,7 @@ void fl_recorder_forked(void)
         fl_window_close(own.window);
     }
     atomic_store(&recording_events, false);
+    atomic_store(&fl_recorder_resumes, false);
     pthread_mutex_init(&lock, NULL);
     wake_made = false;
     memset(&shared, 0, sizeof shared);

@@ -38,9 +38,15 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
 bool fl_recorder_stop(int *error);
 
 /* Between the two no thread of the recorder's exists: for a fork in the meantime. Events wait in the rings.
-   As stop, not with the GIL held; harmless when no recording is going on. */
+   As stop, pausing is not for who holds the GIL; harmless when no recording is going on. The thread comes
+   back with the next event, if events are recorded: from 3.13 on the interpreter counts the threads of the
+   process when all that is to be done after a fork is done, and warns of more than one. */
 void fl_recorder_pause(void);
 void fl_recorder_resume(void);
+
+/* For the hooks, when fl_recorder_resumes is set. Under the mutex. */
+extern atomic_bool fl_recorder_resumes;
+void fl_recorder_resume_now(void);
 
 /* For the hooks. Gives a GIL its ring, if a recording wants one. Under the mutex. */
 void fl_recorder_attach(fl_gil *gil);

@@ -64,6 +64,24 @@ print(json.dumps([found, names]))
     assert len(names) == 4
 
 
+def test_recorder_thread_is_no_reason_to_warn_of_a_fork_and_comes_back_after_it(tmp_path: Path) -> None:
+    program = """
+import warnings
+warnings.simplefilter("error")
+with gil.record(sys.argv[1]):
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    before, deadline = os.path.getsize(sys.argv[1]), time.monotonic() + 30
+    while os.path.getsize(sys.argv[1]) <= before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    after = os.path.getsize(sys.argv[1])
+print(json.dumps(after > before))
+"""
+    assert run(program, str(tmp_path / "out.flrec")) is True
+
+
 def test_recorded_process_that_becomes_another_program_leaves_a_readable_recording(tmp_path: Path) -> None:
     program = """
 gil.record(sys.argv[1]).start()
