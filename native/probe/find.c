@@ -9,6 +9,7 @@
 #include "probe/find.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -88,7 +89,7 @@ const char *fl_find_slots(void)
 
 static struct {
     pthread_t thread;
-    bool on;
+    atomic_bool on; /* stored after the thread */
     int count;
     char kinds[STEPS + 1];
     void *addresses[STEPS];

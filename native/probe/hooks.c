@@ -23,16 +23,20 @@
 #define LONG_HOLD_NS 1000000
 
 /* What every call looks at. Written with a GIL held, read at any time: a call that sees the old state is as
-   if it had come a moment earlier. */
+   if it had come a moment earlier. Release and acquire: who finds an address finds the record behind it, and
+   who finds an observer or a scheduler finds what that has made ready. */
 static struct {
-    pthread_mutex_t *mutex; /* of the first GIL, nearly always the only one */
-    pthread_cond_t *cond, *switch_cond;
-    fl_gil *gil;
-    bool more; /* there are others */
-    const fl_observer *observer;
-    const fl_scheduler *scheduler;
-    uint64_t back_at_once, long_hold; /* ticks */
+    pthread_mutex_t *_Atomic mutex; /* of the first GIL, nearly always the only one */
+    pthread_cond_t *_Atomic cond, *_Atomic switch_cond;
+    fl_gil *_Atomic gil;
+    atomic_bool more; /* there are others */
+    const fl_observer *_Atomic observer;
+    const fl_scheduler *_Atomic scheduler;
+    uint64_t back_at_once, long_hold; /* ticks; written once */
 } hot;
+
+#define HOT(member) atomic_load_explicit(&hot.member, memory_order_acquire)
+#define HOT_SET(member, value) atomic_store_explicit(&hot.member, value, memory_order_release)
 
 static int installations;
 static uint64_t active_since, active_ticks;
@@ -48,26 +52,26 @@ static inline size_t stranger_place(const pthread_cond_t *cond)
 
 static inline fl_gil *gil_by_mutex(pthread_mutex_t *mutex)
 {
-    if (LIKELY(mutex == hot.mutex)) {
-        return hot.gil;
+    if (LIKELY(mutex == HOT(mutex))) {
+        return HOT(gil);
     }
-    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(mutex, mutex)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(mutex, mutex)) : NULL;
 }
 
 static inline fl_gil *gil_by_cond(pthread_cond_t *cond)
 {
-    if (LIKELY(cond == hot.cond)) {
-        return hot.gil;
+    if (LIKELY(cond == HOT(cond))) {
+        return HOT(gil);
     }
-    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(cond, cond)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(cond, cond)) : NULL;
 }
 
 static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
 {
-    if (LIKELY(cond == hot.switch_cond)) {
-        return hot.gil;
+    if (LIKELY(cond == HOT(switch_cond))) {
+        return HOT(gil);
     }
-    return UNLIKELY(hot.more) ? fl_registry_find(FL_GIL_OF(switch_cond, cond)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(switch_cond, cond)) : NULL;
 }
 
 /* Somebody has to do with the GIL of an interpreter of its own again, or nobody has any more (gil.h). */
@@ -99,18 +103,19 @@ static inline fl_seat *seat_at(fl_gil *gil)
 
 static void point_at(fl_gil *gil)
 {
-    hot.gil = gil;
-    hot.mutex = &gil->py->mutex;
-    hot.cond = &gil->py->cond;
-    hot.switch_cond = &gil->py->switch_cond;
+    HOT_SET(gil, gil);
+    HOT_SET(mutex, &gil->py->mutex);
+    HOT_SET(cond, &gil->py->cond);
+    HOT_SET(switch_cond, &gil->py->switch_cond);
 }
 
 /* hot.gil stays: a call that has just compared the address finds a record, if one that is no longer looked
  * at. */
 static void point_nowhere(void)
 {
-    hot.mutex = NULL;
-    hot.cond = hot.switch_cond = NULL;
+    HOT_SET(mutex, NULL);
+    HOT_SET(cond, NULL);
+    HOT_SET(switch_cond, NULL);
 }
 
 /* ---- Waiting */
@@ -162,8 +167,9 @@ static void begin_wait(fl_gil *gil, fl_seat *seat)
     uint64_t now = fl_gil_now(gil), since = wanted_since(seat, now);
     seat->t_want = since ? since : now;
     queue_up(gil, seat);
-    if (hot.observer) {
-        hot.observer->want(gil, seat, now);
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->want(gil, seat, now);
     }
 }
 
@@ -172,8 +178,9 @@ void fl_hooks_request(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (!gil->t_request) {
         gil->t_request = now;
     }
-    if (hot.observer) {
-        hot.observer->request(gil, seat, now);
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->request(gil, seat, now);
     }
 }
 
@@ -204,12 +211,16 @@ static int acquired(fl_gil *gil)
     seat->tally.acquisitions++;
     gil->t_request = 0;
     gil->holder = seat;
-    if (UNLIKELY(since || gil->ring || seat->long_hold || seat->switch_apart) && hot.observer) {
-        hot.observer->acquired(gil, seat, since, now);
+    if (UNLIKELY(since || gil->ring || seat->long_hold || seat->switch_apart)) {
+        const fl_observer *observer = HOT(observer);
+        if (observer) {
+            observer->acquired(gil, seat, since, now);
+        }
     }
     gil->giver = NULL;
     gil->holder_before = seat->serial;
-    if (UNLIKELY(hot.scheduler != NULL) && hot.scheduler->acquired(gil, seat, now)) {
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (UNLIKELY(scheduler != NULL) && scheduler->acquired(gil, seat, now)) {
         return 0;
     }
     return fl_find_real.signal(cond);
@@ -228,8 +239,11 @@ static void count_hold(fl_gil *gil, fl_seat *seat, uint64_t now)
     } else {
         tally->voluntary_drops++;
     }
-    if (UNLIKELY(gil->first || gil->t_request || gil->ring || seat->marked) && hot.observer) {
-        hot.observer->dropped(gil, seat, now);
+    if (UNLIKELY(gil->first || gil->t_request || gil->ring || seat->marked)) {
+        const fl_observer *observer = HOT(observer);
+        if (observer) {
+            observer->dropped(gil, seat, now);
+        }
     }
 }
 
@@ -252,7 +266,8 @@ static int dropped(fl_gil *gil)
     gil->holder = NULL;
     gil->giver = seat;
     gil->t_request = 0;
-    bool handled = UNLIKELY(hot.scheduler != NULL) && hot.scheduler->dropped(gil, seat, now, forced);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    bool handled = UNLIKELY(scheduler != NULL) && scheduler->dropped(gil, seat, now, forced);
     rest(gil);
     return handled ? 0 : fl_find_real.signal(cond);
 }
@@ -281,7 +296,7 @@ static int signal_elsewhere(pthread_cond_t *cond)
     if (gil == NULL) {
         return fl_find_real.signal(cond);
     }
-    hot.more = true;
+    HOT_SET(more, true);
     return found == taken ? acquired(gil) : dropped(gil);
 }
 
@@ -296,12 +311,12 @@ static int lock_busy(fl_gil *gil, pthread_mutex_t *mutex)
     return fl_find_real.lock(mutex);
 }
 
-static int lock_scheduled(fl_gil *gil, pthread_mutex_t *mutex)
+static int lock_scheduled(fl_gil *gil, pthread_mutex_t *mutex, const fl_scheduler *scheduler)
 {
     int error = mutex->__data.__lock ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
     fl_seat *seat = error ? NULL : seat_at(gil);
     if (seat && !seat->holding) {
-        hot.scheduler->want(gil, seat, fl_gil_now(gil));
+        scheduler->want(gil, seat, fl_gil_now(gil));
     }
     return error;
 }
@@ -312,8 +327,9 @@ static int hook_lock(pthread_mutex_t *mutex)
     if (LIKELY(gil == NULL)) {
         return fl_find_real.lock(mutex);
     }
-    if (UNLIKELY(hot.scheduler != NULL)) {
-        return lock_scheduled(gil, mutex);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (UNLIKELY(scheduler != NULL)) {
+        return lock_scheduled(gil, mutex, scheduler);
     }
     /* A look at the C library's lock word costs less than trying. It may be taken just after: then it is by
        somebody who has only just come. */
@@ -330,8 +346,9 @@ static int hook_unlock(pthread_mutex_t *mutex)
     }
     if (seat->waiting) { /* take_gil() gives up: the interpreter is being finalised */
         leave_queue(gil, seat);
-        if (hot.scheduler) {
-            hot.scheduler->leave(gil, seat, fl_gil_now(gil));
+        const fl_scheduler *scheduler = HOT(scheduler);
+        if (scheduler) {
+            scheduler->leave(gil, seat, fl_gil_now(gil));
         }
         if (gil->holder == NULL) {
             rest(gil);
@@ -340,8 +357,9 @@ static int hook_unlock(pthread_mutex_t *mutex)
     int error = fl_find_real.unlock(mutex);
     if (seat->wakes) {
         seat->wakes = false;
-        if (hot.scheduler) {
-            hot.scheduler->unlocked(gil, seat);
+        const fl_scheduler *scheduler = HOT(scheduler);
+        if (scheduler) {
+            scheduler->unlocked(gil, seat);
         }
     }
     return error;
@@ -357,8 +375,9 @@ static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const st
     if (!seat->waiting) {
         begin_wait(gil, seat);
     }
-    if (hot.scheduler) {
-        int answer = hot.scheduler->wait(gil, seat, deadline);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler) {
+        int answer = scheduler->wait(gil, seat, deadline);
         if (answer != FL_WAIT_AS_USUAL) {
             return answer;
         }
@@ -375,11 +394,11 @@ static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const st
 
 static int hook_signal(pthread_cond_t *cond)
 {
-    if (LIKELY(cond == hot.cond)) {
-        return dropped(hot.gil);
+    if (LIKELY(cond == HOT(cond))) {
+        return dropped(HOT(gil));
     }
-    if (LIKELY(cond == hot.switch_cond)) {
-        return acquired(hot.gil);
+    if (LIKELY(cond == HOT(switch_cond))) {
+        return acquired(HOT(gil));
     }
     return FL_GIL_PER_INTERPRETER ? signal_elsewhere(cond) : fl_find_real.signal(cond);
 }
@@ -391,7 +410,8 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     if (gil == NULL || seat == NULL || fl_seat_gil(seat) != gil) {
         return fl_find_real.wait(cond, mutex);
     }
-    if (hot.scheduler && hot.scheduler->switched(gil, seat)) {
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler && scheduler->switched(gil, seat)) {
         return 0;
     }
     /* Relaxed: who reads them from outside takes what it finds for what is so at that moment. */
@@ -404,7 +424,7 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 static void forget_gil(fl_gil *gil)
 {
     fl_registry_forget(gil);
-    if (gil == hot.gil) {
+    if (gil == HOT(gil)) {
         point_nowhere();
     }
 }
@@ -488,24 +508,26 @@ static void forked(void)
     fl_seat *seat = fl_registry_here.seat;
     fl_gil *kept = NULL;
     if (installations > 0) {
-        kept = seat != NULL && seat->holding ? fl_seat_gil(seat) : hot.mutex != NULL ? hot.gil : NULL;
+        kept = seat != NULL && seat->holding ? fl_seat_gil(seat) : HOT(mutex) != NULL ? HOT(gil) : NULL;
     }
     fl_registry_fork(kept);
     active_ticks = 0;
     active_since = fl_ticks_now();
     fl_stacks_fork();
     fl_snapshot_fork();
-    hot.more = false;
+    HOT_SET(more, false);
     if (kept == NULL) {
         point_nowhere();
     } else {
         point_at(kept);
     }
-    if (hot.observer) {
-        hot.observer->forked();
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->forked();
     }
-    if (hot.scheduler && kept) {
-        hot.scheduler->forked(kept, fl_registry_here.seat);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler && kept) {
+        scheduler->forked(kept, fl_registry_here.seat);
     }
 }
 
@@ -591,21 +613,21 @@ void fl_hooks_release(void)
     if (--installations > 0) {
         return;
     }
-    const fl_observer *observer = hot.observer;
-    hot.observer = NULL;
-    hot.scheduler = NULL;
+    const fl_observer *observer = HOT(observer);
+    HOT_SET(observer, NULL);
+    HOT_SET(scheduler, NULL);
     take_out(FL_FUNCTIONS);
     active_ticks += fl_ticks_now() - active_since;
     /* Calls that are in a hook now find the seats as if they had just come. */
     fl_registry_each(forget, (void *)(uintptr_t)observer);
     fl_registry_retire();
     point_nowhere();
-    hot.more = false;
+    HOT_SET(more, false);
 }
 
 void fl_hooks_observe(const fl_observer *observer)
 {
-    hot.observer = observer;
+    HOT_SET(observer, observer);
 }
 
 bool fl_hooks_schedule(const fl_scheduler *scheduler)
@@ -617,7 +639,7 @@ bool fl_hooks_schedule(const fl_scheduler *scheduler)
         error = fl_got_set(unlock, hook);
     }
     if (!error) {
-        hot.scheduler = scheduler;
+        HOT_SET(scheduler, scheduler);
     }
     if (!scheduler) {
         (void)fl_got_restore(unlock, hook);
@@ -636,7 +658,7 @@ bool fl_hooks_intact(void)
     for (int i = 0; i < FL_FUNCTIONS; i++) {
         fl_got_function *function = &fl_find_functions[i];
         void *hook = hooks[i].address;
-        if ((i != FL_UNLOCK || hot.scheduler) && !fl_got_is(function, hook)) {
+        if ((i != FL_UNLOCK || HOT(scheduler)) && !fl_got_is(function, hook)) {
             if (!fl_got_taken(function, hook)) {
                 (void)fl_got_set(function, hook);
             }
@@ -648,24 +670,28 @@ bool fl_hooks_intact(void)
 
 void fl_hooks_thread_start(fl_gil *gil, fl_seat *seat)
 {
-    if (hot.observer) {
-        hot.observer->thread_start(gil, seat);
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->thread_start(gil, seat);
     }
-    if (hot.scheduler) {
-        hot.scheduler->thread_start(gil, seat);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler) {
+        scheduler->thread_start(gil, seat);
     }
 }
 
 void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat)
 {
-    if (hot.observer) {
-        hot.observer->thread_end(gil, seat);
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->thread_end(gil, seat);
     }
     if (seat->waiting) { /* it ended instead of taking the GIL: the interpreter is being finalised */
         leave_queue(gil, seat);
     }
-    if (hot.scheduler) {
-        hot.scheduler->thread_end(gil, seat);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler) {
+        scheduler->thread_end(gil, seat);
     }
 }
 

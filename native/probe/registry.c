@@ -295,6 +295,7 @@ static void fold_ended(fl_gil *gil)
 fl_seat *fl_registry_seat(fl_gil *gil)
 {
     fl_here *here = &fl_registry_here;
+    here->seat = NULL; /* it may be one of those that are freed now */
     if (here->thread == NULL) {
         here->thread = thread_new(gil->index);
         if (here->thread == NULL) {
@@ -571,6 +572,10 @@ void fl_registry_fork(fl_gil *kept)
     fl_thread *self = fl_registry_here.thread;
     for (size_t i = 0; i < gil_count; i++) {
         fl_gil *gil = gils[i];
+        if (gil == NULL) { /* another thread was adding it */
+            gil_count = i;
+            break;
+        }
         fl_py_gil *py = gil->py;
         uint16_t index = gil->index;
         void *schedule = gil->schedule;
