@@ -16,9 +16,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from fairlead.gil.observe.counters import NAMES as COUNTERS
+from fairlead.record import gil_summary
 from fairlead.record.sample import Sample
 
 ROOT = Path(__file__).parents[2]
@@ -84,3 +87,17 @@ def test_the_reference_of_results_names_every_field() -> None:
     text = (ROOT / "docs/reference/results-format.md").read_text(encoding="utf-8")
     for field in ["schema", *(field.name for field in fields(Sample))]:
         assert f"`{field}`" in text
+
+
+def test_the_reference_of_records_names_every_field_and_counter() -> None:
+    text = (ROOT / "docs/reference/gil-records.md").read_text(encoding="utf-8")
+    records = (
+        gil_summary.GilThread, gil_summary.Blame, gil_summary.StackLoss, gil_summary.Finding,
+        gil_summary.GilTotals, gil_summary.GilSummary, gil_summary.Trust,
+    )  # fmt: skip
+    for field in [field.name for record in records for field in fields(record)]:
+        assert f"`{field}`" in text, field
+    for kind in get_args(gil_summary.FindingKind):
+        assert f"`{kind}`" in text
+    for name in COUNTERS.values():
+        assert f"`fairlead_gil_{name}_total`" in text

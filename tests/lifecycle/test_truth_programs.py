@@ -39,4 +39,4 @@ def test_a_program_with_a_known_answer_is_seen_within_its_own_clocks(name: str) 
         assert seen[f"held {thread}"] >= own.get(f"on CPU {thread}", 0.0) - 0.05
     if name == "c-call":
         # a call into C that keeps the GIL is one hold, which takes at least the CPU time of the call
-        assert seen["longest hold c-code"] >= own["longest hold c-code"]
+        assert seen["longest hold c-code"] >= result["longest_call_cpu_s"]

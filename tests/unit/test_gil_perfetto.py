@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from gilprograms import example
 from gilsim import MS, Simulation
+from recordings import META, Event, RecordingWriter
 
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record import gil_intervals
-from fairlead.record.recording import Recording
+from fairlead.record.recording import CONTENDED, FORCED, Kind, Recording
 from fairlead.report import gil_perfetto
 
 pb = pytest.importorskip(
@@ -25,6 +26,17 @@ def trace_of(path: Path) -> Any:
     trace = pb.Trace()
     trace.ParseFromString(b"".join(gil_perfetto.render(Recording(path))))
     return trace
+
+
+def unknown_fields(message: Any) -> bool:
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    nested = [
+        value
+        for field, value in message.ListFields()
+        if field.type == field.TYPE_MESSAGE and not hasattr(value, "append")
+    ]
+    return bool(len(UnknownFieldSet(message))) or any(map(unknown_fields, nested))
 
 
 @pytest.fixture(params=["convoy", "saturation", "switch-storm"])
@@ -42,12 +54,48 @@ def slices(trace: Any) -> dict[int, list[tuple[int, int, str]]]:
             events[packet.track_event.track_uuid].append((packet.timestamp, packet.track_event))
     found: dict[int, list[tuple[int, int, str]]] = {}
     for track, row in events.items():
-        row.sort(key=lambda entry: (entry[0], entry[1].type == pb.TrackEvent.TYPE_SLICE_BEGIN))
+        # as Perfetto does it: by time, and in the order of the file where times are the same
+        row.sort(key=lambda entry: entry[0])
         begins, ends = row[::2], row[1::2]
         assert {event.type for _, event in begins} == {pb.TrackEvent.TYPE_SLICE_BEGIN}
         assert {event.type for _, event in ends} == {pb.TrackEvent.TYPE_SLICE_END}
         found[track] = [(b[0], e[0], b[1].name) for b, e in zip(begins, ends, strict=True)]
     return found
+
+
+def test_trace_holds_nothing_that_the_schema_does_not_know_and_no_track_before_its_description(
+    path: Path,
+) -> None:
+    data = b"".join(gil_perfetto.render(Recording(path)))
+    trace = trace_of(path)
+    described: set[int] = set()
+    for packet in trace.packet:
+        assert not unknown_fields(packet)
+        if packet.HasField("track_descriptor"):
+            parent = packet.track_descriptor.parent_uuid
+            assert parent in described or packet.track_descriptor.HasField("process")
+            assert packet.track_descriptor.uuid not in described
+            described.add(packet.track_descriptor.uuid)
+        else:
+            assert packet.track_event.track_uuid in described
+            assert packet.timestamp >= META["start_ns"]
+    # a second writer of the same schema makes the same bytes, or as many in another order
+    assert len(trace.SerializeToString()) == len(data)
+
+
+def test_trace_a_wait_that_begins_when_a_hold_ends_does_not_end_the_hold(tmp_path: Path) -> None:
+    """A thread that is forced out and wants the GIL all the while."""
+    turns = []
+    for turn in range(6):
+        t, mine, other = META["start_ns"] + turn * MS, 1 + turn % 2, 2 - turn % 2
+        waited = MS if turn else 0
+        turns.append(Event(t, mine, other, waited, kind=Kind.ACQUIRE, flags=CONTENDED if turn else 0))
+        turns.append(Event(t + MS, mine, 0, MS, kind=Kind.DROP, flags=FORCED))
+    writer = RecordingWriter().meta().threads((1, 11, "one", 0), (2, 12, "two", 0)).events(turns)
+    path = writer.end(META["start_ns"] + 6 * MS).save(tmp_path / "touching.flrec")
+    for row in slices(trace_of(path)).values():
+        assert all(end - begin == MS for begin, end, _ in row)
+        assert [name for *_, name in row][-2:] == ["waits for the GIL", "holds the GIL"]
 
 
 @pytest.mark.parametrize("per_chunk", [50, 250_000])

@@ -27,6 +27,9 @@ _PID, _COMMAND, _PROCESS_NAME, _TID, _THREAD_NAME = 1, 2, 6, 2, 5
 _BEGIN, _END = 1, 2
 _OUR_SEQUENCE = 1
 
+_Timed = tuple[int, int, bytes]
+"""(ns since the start, 0 for the end of a slice and more for its beginning, packet)"""
+
 
 def _varint(value: int) -> bytes:
     out = bytearray()
@@ -82,9 +85,10 @@ class _Trace:
         holds = chunk.holds[["start", "end", "thread"]].tolist()
         for thread in {thread for _, _, thread in holds} | set(chunk.waits["thread"].tolist()):
             yield from self._track(chunk.gil, thread)
+        packets: list[_Timed] = []
         for start, end, thread in chunk.waits[["start", "end", "thread"]].tolist():
             gil.waits.add((thread, end))
-            yield from self._slice(chunk.gil, thread, start, end, b"waits for the GIL")
+            packets += self._slice(chunk.gil, thread, start, end, b"waits for the GIL")
         for start, end, thread in holds:
             waited = (thread, start) in gil.waits
             gil.waits.discard((thread, start))
@@ -92,12 +96,16 @@ class _Trace:
             if waited and before is not None and before[2] != thread:
                 self.arrows += 1
                 arrow = self.arrows
-            yield from self._hold(chunk.gil, gil, arrow)
+            packets += self._hold(chunk.gil, gil, arrow)
             gil.hold, gil.arrow_in = (start, end, thread), arrow
         if chunk.last:
-            yield from self._hold(chunk.gil, gil, 0)
+            packets += self._hold(chunk.gil, gil, 0)
+        # readers sort by time and keep the order of the file where times are the same: there the end of one
+        # slice of a track has to come before the beginning of the next, or it would end that
+        packets.sort(key=lambda packet: packet[:2])
+        yield from (packet for _, _, packet in packets)
 
-    def _hold(self, index: int, gil: _Gil, arrow_out: int) -> Iterator[bytes]:
+    def _hold(self, index: int, gil: _Gil, arrow_out: int) -> Iterator[_Timed]:
         """Write the hold that was kept back."""
         if gil.hold is not None:
             start, end, thread = gil.hold
@@ -108,14 +116,14 @@ class _Trace:
 
     def _slice(
         self, gil: int, thread: int, start: int, end: int, name: bytes, flows: bytes = b""
-    ) -> Iterator[bytes]:
+    ) -> Iterator[_Timed]:
         if end <= start:
             return
         track = _number(_TRACK, _track_id(gil, thread))
         begin = _number(_TYPE, _BEGIN) + track + _bytes(_NAME, name) + _bytes(_CATEGORY, b"gil") + flows
-        yield _packet(_number(_TIMESTAMP, self.start_ns + start) + _bytes(_TRACK_EVENT, begin))
+        yield start, _BEGIN, _packet(_number(_TIMESTAMP, self.start_ns + start) + _bytes(_TRACK_EVENT, begin))
         finish = _number(_TYPE, _END) + track
-        yield _packet(_number(_TIMESTAMP, self.start_ns + end) + _bytes(_TRACK_EVENT, finish))
+        yield end, 0, _packet(_number(_TIMESTAMP, self.start_ns + end) + _bytes(_TRACK_EVENT, finish))
 
     def _track(self, gil: int, thread: int) -> Iterator[bytes]:
         if (gil, thread) in self.tracks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.gil.observe.access import require
 
-_NAMES = {
+NAMES = {
     "observed_ns": "observed_seconds",
     "acquisitions": "acquisitions",
     "contended": "contended_acquisitions",
@@ -26,7 +26,7 @@ def totals() -> dict[str, float]:
 
     found: dict[str, float] = {}
     for key, value in _probe.totals().items():
-        if isinstance(value, int) and key in _NAMES:
+        if isinstance(value, int) and key in NAMES:
             scale = 1e9 if key.endswith("_ns") else 1.0
-            found[f"fairlead_gil_{_NAMES[key]}_total"] = value / scale
+            found[f"fairlead_gil_{NAMES[key]}_total"] = value / scale
     return found
