@@ -156,3 +156,24 @@ def test_find_one_starved_thread_is_named() -> None:
 
 def test_find_nothing_observed_says_nothing() -> None:
     assert find([], wall_seconds=1, switch_interval=0.005) == ()
+
+
+def test_a_convoy_behind_a_pool_names_those_with_short_tasks_too() -> None:
+    """One thread computes for long at a time, the other only now and then: both are waited for."""
+
+    def thread(serial: int, name: str, turns: int, held: float, waited: float) -> GilThread:
+        return GilThread(
+            serial=serial, name=name, native_id=serial, acquisitions=turns, contended=turns // 2,
+            held_seconds=held, waited_seconds=waited,
+        )  # fmt: skip
+
+    threads = [
+        thread(1, "pool-1", 80, 0.24, 0.4),
+        thread(2, "pool-2", 80, 0.16, 0.4),
+        thread(3, "main", 200, 0.01, 0.6),
+    ]
+    blame = [Blame(gil=0, waiter=3, holder=holder, seconds=s) for holder, s in ((1, 0.2), (2, 0.3), (0, 0.1))]
+    found = find(threads, wall_seconds=1.0, switch_interval=0.005, blame=blame)
+    convoy = next(finding for finding in found if finding.kind == "convoy")
+    assert convoy.threads == ("pool-2", "pool-1", "main")
+    assert convoy.evidence["share_of_it_behind_computing_threads"] == pytest.approx(0.5 / 0.6)

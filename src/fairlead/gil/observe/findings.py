@@ -29,6 +29,7 @@ and stacks make the findings name more. The thresholds, and why they are where t
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -39,6 +40,7 @@ WORTH_A_WORD = 0.02
 CONVOY_HOLD = 0.1
 CONVOY_SHARE = 0.25
 CONVOY_TURNS = 10
+CONVOY_CULPRIT = 0.1
 LONG_HOLD = 4.0
 SQUARE_THREADS = 8
 SQUARE_HOLD = 0.2
@@ -149,6 +151,7 @@ def _convoy(scene: _Scene) -> list[Finding]:
     if not computing or not victims or cost < WORTH_A_WORD * scene.wall:
         return []
     victims.sort(key=lambda thread: -thread.waited_seconds)
+    computing = _culprits(scene, victims, computing, cost)
     waits = sum(thread.contended for thread in victims)
     holds = sum(thread.acquisitions for thread in victims)
     mean_wait = cost / waits
@@ -184,6 +187,25 @@ def _convoy(scene: _Scene) -> list[Finding]:
             cost_seconds=cost,
         )
     ]
+
+
+def _culprits(
+    scene: _Scene, victims: list[GilThread], computing: list[GilThread], cost: float
+) -> list[GilThread]:
+    """Those that compute, and whoever else was waited behind: the tasks of a pool are long and short."""
+    behind: defaultdict[int, float] = defaultdict(float)
+    waiting = {thread.serial for thread in victims}
+    for cell in scene.blame:
+        if cell.waiter in waiting and cell.holder not in waiting:
+            behind[cell.holder] += cell.seconds
+    others = [
+        thread
+        for thread in scene.threads
+        if thread not in computing
+        and behind[thread.serial] >= CONVOY_CULPRIT * cost
+        and (thread.overrun_seconds or 0.0) < thread.held_seconds / 2
+    ]
+    return sorted([*computing, *others], key=lambda thread: -behind[thread.serial])
 
 
 def _long_holds(scene: _Scene) -> list[Finding]:
