@@ -32,16 +32,6 @@ int64_t fl_account_credit(fl_account *account, int64_t now)
     return account->credit;
 }
 
-void fl_account_set(fl_account *account, bool demand, bool charging, int64_t now)
-{
-    if (account->demand == demand && account->charging == charging) {
-        return;
-    }
-    (void)fl_account_credit(account, now);
-    account->demand = demand;
-    account->charging = charging;
-}
-
 int64_t fl_account_recovers_in(const fl_account *account)
 {
     return account->credit >= 0 ? 0 : -account->credit * FL_SHARE_ONE / account->share;

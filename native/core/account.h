@@ -35,11 +35,18 @@ typedef struct fl_account {
 
 void fl_account_init(fl_account *account, int32_t share, int64_t window, int64_t debt, int64_t now);
 
-/* From now on demand and charging are as given. Free when nothing changes. */
-void fl_account_set(fl_account *account, bool demand, bool charging, int64_t now);
-
 /* The credit as of now. */
 int64_t fl_account_credit(fl_account *account, int64_t now);
+
+/* From now on demand and charging are as given. Free when nothing changes. */
+static inline void fl_account_set(fl_account *account, bool demand, bool charging, int64_t now)
+{
+    if (account->demand != demand || account->charging != charging) {
+        (void)fl_account_credit(account, now);
+        account->demand = demand;
+        account->charging = charging;
+    }
+}
 
 /* How long until the credit, as of the last settlement, rises (falls) to zero if demand goes on and
  * the GIL is not (is) charged: 0 when it is there already. The window's forgetting shortens both a little. */

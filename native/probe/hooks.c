@@ -311,37 +311,26 @@ static int lock_busy(fl_gil *gil, pthread_mutex_t *mutex)
     return fl_find_real.lock(mutex);
 }
 
-static int lock_scheduled(fl_gil *gil, pthread_mutex_t *mutex, const fl_scheduler *scheduler)
-{
-    int error = mutex->__data.__lock ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
-    fl_seat *seat = error ? NULL : seat_at(gil);
-    if (seat && !seat->holding) {
-        scheduler->want(gil, seat, fl_gil_now(gil));
-    }
-    return error;
-}
-
 static int hook_lock(pthread_mutex_t *mutex)
 {
     fl_gil *gil = gil_by_mutex(mutex);
     if (LIKELY(gil == NULL)) {
         return fl_find_real.lock(mutex);
     }
-    const fl_scheduler *scheduler = HOT(scheduler);
-    if (UNLIKELY(scheduler != NULL)) {
-        return lock_scheduled(gil, mutex, scheduler);
-    }
     /* A look at the C library's lock word costs less than trying. It may be taken just after: then it is by
        somebody who has only just come. */
     return UNLIKELY(mutex->__data.__lock) ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
 }
 
-/* Only while there is a scheduler. */
+/* Only while there is a scheduler. Nearly always it has nothing to do. */
 static int hook_unlock(pthread_mutex_t *mutex)
 {
-    fl_gil *gil = gil_by_mutex(mutex);
     fl_seat *seat = fl_registry_here.seat;
-    if (gil == NULL || seat == NULL || fl_seat_gil(seat) != gil) {
+    if (LIKELY(seat == NULL || !(seat->waiting | seat->wakes))) {
+        return fl_find_real.unlock(mutex);
+    }
+    fl_gil *gil = gil_by_mutex(mutex);
+    if (gil == NULL || fl_seat_gil(seat) != gil) {
         return fl_find_real.unlock(mutex);
     }
     if (seat->waiting) { /* take_gil() gives up: the interpreter is being finalised */

@@ -52,8 +52,6 @@ typedef struct {
 typedef struct {
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
     void (*thread_end)(fl_gil *gil, fl_seat *seat);
-    /* The thread begins to take the GIL, free or not. */
-    void (*want)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex
        is held again, and 0 (look again), ETIMEDOUT, or FL_WAIT_AS_USUAL. On ETIMEDOUT take_gil() asks the
        holder to drop, if the GIL is still locked and gil->py->switch_number is what it was when this was

@@ -307,10 +307,13 @@ static void leave(fl_gil *gil, fl_seat *seat, uint64_t now)
 
 static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
-    fl_policy *policy = gil->schedule;
-    record *me = seat->schedule;
+    fl_policy *policy = policy_of(gil);
+    record *me = record_of(seat);
 
     if (policy && me) {
+        if (!me->wanting) { /* it did not have to wait */
+            want(gil, seat, now);
+        }
         me->wanting = me->ask = false;
         fl_policy_acquired(policy, &me->policy, ns_of(now));
     }
@@ -402,7 +405,6 @@ static void forked(fl_gil *gil, fl_seat *seat)
 static const fl_scheduler scheduler = {
     .thread_start = thread_start,
     .thread_end = thread_end,
-    .want = want,
     .wait = wait,
     .leave = leave,
     .acquired = acquired,
