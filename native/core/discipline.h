@@ -31,6 +31,10 @@ fl_policy_thread *fl_interactive_pick(fl_policy *policy, int64_t now, bool *slic
 int64_t fl_interactive_reserve(const fl_policy *policy, const fl_policy_thread *dropper,
                                const fl_policy_thread *next, bool slice, int64_t now);
 
+/* May `next` be woken for a free GIL instead of having it granted? */
+bool fl_interactive_offers(const fl_policy *policy, const fl_policy_thread *dropper,
+                           const fl_policy_thread *next, int64_t now);
+
 int64_t fl_fair_reserve(const fl_policy *policy, const fl_policy_thread *dropper, int64_t now);
 
 /* When this waiter may ask the present holder to drop. */

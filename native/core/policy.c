@@ -37,7 +37,7 @@ static void settle(fl_policy *policy, bool charging, int64_t now)
 {
     if (!policy->fair) {
         bool on_its_way = policy->limbo != NULL && is_cpu(policy->limbo);
-        bool demand = charging || on_its_way || fl_interactive_cpu_demand(policy);
+        bool demand = charging || on_its_way || (policy->waiting > 0 && fl_interactive_cpu_demand(policy));
         fl_account_set(&policy->account, demand, charging, now);
     }
 }
@@ -113,7 +113,8 @@ void fl_policy_want(const fl_policy *policy, fl_policy_thread *thread, int64_t n
 {
     thread->t_want = now;
     thread->waited = false;
-    thread->spun = false;
+    thread->spun = thread->asleep = false;
+    thread->offer = FL_OFFER_NONE;
     thread->asks = 0;
     if (thread->seen && !thread->forced) {
         int64_t off = now - thread->t_dropped;
@@ -228,6 +229,11 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
         return (fl_tick){.kind = FL_TICK_TAKE, .revoke = lost};
     }
 
+    thread->asleep = false;
+    if (thread->offer == FL_OFFER_MADE) {
+        thread->offer = FL_OFFER_MISSED;
+        thread->spun = false; /* most holds are shorter than going back to sleep */
+    }
     fl_tick tick = locked ? tick_held(policy, thread, now) : tick_free(policy, thread, now);
     if (tick.kind != FL_TICK_SLEEP) {
         return tick;
@@ -240,10 +246,12 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
     tick.until += ahead * (is_cpu(thread) || policy->fair ? k->stagger_cpu_ns : k->stagger_ns);
     thread->t_due = tick.until;
     if (policy->spare_cores && !thread->spun && !is_cpu(thread)
-        && policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count <= 1) {
+        && (thread->offer == FL_OFFER_MISSED
+            || policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count <= 1)) {
         thread->spun = true;
         tick = (fl_tick){.kind = FL_TICK_SPIN, .until = now + k->spin_ns};
     }
+    thread->asleep = tick.kind == FL_TICK_SLEEP;
     return tick;
 }
 
@@ -370,6 +378,11 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         }
         policy->counts.left_free++;
         return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now + reserve, k->kick_ns)};
+    }
+    if (!policy->fair && fl_interactive_offers(policy, thread, next, now)) {
+        next->offer = FL_OFFER_MADE;
+        policy->counts.left_free++;
+        return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now, 0)};
     }
     return hand(policy, next, slice, now);
 }

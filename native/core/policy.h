@@ -50,6 +50,10 @@ typedef enum {
     FL_CLASSES
 } fl_class;
 
+/* A thread that sleeps needs some 30 us to wake, and a GIL that is granted to it stands still meanwhile. So
+ * it is woken for a GIL that is left free; if it finds it taken, the next drop grants it. */
+typedef enum { FL_OFFER_NONE, FL_OFFER_MADE, FL_OFFER_MISSED } fl_offer;
+
 typedef struct fl_policy_thread {
     union {
         fl_waitlink link; /* INTERACTIVE: place in its class's queue */
@@ -79,6 +83,8 @@ typedef struct fl_policy_thread {
     bool protected; /* granted a slice of the CPU share */
     bool forced;    /* its last drop followed a request */
     bool spun;      /* has spun once in this wait */
+    bool asleep;    /* was told to sleep, and has not looked since */
+    uint8_t offer;  /* has it been woken for a GIL that was left free? an fl_offer */
 } fl_policy_thread;
 
 typedef struct fl_policy_counts {
@@ -178,7 +184,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
 
 typedef enum {
     FL_DROP_NOBODY, /* nobody waits */
-    FL_DROP_FREE,   /* left free on purpose: the dropper is expected back at once, or only pollers wait */
+    FL_DROP_FREE,   /* left free on purpose: for the dropper, for a thread to be woken, or for no poller */
     FL_DROP_HAND,   /* handed to `grant`: keep the GIL locked, mark and wake that thread */
 } fl_drop_kind;
 

@@ -39,6 +39,9 @@
     X(send_ns, 20000)                                                                                      \
     /* Such sends keep the GIL from the others for this long in all, then it is handed over. */            \
     X(burst_ns, 200000)                                                                                    \
+    /* A sleeper is woken for a free GIL, so that those who are awake can use it meanwhile, until it has   \
+       waited this long; then it is granted the GIL, which stands still until it is awake. */              \
+    X(offer_ns, 4000000)                                                                                   \
     /* A fresh waiter asks a holder that is not CPU-bound for the GIL after this ... */                    \
     X(ask_fresh_ns, 200000)                                                                                \
     /* ... and a brief one after this. Both are far above the hold of a request (5 to 50 us). */           \

@@ -160,6 +160,17 @@ int64_t fl_interactive_reserve(const fl_policy *policy, const fl_policy_thread *
     return fl_predictor_says_long(&dropper->send) ? 0 : k->send_ns;
 }
 
+bool fl_interactive_offers(const fl_policy *policy, const fl_policy_thread *dropper,
+                           const fl_policy_thread *next, int64_t now)
+{
+    if (!next->asleep || next->offer == FL_OFFER_MISSED || next->cls >= FL_CLASS_CPU
+        || now - next->t_want >= policy->k.offer_ns) {
+        return false;
+    }
+    /* Who was forced out, or polls, would be back before it is awake. */
+    return !dropper->forced && dropper->held_as < FL_CLASS_CPU && policy->queues[FL_CLASS_POLL].count == 0;
+}
+
 int64_t fl_interactive_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64_t now)
 {
     const fl_policy_constants *k = &policy->k;

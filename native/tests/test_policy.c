@@ -202,6 +202,43 @@ static void test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown(voi
     }
 }
 
+static void test_sleeper_is_woken_for_a_free_gil_and_granted_the_next_if_it_missed(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&other, 0);
+    arrive(&io, 10 * US);
+    CHECK_EQUAL(fl_policy_tick(&policy, &io, true, 10 * US).kind, FL_TICK_SLEEP);
+    fl_drop drop = fl_policy_drop(&policy, &other, 20 * US);
+    CHECK(drop.kind == FL_DROP_FREE && drop.kick == &io);
+    take(&second, 21 * US); /* somebody who is awake makes use of it meanwhile */
+    drop = fl_policy_drop(&policy, &second, 25 * US);
+    CHECK(drop.kind == FL_DROP_FREE && drop.kick == NULL); /* it is on its way */
+    take(&second, 30 * US);
+    CHECK_EQUAL(fl_policy_tick(&policy, &io, true, 50 * US).kind, FL_TICK_SLEEP); /* too late */
+    drop = fl_policy_drop(&policy, &second, 60 * US);
+    CHECK(drop.kind == FL_DROP_HAND && drop.grant == &io);
+}
+
+static void test_poller_and_forced_out_thread_cannot_overtake_a_sleeper(void)
+{
+    for (int forced = 0; forced < 2; forced++) {
+        begin(FL_MODE_INTERACTIVE);
+        take(&second, 0);
+        (void)fl_policy_drop(&policy, &second, 1 * US);
+        take(&other, 2 * US);
+        arrive(&io, 10 * US);
+        (void)fl_policy_tick(&policy, &io, true, 10 * US);
+        policy.asked = forced;
+        if (!forced) {
+            fl_policy_yields(&second);
+            arrive(&second, 13 * US);
+            CHECK_EQUAL(second.cls, FL_CLASS_POLL);
+        }
+        fl_drop drop = fl_policy_drop(&policy, &other, 20 * US);
+        CHECK(drop.kind == FL_DROP_HAND && drop.grant == &io);
+    }
+}
+
 static void test_drop_with_nobody_waiting(void)
 {
     begin(FL_MODE_INTERACTIVE);
@@ -370,6 +407,8 @@ int main(void)
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
     test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
+    test_sleeper_is_woken_for_a_free_gil_and_granted_the_next_if_it_missed();
+    test_poller_and_forced_out_thread_cannot_overtake_a_sleeper();
     test_drop_with_nobody_waiting();
     test_watchdog_takes_back_a_grant_and_ends_after_three_lost();
     test_watchdog_is_patient_however_short_the_interval();

@@ -136,7 +136,7 @@ def test_a_broken_promise_names_the_command_that_repeats_it() -> None:
     body = (sim.Repeat(50, (sim.Run(100_000), sim.Wait(10_000_000, 0.5))),)
     program = sim.Program(groups={"io": sim.Group(body=body, threads=6)})
     with pytest.raises(SimulationError, match="repeat with: python -m fairlead"):
-        sim.simulate(program, constants={"send_ns": 50_000_000})
+        sim.simulate(program, constants={"send_ns": 50_000_000, "burst_ns": 50_000_000})
     assert sim.simulate(program).status == "finished"
 
 
