@@ -55,6 +55,8 @@ def exponent(samples: list[Sample], square: str, mode: str, sizes: list[int]) ->
 
 def report(samples: list[Sample], squares: list[str], sizes: list[int]) -> None:
     for square in squares:
+        if not all(times_of(samples, square, n, mode) for n in sizes for mode in ("stock", "scheduled")):
+            continue
         print(f"\n{square}")
         for mode in ("stock", "scheduled"):
             found = exponent(samples, square, mode, sizes)

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -94,14 +95,20 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
 
 
 def run(question: str, rows: Sequence[Row], options: argparse.Namespace) -> list[Sample]:
-    """Takes all samples, prints the tables, writes the raw results."""
+    """Takes all samples, or as many as there is time for until SIGINT or SIGTERM; prints the tables, writes
+    the raw results."""
     samples: list[Sample] = []
     rounds = 1 if options.quick else options.rounds
-    for number in range(max([rounds, *(most for row in rows for most in row.rounds.values())])):
-        for row in rows:
-            order = [mode for mode in row.modes if number < row.rounds.get(mode, rounds)]
-            first = number % len(order) if order else 0
-            samples.extend(_take(number, row, mode) for mode in order[first:] + order[:first])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for number in range(max([rounds, *(most for row in rows for most in row.rounds.values())])):
+            for row in rows:
+                order = [mode for mode in row.modes if number < row.rounds.get(mode, rounds)]
+                first = number % len(order) if order else 0
+                for mode in order[first:] + order[:first]:
+                    samples.append(_take(number, row, mode))  # noqa: PERF401 (what there is counts if stopped)
+    except KeyboardInterrupt:
+        print("stopped before the end; this is what was measured until then")
     if options.json:
         options.json.write_text(
             json.dumps(
@@ -116,7 +123,9 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace) -> list
         )
     print(f"{question}\nPython {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}")
     for row in rows:
-        _report(row, [sample for sample in samples if sample.row == row.name])
+        found = [sample for sample in samples if sample.row == row.name]
+        if found:
+            _report(row, found)
     return samples
 
 
