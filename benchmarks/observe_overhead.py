@@ -1,11 +1,12 @@
 """What does it cost a program to have its GIL observed?
 
-    python benchmarks/observe_overhead.py [--rounds 20] [--block 0.4] [--work echo,cpu-1,cpu-4]
+    python benchmarks/observe_overhead.py [--rounds 20] [--block 0.4] [--work echo-1,echo-4,cpu-1,cpu-4]
 
 For each work one process, in which blocks alternate: nothing observed, counting
 (``fairlead.gil.observe()``), and recording every event (``fairlead.gil.record()``) into a file on disk; the
-order turns round from one round to the next. Work: ``echo``, a threaded server that answers one byte with
-one byte to 4 clients, which are another process; ``cpu-1`` and ``cpu-4``, threads that compute in Python.
+order turns round from one round to the next. Work: ``echo-1`` and ``echo-4``, a threaded server that
+answers one byte with one byte to so many clients, which are another process; ``cpu-1`` and ``cpu-4``,
+threads that compute in Python.
 Prints the work done per second relative to the block without observation of the same round: median and
 quartiles. ``idle`` is the first block of all, before fairlead has touched anything, relative to the later
 ones without observation. Targets: counting no measurable change, recording within 3 %.
@@ -31,7 +32,6 @@ from typing import Any
 import fairlead.gil
 from fairlead.lab.quiet import Meter
 
-CLIENTS = 4
 MODES = ("nothing", "counting", "recording")
 
 
@@ -41,12 +41,13 @@ class Work:
     def __init__(self, name: str) -> None:
         self.stop = False
         self.client: subprocess.Popen[bytes] | None = None
-        if name == "echo":
+        if name.startswith("echo-"):
+            clients = int(name.removeprefix("echo-"))
             listener = socket.create_server(("127.0.0.1", 0))
             self.client = subprocess.Popen(
-                [sys.executable, __file__, "--client", str(listener.getsockname()[1])]
+                [sys.executable, __file__, "--client", str(listener.getsockname()[1]), str(clients)]
             )
-            connections = [listener.accept()[0] for _ in range(CLIENTS)]
+            connections = [listener.accept()[0] for _ in range(clients)]
             bodies = [self.answering(connection) for connection in connections]
         else:
             bodies = [self.computing for _ in range(int(name.removeprefix("cpu-")))]
@@ -88,10 +89,10 @@ class Work:
             self.client.wait()
 
 
-def client(port: int) -> None:
+def client(port: int, clients: int) -> None:
     """Send a byte on every connection that has answered, until the server hangs up."""
     selector = selectors.DefaultSelector()
-    for _ in range(CLIENTS):
+    for _ in range(clients):
         connection = socket.create_connection(("127.0.0.1", port))
         selector.register(connection, selectors.EVENT_READ)
         connection.send(b"x")
@@ -143,7 +144,7 @@ def measure(name: str, rounds: int, block: float) -> None:
     )
     print(
         f"  (foreign {foreign:.0%}, the echo's clients among it)"
-        if name == "echo"
+        if name.startswith("echo-")
         else f"  (foreign {foreign:.0%})"
     )
 
@@ -152,11 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--block", type=float, default=0.4)
-    parser.add_argument("--work", default="echo,cpu-1,cpu-4")
-    parser.add_argument("--client", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--work", default="echo-1,echo-4,cpu-1,cpu-4")
+    parser.add_argument("--client", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
-        client(options.client)
+        client(*options.client)
         return
     for name in options.work.split(","):
         measure(name, options.rounds, options.block)

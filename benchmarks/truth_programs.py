@@ -73,19 +73,20 @@ _MODULUS = (1 << 607) - 1
 
 
 def call(begin: float, end: float, power: int) -> Figures:
-    """Keep the GIL in one call into C after another; how long, by the clock of this thread's CPU time.
+    """Keep the GIL in one call into C after another; for how long, by the wall clock and by that of CPU time.
 
-    The longest is by the wall clock, the GIL's return to this thread after the call included: a core that was
-    taken away lengthens a hold, too.
+    A core that was taken away lengthens a hold. By the wall clock this thread's way back to the GIL after the
+    call is included: the other one has it for some microseconds.
     """
-    total = longest = longest_cpu = 0.0
+    total = on_cpu = longest = longest_cpu = 0.0
     for start in starts(begin, end, CYCLE):
         time.sleep(max(0.0, start - time.perf_counter()))
         begun, before = time.perf_counter(), time.thread_time()
         pow(3, power, _MODULUS)
         spent, passed = time.thread_time() - before, time.perf_counter() - begun
-        total, longest, longest_cpu = total + spent, max(longest, passed), max(longest_cpu, spent)
-    return {"held": total, "on CPU": total, "longest hold": longest, "CPU of a call": longest_cpu}
+        total, on_cpu = total + passed, on_cpu + spent
+        longest, longest_cpu = max(longest, passed), max(longest_cpu, spent)
+    return {"held": total, "on CPU": on_cpu, "longest hold": longest, "CPU of a call": longest_cpu}
 
 
 def ask(begin: float, end: float) -> Figures:
