@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
 
 import subject
 
 TEXT = "x" * 1000
 
 
-def waitress(listener: socket.socket) -> None:
+def waitress(listener: socket.socket) -> Callable[[], None]:
     import flask
     import waitress
 
@@ -21,10 +22,10 @@ def waitress(listener: socket.socket) -> None:
         return TEXT
 
     logging.getLogger("waitress").setLevel(logging.ERROR)  # that a request had to queue is the load's doing
-    waitress.serve(app, sockets=[listener], threads=8)
+    return lambda: waitress.serve(app, sockets=[listener], threads=8)
 
 
-def uvicorn(listener: socket.socket) -> None:
+def uvicorn(listener: socket.socket) -> Callable[[], None]:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -35,11 +36,15 @@ def uvicorn(listener: socket.socket) -> None:
         return PlainTextResponse(TEXT)
 
     app = Starlette(routes=[Route("/", answer)])
-    uvicorn.Server(uvicorn.Config(app, log_level="error", loop="asyncio", http="h11")).run([listener])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", loop="asyncio", http="h11"))
+    return lambda: server.run([listener])
 
 
 subject.schedule()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-tids = subject.spinners()
+# connections inherit it; without, an answer in two parts waits 40 ms for the client's acknowledgement
+listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+serve = {"waitress": waitress, "uvicorn": uvicorn}[subject.SETTINGS["kind"]](listener)
+tids = subject.spinners()  # not before all is imported, which they would slow down
 subject.say(port=listener.getsockname()[1], tids=tids)
-{"waitress": waitress, "uvicorn": uvicorn}[subject.SETTINGS["kind"]](listener)
+serve()
