@@ -13,5 +13,5 @@ subject.schedule()
 subject.say()
 path = Path(subject.SETTINGS["path"])
 sys.path.insert(0, str(path.parent))
-sys.argv = [str(path), json.dumps({"n": subject.SETTINGS["n"]})]
+sys.argv = [str(path), json.dumps({"n": subject.SETTINGS["n"], "timeout_s": 300})]  # stock may need it
 runpy.run_path(str(path), run_name="__main__")
