@@ -2,8 +2,8 @@
 
 In every Markdown file, the lines of a ``console`` block that begin with ``$ fairlead`` are run in order,
 in an empty directory shared by all blocks of one file; a ``python`` block is run as a program of its own
-there. A block after the comment ``<!-- not run: REASON -->`` is left out. Other programs' commands (make,
-pip) are CI's own.
+there, or after the comment ``<!-- file: NAME -->`` written to that file. A block after the comment
+``<!-- not run: REASON -->`` is left out. Other programs' commands (make, pip) are CI's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from fairlead.record.sample import Sample
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
-    r"(?P<skip><!-- not run: [^>]+ -->\s*)?^```(?P<kind>console|python)\n(?P<body>.*?)^```",
+    r"(?P<skip><!-- not run: [^>]+ -->\s*)?(?:<!-- file: (?P<file>[\w.]+) -->\s*)?"
+    r"^```(?P<kind>console|python)\n(?P<body>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -36,6 +37,7 @@ class Step:
     kind: str
     text: str
     line: int
+    file: str | None = None
 
 
 def documents() -> list[Path]:
@@ -49,7 +51,7 @@ def steps(document: Path) -> Iterator[Step]:
             continue
         line = text.count("\n", 0, block.start("body")) + 1
         if block["kind"] == "python":
-            yield Step("python", block["body"], line)
+            yield Step("python", block["body"], line, block["file"])
             continue
         for offset, typed in enumerate(block["body"].splitlines()):
             if typed.startswith("$ fairlead"):
@@ -62,6 +64,9 @@ def steps(document: Path) -> Iterator[Step]:
 def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for step in steps(document):
+        if step.file is not None:
+            (tmp_path / step.file).write_text(step.text, encoding="utf-8")
+            continue
         arguments = [sys.executable, "-c", step.text] if step.kind == "python" else shlex.split(step.text)
         done = subprocess.run(
             arguments,

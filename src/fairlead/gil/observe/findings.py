@@ -178,11 +178,10 @@ def _convoy(scene: _Scene) -> list[Finding]:
             ),
             evidence=evidence,
             advice=(
-                f"Move the computing of {_listed(computing)} out of this GIL (a process pool, an"
-                " interpreter of its own), or into C code that"
-                " frees it. As a stop-gap, sys.setswitchinterval("
-                f"{scene.interval / 10:g}) makes each of these waits about ten times shorter, at the"
-                " price of more switches."
+                "Run it under fairlead run -- COMMAND, which lets threads that come back from a wait go"
+                " first. That leaves one GIL for all: where the computing itself is what counts, move that"
+                f" of {_listed(computing)} out of it (a process pool, an interpreter of its own), or into C"
+                " code that frees it."
             ),
             cost_seconds=cost,
         )
@@ -290,9 +289,10 @@ def _lock_square(scene: _Scene) -> list[Finding]:
                 "waited_seconds": waited,
             },
             advice=(
-                "Let threads that are through block (on an event, a condition, a queue) until all are,"
-                " instead of looking again and again with"
-                " sleep(0) or a spin; start or wake them in small groups; or use fewer threads."
+                "Run it under fairlead run -- COMMAND, which lets those who wait go first. In the program"
+                " itself: let threads that are through block (on an event, a condition, a queue) until all"
+                " are, instead of looking again and again with sleep(0) or a spin; start or wake them in"
+                " small groups; or use fewer threads."
             ),
             cost_seconds=waited,
         )
@@ -327,9 +327,10 @@ def _starvation(scene: _Scene) -> list[Finding]:
                     "competing_threads": len(rivals),
                 },
                 advice=(
-                    "Use fewer threads that compute at a time (a pool of one or two), or give this"
-                    " thread's work a process of its own; where"
-                    " a deadline hangs on it, do not let it share a GIL with computing threads."
+                    "Run it under fairlead run -- COMMAND, where every thread has its turn in bounded time."
+                    " Or use fewer threads that compute at a time (a pool of one or two), or give this"
+                    " thread's work a process of its own; where a deadline hangs on it, do not let it share"
+                    " a GIL with computing threads."
                 ),
                 cost_seconds=longest,
             )
