@@ -29,7 +29,7 @@ if not hasattr(sys, '_fairlead_gil'):
  except (Exception, SystemExit) as e:
   sys.stderr and print('fairlead: {VARIABLE} is set, but', type(e).__name__ + ':', e, file=sys.stderr)
 """
-"""The mark on sys: up to Python 3.14 the interpreter of a virtual environment runs its hooks twice."""
+"""The mark on sys: older Pythons run the hooks of a virtual environment twice."""
 _LINE = f'import os; os.environ.get("{VARIABLE}") and exec({_PROGRAM!r})\n'
 _CHECK = "import fairlead.gil; print(fairlead.gil.scheduler().policy)"
 
