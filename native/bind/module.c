@@ -4,16 +4,18 @@
 static int native_traverse(PyObject *module, visitproc visit, void *arg)
 {
     fl_state *state = fl_state_of(module);
-    Py_VISIT(state->cores_type);
-    Py_VISIT(state->usage_type);
+#define VISIT(type, name) Py_VISIT(state->name);
+    FL_STATE_OBJECTS(VISIT)
+#undef VISIT
     return 0;
 }
 
 static int native_clear(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
-    Py_CLEAR(state->cores_type);
-    Py_CLEAR(state->usage_type);
+#define CLEAR(type, name) Py_CLEAR(state->name);
+    FL_STATE_OBJECTS(CLEAR)
+#undef CLEAR
     return 0;
 }
 
@@ -26,6 +28,11 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_clock_exec},
     {Py_mod_exec, (void *)fl_cores_exec},
     {Py_mod_exec, (void *)fl_simulate_exec},
+    {Py_mod_exec, (void *)fl_port_exec},
+    {Py_mod_exec, (void *)fl_ticket_exec},
+    {Py_mod_exec, (void *)fl_permits_exec},
+    {Py_mod_exec, (void *)fl_event_exec},
+    {Py_mod_exec, (void *)fl_simplequeue_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},

@@ -4,10 +4,31 @@
 
 #include <Python.h>
 
-/* Per interpreter. Written by the exec functions only, so that threads may read it without a lock. */
+/* Every object of the state, once: (type, name). */
+#define FL_STATE_OBJECTS(X)                                                                                 \
+    X(PyTypeObject, cores_type)                                                                            \
+    X(PyTypeObject, usage_type)                                                                            \
+    X(PyTypeObject, port_type)                                                                             \
+    X(PyTypeObject, ticket_type)                                                                           \
+    X(PyTypeObject, done_type)                                                                             \
+    X(PyTypeObject, lock_type)                                                                             \
+    X(PyTypeObject, semaphore_type)                                                                        \
+    X(PyTypeObject, bounded_type)                                                                          \
+    X(PyTypeObject, event_type)                                                                            \
+    X(PyTypeObject, simple_queue_type)                                                                     \
+    X(PyTypeObject, lock_statistics)                                                                       \
+    X(PyTypeObject, semaphore_statistics)                                                                  \
+    X(PyTypeObject, event_statistics)                                                                      \
+    X(PyTypeObject, queue_statistics)                                                                      \
+    X(PyObject, done)         /* the awaitable that is over */                                             \
+    X(PyObject, current_port) /* finds the Port of the loop that runs here */
+
+/* Per interpreter. Written by the exec functions, and by fairlead.wait at its import, so that threads may
+   read it without a lock. */
 typedef struct {
-    PyTypeObject *cores_type;
-    PyTypeObject *usage_type;
+#define FL_STATE_FIELD(type, name) type *name;
+    FL_STATE_OBJECTS(FL_STATE_FIELD)
+#undef FL_STATE_FIELD
 } fl_state;
 
 static inline fl_state *fl_state_of(PyObject *module)
@@ -18,7 +39,12 @@ static inline fl_state *fl_state_of(PyObject *module)
 /* Each adds one concern's functions and types to the module; -1 with an exception set on failure. */
 int fl_clock_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
+int fl_event_exec(PyObject *module);
+int fl_permits_exec(PyObject *module);
+int fl_port_exec(PyObject *module);
+int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
+int fl_ticket_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);
 
 #endif

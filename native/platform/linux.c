@@ -1,13 +1,18 @@
-/* Linux: affinity masks of any size, and accounts per thread. */
+/* Linux: affinity masks of any size, accounts per thread, futexes and eventfds. */
 #define _GNU_SOURCE /* cpu_set_t of any size, RUSAGE_THREAD */
 
 #include "platform/unix.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/cores.h"
+#include "core/fl_atomic.h"
 
 int fl_cores_affinity(void)
 {
@@ -47,4 +52,45 @@ fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
     }
     fl_unix_rusage(who[scope], usage);
     return FL_USAGE_OK;
+}
+
+/* The time is absolute and of the monotonic clock, so that nothing is lost by waiting again. */
+fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
+{
+    struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
+    long status = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+                          deadline == FL_FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    if (status == 0 || (errno != ETIMEDOUT && errno != EINTR)) {
+        return FL_PARK_WOKEN;
+    }
+    return errno == EINTR ? FL_PARK_INTERRUPTED : FL_PARK_TIMED_OUT;
+}
+
+void fl_unpark(const fl_atomic(uint32_t) *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+int fl_bell_open(int *bell)
+{
+    return *bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+void fl_bell_close(int poll, int bell)
+{
+    (void)bell;
+    close(poll);
+}
+
+void fl_bell_ring(int bell)
+{
+    int error = errno;
+    eventfd_write(bell, 1); /* fails only when it has been rung 2^64 - 2 times since it was cleared */
+    errno = error;
+}
+
+void fl_bell_clear(int poll)
+{
+    eventfd_t count;
+    eventfd_read(poll, &count); /* fails when it was not rung, which is fine */
 }

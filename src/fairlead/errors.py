@@ -6,6 +6,8 @@ so that code written against the standard library keeps working. The message is
 one line that says what is wrong and what to do.
 """
 
+from _queue import Empty
+
 
 class FairleadError(Exception):
     """Base of everything that fairlead raises on purpose."""
@@ -49,3 +51,23 @@ class Interrupted(FairleadError):
 
 class SimulationError(FairleadError, RuntimeError):
     """A simulated run broke a promise of the scheduler, as two holders; the message says how to repeat it."""
+
+
+class NotHeld(FairleadError, RuntimeError):
+    """Something was released that nobody holds."""
+
+
+class TooManyReleases(FairleadError, ValueError):
+    """A semaphore was given more permits than it may have; none of them was taken up."""
+
+
+class WouldDeadlock(FairleadError, RuntimeError):
+    """A thread was about to wait for what a task of its own event loop holds, which could never end."""
+
+
+class LoopClosed(FairleadError, RuntimeError):
+    """The event loop of a task that waits has been closed; what it waited for was given on."""
+
+
+class QueueEmpty(FairleadError, Empty):
+    """There was nothing to get, at once or within the time. Also a queue.Empty."""

@@ -93,10 +93,11 @@ def rule_methods_have_a_docstring_with_a_signature(text: str) -> Iterator[tuple[
 
 def rule_argument_formats_end_with_the_name_of_the_function(text: str) -> Iterator[tuple[int, str]]:
     names = {fields[0].strip('"') for _, fields in method_tables(text)}
+    names |= set(re.findall(r'\.name\s*=\s*"fairlead\.[a-z_.]+\.(\w+)"', text))
     for line, arguments in calls(text, r"PyArg_ParseTuple(?:AndKeywords)?"):
         formats = [f for f in map(literal, arguments[1:]) if f is not None]
         if not formats or formats[0].partition(":")[2] not in names:
-            yield line, "the format must end with :name, the name of a function of this file's method table"
+            yield line, "the format must end with :name, the name of a function or type of this file"
 
 
 def rule_messages_say_something_and_match_their_arguments(text: str) -> Iterator[tuple[int, str]]:

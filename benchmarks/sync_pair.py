@@ -1,0 +1,142 @@
+"""What one uncontended pair of calls costs, against the peers, in one run.
+
+    python benchmarks/sync_pair.py [--rounds 15] [--pairs 50000] [--only async]
+
+A pair is acquire and release, or put and get. The candidates of a question take turns, round by round, and
+each round's ratio is taken to the reference of that question in the same round, so that a slow moment of the
+machine hits all alike. Printed are the median CPU time of this thread per pair, the median ratio, and the
+lowest and highest ratio of any round. aiologic is a peer where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from statistics import median
+from typing import Any
+
+from fairlead import sync
+
+Timed = Callable[[int], int]
+"""Runs that many pairs and returns the nanoseconds of CPU time."""
+
+
+def timed(body: str, **names: Any) -> Timed:
+    """The loop over a statement, compiled, so that no call is measured but those of the statement."""
+    source = f"""
+def run(pairs):
+    begin = clock()
+    for _ in range(pairs):
+        {body}
+    return clock() - begin
+"""
+    scope = {**names, "clock": time.thread_time_ns}
+    exec(source, scope)
+    return scope["run"]
+
+
+def timed_async(body: str, **names: Any) -> Timed:
+    source = f"""
+async def run(pairs):
+    begin = clock()
+    for _ in range(pairs):
+        {body}
+    return clock() - begin
+"""
+    scope: dict[str, Any] = {**names, "clock": time.thread_time_ns}
+    exec(source, scope)
+    run: Callable[[int], Coroutine[Any, Any, int]] = scope["run"]
+    return lambda pairs: asyncio.run(run(pairs))
+
+
+CALLS = "x.acquire(); x.release()"
+WITH = "with x: pass"
+QUEUE = "x.put(1); x.get()"
+ASYNC_QUEUE = "await x.put_async(1); await x.get_async()"
+ASYNC_WITH = "async with x: pass"
+
+
+def questions() -> dict[str, dict[str, Timed]]:
+    """By name, the candidates; the first one is the reference."""
+    found: dict[str, dict[str, Timed]] = {
+        "lock, calls": {
+            "threading.Lock": timed(CALLS, x=threading.Lock()),
+            "fairlead Lock": timed(CALLS, x=sync.Lock()),
+            "fairlead Lock, fair": timed(CALLS, x=sync.Lock(fair=True)),
+            "threading.RLock": timed(CALLS, x=threading.RLock()),
+        },
+        "lock, with": {
+            "threading.Lock": timed(WITH, x=threading.Lock()),
+            "fairlead Lock": timed(WITH, x=sync.Lock()),
+        },
+        "semaphore, calls": {
+            "threading.Semaphore": timed(CALLS, x=threading.Semaphore()),
+            "fairlead Semaphore": timed(CALLS, x=sync.Semaphore()),
+        },
+        "async lock, async with": {
+            "asyncio.Lock": timed_async(ASYNC_WITH, x=asyncio.Lock()),
+            "fairlead Lock": timed_async(ASYNC_WITH, x=sync.Lock()),
+        },
+        "async lock, calls": {
+            "asyncio.Lock": timed_async("await x.acquire(); x.release()", x=asyncio.Lock()),
+            "fairlead Lock": timed_async("await x.acquire_async(); x.release()", x=sync.Lock()),
+        },
+        "simple queue": {
+            "queue.SimpleQueue": timed(QUEUE, x=queue.SimpleQueue()),
+            "fairlead SimpleQueue": timed(QUEUE, x=sync.SimpleQueue()),
+        },
+        "async queue": {
+            "asyncio.Queue": timed_async("await x.put(1); await x.get()", x=asyncio.Queue()),
+            "fairlead SimpleQueue": timed_async(
+                "await x.put_async(1); await x.get_async()", x=sync.SimpleQueue()
+            ),
+        },
+    }
+    if importlib.util.find_spec("aiologic"):
+        import aiologic
+
+        found["lock, with"]["aiologic.Lock"] = timed(WITH, x=aiologic.Lock())
+        found["async lock, async with"]["aiologic.Lock"] = timed_async(ASYNC_WITH, x=aiologic.Lock())
+        found["simple queue"]["aiologic.SimpleQueue"] = timed(
+            "x.green_put(1); x.green_get()", x=aiologic.SimpleQueue()
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=50_000)
+    parser.add_argument("--only", default="", help="questions whose name contains this")
+    options = parser.parse_args()
+    print(
+        f"{sys.implementation.name} {sys.version.split()[0]}, "
+        f"{options.rounds} rounds of {options.pairs} pairs"
+    )
+    for question, candidates in questions().items():
+        if options.only not in question:
+            continue
+        times: dict[str, list[float]] = {name: [] for name in candidates}
+        for run in candidates.values():
+            run(options.pairs // 10)
+        for _ in range(options.rounds):
+            for name, run in candidates.items():
+                times[name].append(run(options.pairs) / options.pairs)
+        reference = next(iter(times.values()))
+        print(f"\n{question}")
+        for name, each in times.items():
+            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
+            print(
+                f"  {name:22} {median(each):7.1f} ns   x{median(ratios):.2f}"
+                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+/* Port: what an event loop polls and calls so that its tasks can be woken from anywhere. */
+#include "bind/wait.h"
+
+#include <errno.h>
+
+#include "core/port.h"
+
+PyDoc_STRVAR(port_type_doc,
+"Port(make_future, /)\n"
+"--\n"
+"\n"
+"The way into one event loop, for tasks that wait.\n"
+"\n"
+"make_future() returns something to await once, with done() and set_result(value). The loop polls\n"
+"fileno() for reading and then calls the port, in its own thread. The port closes when it is not referred\n"
+"to any more, or by close(): then every task of it that still waits has left the queue, and what was\n"
+"granted to one that has\n"
+"not resumed is given on. So the loop alone should hold it.");
+
+typedef struct {
+    PyObject_HEAD
+    fl_port *body;
+    PyObject *make_future;
+    PyObject *weak;
+} port;
+
+static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *make_future;
+    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a port takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_UnpackTuple(args, "Port", 1, 1, &make_future)) {
+        return NULL;
+    }
+    port *self = (port *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->make_future = Py_NewRef(make_future);
+    self->body = fl_port_new();
+    if (self->body == NULL) {
+        Py_DECREF(self);
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    return (PyObject *)self;
+}
+
+static int port_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((port *)op)->make_future);
+    return 0;
+}
+
+static int port_clear(PyObject *op)
+{
+    port *self = (port *)op;
+    if (self->body != NULL) {
+        fl_port_close(self->body);
+    }
+    Py_CLEAR(self->make_future);
+    return 0;
+}
+
+static void port_dealloc(PyObject *op)
+{
+    port *self = (port *)op;
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    if (self->weak != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    port_clear(op);
+    if (self->body != NULL) {
+        fl_port_unref(self->body);
+    }
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+PyObject *fl_port_future(PyObject *op, fl_port **body)
+{
+    port *self = (port *)op;
+    *body = self->body;
+    return PyObject_CallNoArgs(self->make_future);
+}
+
+static void complete(fl_waiter *waiter)
+{
+    PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the ticket's drop_waiter */
+    if (future == NULL) {
+        return;
+    }
+    PyObject *done = PyObject_CallMethod(future, "done", NULL);
+    int is_done = done == NULL ? -1 : PyObject_IsTrue(done);
+    Py_XDECREF(done);
+    if (is_done == 0) {
+        PyObject *set = PyObject_CallMethod(future, "set_result", "O", Py_None);
+        Py_XDECREF(set);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(future);
+    }
+    Py_DECREF(future);
+}
+
+static PyObject *port_call(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) > 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0)) {
+        PyErr_SetString(PyExc_TypeError, "a port is called without arguments");
+        return NULL;
+    }
+    fl_waiter *waiter = fl_port_drain(((port *)op)->body);
+    while (waiter != NULL) {
+        fl_waiter *next = waiter->ready;
+        fl_port_seen(waiter);
+        if (fl_load(&waiter->state, acquire) == FL_NUDGED) { /* pairs with the nudge */
+            fl_cell_retry(waiter);
+        }
+        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */
+        if (state == FL_GRANTED || state == FL_BROKEN) {
+            complete(waiter);
+        }
+        fl_waiter_unref(waiter);
+        waiter = next;
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(fileno_doc,
+"fileno($self, /)\n"
+"--\n"
+"\n"
+"The descriptor that becomes readable when there is something to drain.");
+
+static PyObject *port_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromLong(((port *)op)->body->poll);
+}
+
+PyDoc_STRVAR(close_doc,
+"close($self, /)\n"
+"--\n"
+"\n"
+"Ends every wait of this port. What was granted to tasks that have not resumed is given on. May be called\n"
+"twice.");
+
+static PyObject *port_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_port_close(((port *)op)->body);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef port_methods[] = {
+    {"fileno", port_fileno, METH_NOARGS, fileno_doc},
+    {"close", port_close, METH_NOARGS, close_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef port_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(port, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot port_slots[] = {
+    {Py_tp_new, (void *)port_new},
+    {Py_tp_call, (void *)port_call},
+    {Py_tp_traverse, (void *)port_traverse},
+    {Py_tp_clear, (void *)port_clear},
+    {Py_tp_dealloc, (void *)port_dealloc},
+    {Py_tp_methods, port_methods},
+    {Py_tp_members, port_members},
+    {Py_tp_doc, (void *)(uintptr_t)port_type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec port_spec = {
+    .name = "fairlead.wait.Port",
+    .basicsize = sizeof(port),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = port_slots,
+};
+
+int fl_port_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->port_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &port_spec, NULL);
+    return state->port_type == NULL ? -1 : PyModule_AddType(module, state->port_type);
+}

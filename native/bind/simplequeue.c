@@ -1,0 +1,345 @@
+/* SimpleQueue: objects in a ring of this interpreter, and a semaphore that counts them.
+ *
+ * A permit is the right to take one object, whichever is first by then: no object is ever assigned to a
+ * getter that has not come to take it, so that a getter which is cancelled or times out gives back a
+ * permit, and nothing moves. Invariant: the ring holds at least as many objects as there are permits, free
+ * and granted, because an object goes in before its permit is given and comes out after it was taken.
+ *
+ * The ring is touched attached only: the GIL protects it, or where there is none the object's own lock.
+ */
+#include "bind/wait.h"
+
+#include "core/semaphore.h"
+
+typedef struct {
+    fl_shell shell;
+    PyObject **ring; /* a power of two, or none yet */
+    size_t size, first, count;
+} simple_queue;
+
+static fl_cell *cell_of(PyObject *self)
+{
+    return ((fl_shell *)self)->cell;
+}
+
+static fl_state *state_of(PyObject *self)
+{
+    return (fl_state *)PyType_GetModuleState(Py_TYPE(self));
+}
+
+static int grow(simple_queue *self)
+{
+    size_t size = self->size ? 2 * self->size : 8;
+    PyObject **ring = PyMem_New(PyObject *, size);
+    if (ring == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        ring[i] = self->ring[(self->first + i) & (self->size - 1)];
+    }
+    PyMem_Free(self->ring);
+    self->ring = ring;
+    self->size = size;
+    self->first = 0;
+    return 0;
+}
+
+static int push(simple_queue *self, PyObject *item)
+{
+    int failed = 0;
+    FL_BEGIN_CRITICAL(self);
+    if (self->count == FL_SEM_MOST) {
+        PyErr_SetString(PyExc_OverflowError, "the queue holds all the objects that it can count");
+        failed = -1;
+    } else if (self->count < self->size || (failed = grow(self)) == 0) {
+        self->ring[(self->first + self->count++) & (self->size - 1)] = Py_NewRef(item);
+    }
+    FL_END_CRITICAL();
+    if (!failed) {
+        fl_sem_give(cell_of((PyObject *)self), 1); /* at most as many as objects */
+    }
+    return failed;
+}
+
+/* With a permit in hand. */
+static PyObject *pop(PyObject *op)
+{
+    simple_queue *self = (simple_queue *)op;
+    PyObject *item;
+    FL_BEGIN_CRITICAL(op);
+    item = self->ring[self->first];
+    self->first = (self->first + 1) & (self->size - 1);
+    self->count--;
+    FL_END_CRITICAL();
+    return item;
+}
+
+static PyObject *put_one(PyObject *op, PyObject *item)
+{
+    if (push((simple_queue *)op, item) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(put_doc,
+"put($self, /, item, block=True, timeout=None)\n"
+"--\n"
+"\n"
+"Puts an object at the end. Never waits, so block and timeout mean nothing; a signal handler or a\n"
+"destructor may call it.");
+
+static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    if (count == 1 && kwnames == NULL) {
+        return put_one(op, args[0]);
+    }
+    static const char *const names[] = {"item", "block", "timeout", NULL};
+    PyObject *values[3];
+    if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
+        return NULL;
+    }
+    if (values[0] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
+        return NULL;
+    }
+    return put_one(op, values[0]);
+}
+
+PyDoc_STRVAR(put_nowait_doc,
+"put_nowait($self, item, /)\n"
+"--\n"
+"\n"
+"As put(item).");
+
+PyDoc_STRVAR(put_async_doc,
+"put_async($self, item, /)\n"
+"--\n"
+"\n"
+"As put(item), in an awaitable that is done: the object is in the queue when the call returns.");
+
+static PyObject *put_async(PyObject *op, PyObject *item)
+{
+    return push((simple_queue *)op, item) < 0 ? NULL : fl_ticket_done(state_of(op));
+}
+
+static PyObject *get_within(PyObject *op, int64_t deadline)
+{
+    fl_cell *cell = cell_of(op);
+    int taken = fl_sem_try(cell, 1, 0);
+    if (!taken && deadline > 0) {
+        taken = fl_wait_thread(cell, 1, 0, deadline);
+    }
+    if (taken > 0) {
+        return pop(op);
+    }
+    return taken < 0 ? NULL : fl_raise("QueueEmpty", "the queue is empty");
+}
+
+PyDoc_STRVAR(get_doc,
+"get($self, /, block=True, timeout=None)\n"
+"--\n"
+"\n"
+"Takes the first object, waiting for one if need be. For threads; tasks await get_async(). Raises\n"
+"QueueEmpty (a queue.Empty)\n"
+"when there is none and the call does not block, or within the time.");
+
+static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline = FL_FOREVER;
+    if (count > 0 || kwnames != NULL) {
+        static const char *const names[] = {"block", "timeout", NULL};
+        PyObject *values[2];
+        if (fl_arguments("get", names, args, count, kwnames, values) < 0) {
+            return NULL;
+        }
+        int block = values[0] == NULL ? 1 : PyObject_IsTrue(values[0]);
+        /* as in queue: a time-out means nothing to a call that does not block */
+        if (block < 0 || fl_deadline_parse(values[0], block ? values[1] : NULL, &deadline) < 0) {
+            return NULL;
+        }
+    }
+    return get_within(op, deadline);
+}
+
+PyDoc_STRVAR(get_nowait_doc,
+"get_nowait($self, /)\n"
+"--\n"
+"\n"
+"As get(False).");
+
+static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return get_within(op, 0);
+}
+
+PyDoc_STRVAR(get_async_doc,
+"get_async($self, /)\n"
+"--\n"
+"\n"
+"An awaitable that takes the first object and returns it. For tasks. A task that is cancelled has taken\n"
+"nothing, and the order\n"
+"of the objects stays.");
+
+static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_ticket_new(state_of(op), op, 1, pop);
+}
+
+PyDoc_STRVAR(qsize_doc,
+"qsize($self, /)\n"
+"--\n"
+"\n"
+"How many objects there were to get, a moment ago.");
+
+static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLong(fl_sem_value(cell_of(op)));
+}
+
+PyDoc_STRVAR(empty_doc,
+"empty($self, /)\n"
+"--\n"
+"\n"
+"Whether there was nothing to get, a moment ago.");
+
+static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_sem_value(cell_of(op)) == 0);
+}
+
+PyDoc_STRVAR(statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"A record of the moment: size, waiting (threads and tasks that want an object).");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = cell_of(op);
+    long values[] = {(long)fl_sem_value(cell), (long)fl_cell_waiting(cell)};
+    return fl_record(state_of(op)->queue_statistics, values, 2, 0);
+}
+
+static PyObject *repr(PyObject *op)
+{
+    fl_cell *cell = cell_of(op);
+    return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
+                                (unsigned)fl_sem_value(cell), (unsigned)fl_cell_waiting(cell), (void *)op);
+}
+
+static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":SimpleQueue", names)) {
+        return NULL;
+    }
+    return fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, 0));
+}
+
+static int queue_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    simple_queue *self = (simple_queue *)op;
+    Py_VISIT(Py_TYPE(op));
+    for (size_t i = 0; i < self->count; i++) {
+        Py_VISIT(self->ring[(self->first + i) & (self->size - 1)]);
+    }
+    return 0;
+}
+
+/* As get() by nobody, so that what a destructor puts or gets meanwhile finds the queue whole. */
+static int queue_clear(PyObject *op)
+{
+    while (fl_sem_try(cell_of(op), 1, 0)) {
+        Py_DECREF(pop(op));
+    }
+    return 0;
+}
+
+static void queue_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    if (cell_of(op) != NULL) {
+        queue_clear(op);
+    }
+    PyMem_Free(((simple_queue *)op)->ring);
+    fl_shell_dealloc(op);
+}
+
+PyDoc_STRVAR(class_getitem_doc,
+"__class_getitem__($type, item, /)\n"
+"--\n"
+"\n"
+"SimpleQueue[int] is a SimpleQueue, for annotations.");
+
+static PyMethodDef methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
+    {"put_nowait", put_one, METH_O, put_nowait_doc},
+    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
+    {"put_async", put_async, METH_O, put_async_doc},
+    {"get_async", get_async, METH_NOARGS, get_async_doc},
+    {"qsize", qsize, METH_NOARGS, qsize_doc},
+    {"empty", empty, METH_NOARGS, empty_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+"SimpleQueue()\n"
+"--\n"
+"\n"
+"An unbounded first-in first-out queue of objects between threads and tasks, as queue.SimpleQueue.\n"
+"\n"
+"In a forked child it has the objects that it had, and nobody waits.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)queue_new},
+    {Py_tp_traverse, (void *)queue_traverse},
+    {Py_tp_clear, (void *)queue_clear},
+    {Py_tp_dealloc, (void *)queue_dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec queue_spec = {
+    .name = "fairlead.sync.SimpleQueue",
+    .basicsize = sizeof(simple_queue),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+static PyStructSequence_Field fields[] = {
+    {"size", "objects that nobody has been promised"},
+    {"waiting", "threads and tasks that want one"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc desc = {
+    .name = "fairlead.sync.QueueStatistics",
+    .doc = "A queue at one moment.",
+    .fields = fields,
+    .n_in_sequence = 2,
+};
+
+int fl_simplequeue_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->simple_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
+    state->queue_statistics = PyStructSequence_NewType(&desc);
+    if (state->simple_queue_type == NULL || state->queue_statistics == NULL ||
+        PyModule_AddType(module, state->simple_queue_type) < 0) {
+        return -1;
+    }
+    return PyModule_AddType(module, state->queue_statistics);
+}

@@ -1,0 +1,423 @@
+/* Ticket: one wait of one task, as an awaitable without a coroutine.
+ *
+ * It takes at once what is there, and is then over in one step. Otherwise it queues a counted waiter, asks
+ * the loop's port for a future, and passes every send and throw on to that future's iterator. Whatever ends
+ * the wait without a result (a cancellation, close(), the death of the coroutine) settles the waiter: it
+ * leaves, or gives back what it was granted.
+ */
+#include "bind/wait.h"
+
+#include "core/port.h"
+
+typedef enum { NEW, WAITING, OVER } phase;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *shell;
+    fl_waiter *waiter; /* queued or granted; NULL otherwise */
+    PyObject *inner;   /* the iterator of the future that is awaited */
+    fl_finish finish;
+    uint32_t wanted;
+    phase phase;
+} ticket;
+
+PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish)
+{
+    ticket *self = PyObject_GC_New(ticket, state->ticket_type);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->shell = Py_NewRef(shell);
+    self->waiter = NULL;
+    self->inner = NULL;
+    self->finish = finish;
+    self->wanted = wanted;
+    self->phase = NEW;
+    PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+/* Done with the waiter, which is settled. */
+static void drop_waiter(ticket *self)
+{
+    fl_waiter *waiter = self->waiter;
+    self->waiter = NULL;
+    PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the port's taking it out */
+    fl_port_forget(waiter);
+    Py_XDECREF(future);
+}
+
+static void give_up(ticket *self)
+{
+    self->phase = OVER;
+    if (self->waiter != NULL) {
+        fl_waiter_abandon(self->waiter, FL_CANCELLED);
+        drop_waiter(self);
+    }
+}
+
+static PySendResult finish(ticket *self, PyObject **result)
+{
+    self->phase = OVER;
+    *result = self->finish == NULL ? Py_NewRef(Py_True) : self->finish(self->shell);
+    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+static int await_future(ticket *self, PyObject *future)
+{
+    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
+    if (async == NULL || async->am_await == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the future that a port's make_future() returned cannot be awaited");
+        return -1;
+    }
+    Py_XSETREF(self->inner, async->am_await(future));
+    return self->inner == NULL ? -1 : 0;
+}
+
+/* 1: taken; 0: queued; -1: an exception, and nothing is left. */
+static int begin(ticket *self)
+{
+    fl_cell *cell = ((fl_shell *)self->shell)->cell;
+    if (cell->kind->attempt(cell, self->wanted, fl_owner_task())) {
+        return 1;
+    }
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    if (state->current_port == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");
+        return -1;
+    }
+    PyObject *port = PyObject_CallNoArgs(state->current_port);
+    if (port == NULL) {
+        return -1;
+    }
+    int outcome = -1;
+    PyObject *future = NULL;
+    if (!PyObject_TypeCheck(port, state->port_type)) {
+        PyErr_SetString(PyExc_TypeError, "the finder of ports returned something else");
+        goto done;
+    }
+    fl_port *body;
+    future = fl_port_future(port, &body);
+    if (future == NULL || await_future(self, future) < 0) {
+        goto done;
+    }
+    self->waiter = fl_port_waiter(body, cell, self->wanted, fl_owner_task());
+    if (self->waiter == NULL) {
+        fl_raise("LoopClosed", "the event loop of this task has been closed");
+        goto done;
+    }
+    fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
+    outcome = fl_cell_enter(self->waiter);
+    if (outcome) {
+        drop_waiter(self);
+    } else {
+        self->phase = WAITING;
+    }
+done:
+    if (outcome != 0) {
+        Py_CLEAR(self->inner);
+    }
+    Py_XDECREF(future);
+    Py_DECREF(port);
+    return outcome;
+}
+
+static PySendResult step(ticket *self, PyObject *value, PyObject **result)
+{
+    *result = NULL;
+    if (self->phase == OVER) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited acquire, call acquire_async() again");
+        return PYGEN_ERROR;
+    }
+    if (self->phase == NEW) {
+        int taken = begin(self);
+        if (taken != 0) {
+            self->phase = OVER;
+            return taken < 0 ? PYGEN_ERROR : finish(self, result);
+        }
+        value = Py_None;
+    }
+    PySendResult sent = PyIter_Send(self->inner, value, result);
+    if (sent == PYGEN_NEXT) {
+        return sent;
+    }
+    Py_CLEAR(self->inner);
+    if (sent == PYGEN_ERROR) {
+        give_up(self);
+        return sent;
+    }
+    Py_CLEAR(*result);
+    uint32_t state = FL_GRANTED;
+    bool granted = self->waiter != NULL &&
+                   fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
+    if (!granted) {
+        give_up(self);
+        fl_raise("LoopClosed", "the event loop of this task was closed, or its future completed by another");
+        return PYGEN_ERROR;
+    }
+    drop_waiter(self);
+    return finish(self, result);
+}
+
+static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result)
+{
+    PySendResult sent;
+    FL_BEGIN_CRITICAL(op);
+    sent = step((ticket *)op, value, result);
+    FL_END_CRITICAL();
+    return sent;
+}
+
+static PyObject *as_iteration(PySendResult sent, PyObject *result)
+{
+    if (sent == PYGEN_RETURN) {
+        /* a tuple or an exception would be unpacked by PyErr_SetObject */
+        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, result);
+        Py_DECREF(result);
+        if (stop != NULL) {
+            PyErr_SetObject(PyExc_StopIteration, stop);
+            Py_DECREF(stop);
+        }
+        return NULL;
+    }
+    return result;
+}
+
+static PyObject *ticket_next(PyObject *op)
+{
+    PyObject *result;
+    PySendResult sent = ticket_send(op, Py_None, &result);
+    return as_iteration(sent, result);
+}
+
+PyDoc_STRVAR(send_doc,
+"send($self, value, /)\n"
+"--\n"
+"\n"
+"As of a generator.");
+
+static PyObject *ticket_send_method(PyObject *op, PyObject *value)
+{
+    PyObject *result;
+    PySendResult sent = ticket_send(op, value, &result);
+    return as_iteration(sent, result);
+}
+
+/* Raises what throw() was called with. */
+static void raise_thrown(PyObject *const *args, Py_ssize_t count)
+{
+    if (PyExceptionInstance_Check(args[0])) {
+        PyErr_SetObject((PyObject *)Py_TYPE(args[0]), args[0]);
+    } else if (PyExceptionClass_Check(args[0])) {
+        PyErr_SetObject(args[0], count > 1 ? args[1] : NULL);
+    } else {
+        PyErr_SetString(PyExc_TypeError, "throw() takes an exception class or an exception");
+    }
+}
+
+static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *thrower = self->inner == NULL ? NULL : PyObject_GetAttrString(self->inner, "throw");
+    if (thrower != NULL) {
+        PyObject *yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
+        Py_DECREF(thrower);
+        if (yielded != NULL) {
+            return yielded; /* the future will not go yet */
+        }
+    } else {
+        PyErr_Clear();
+        raise_thrown(args, count);
+    }
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_CLEAR(self->inner);
+    give_up(self);
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
+PyDoc_STRVAR(throw_doc,
+"throw($self, kind, value=None, traceback=None, /)\n"
+"--\n"
+"\n"
+"As of a generator. Ends the wait: it leaves the queue, or gives back what it was granted.");
+
+static PyObject *ticket_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *result;
+    if (count < 1 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+        return NULL;
+    }
+    FL_BEGIN_CRITICAL(op);
+    result = throw_inside((ticket *)op, args, count);
+    FL_END_CRITICAL();
+    return result;
+}
+
+PyDoc_STRVAR(close_doc,
+"close($self, /)\n"
+"--\n"
+"\n"
+"As of a generator. Ends the wait as throw() does, without an exception.");
+
+static PyObject *ticket_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    ticket *self = (ticket *)op;
+    FL_BEGIN_CRITICAL(op);
+    Py_CLEAR(self->inner);
+    give_up(self);
+    FL_END_CRITICAL();
+    Py_RETURN_NONE;
+}
+
+static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    ticket *self = (ticket *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->shell);
+    Py_VISIT(self->inner);
+    if (self->waiter != NULL) {
+        PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
+        Py_VISIT(future);
+    }
+    return 0;
+}
+
+static int ticket_clear(PyObject *op)
+{
+    ticket *self = (ticket *)op;
+    give_up(self);
+    Py_CLEAR(self->inner);
+    Py_CLEAR(self->shell);
+    return 0;
+}
+
+static void ticket_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    ticket_clear(op);
+    PyObject_GC_Del(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef ticket_methods[] = {
+    {"send", ticket_send_method, METH_O, send_doc},
+    {"throw", FL_METHOD(ticket_throw), METH_FASTCALL, throw_doc},
+    {"close", ticket_close, METH_NOARGS, close_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(ticket_type_doc,
+"One wait of one task: await it once.");
+
+static PyType_Slot ticket_slots[] = {
+    {Py_am_await, (void *)PyObject_SelfIter},
+    {Py_am_send, (void *)ticket_send},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)ticket_next},
+    {Py_tp_traverse, (void *)ticket_traverse},
+    {Py_tp_clear, (void *)ticket_clear},
+    {Py_tp_dealloc, (void *)ticket_dealloc},
+    {Py_tp_methods, ticket_methods},
+    {Py_tp_doc, (void *)(uintptr_t)ticket_type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec ticket_spec = {
+    .name = "fairlead.wait.Ticket",
+    .basicsize = sizeof(ticket),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = ticket_slots,
+};
+
+/* The awaitable that is done, one per interpreter. */
+static PySendResult done_send(PyObject *op, PyObject *value, PyObject **result)
+{
+    (void)op, (void)value;
+    *result = Py_NewRef(Py_None);
+    return PYGEN_RETURN;
+}
+
+static PyObject *done_next(PyObject *op)
+{
+    (void)op;
+    return NULL; /* StopIteration(None) */
+}
+
+/* It is part of the module's state, and so of the cycle of module and types. */
+static int done_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    return 0;
+}
+
+static void done_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyType_Slot done_slots[] = {
+    {Py_am_await, (void *)PyObject_SelfIter},
+    {Py_am_send, (void *)done_send},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)done_next},
+    {Py_tp_traverse, (void *)done_traverse},
+    {Py_tp_dealloc, (void *)done_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec done_spec = {
+    .name = "fairlead.wait.Done",
+    .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = done_slots,
+};
+
+PyObject *fl_ticket_done(fl_state *state)
+{
+    return Py_NewRef(state->done);
+}
+
+PyDoc_STRVAR(use_ports_doc,
+"use_ports($module, finder, /)\n"
+"--\n"
+"\n"
+"Sets what is called in a task that must wait: it returns the Port of the loop that runs here.");
+
+static PyObject *use_ports(PyObject *module, PyObject *finder)
+{
+    fl_state *state = fl_state_of(module);
+    Py_XSETREF(state->current_port, Py_NewRef(finder));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"use_ports", use_ports, METH_O, use_ports_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_ticket_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    if (!fl_cell_setup()) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    state->ticket_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &ticket_spec, NULL);
+    state->done_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &done_spec, NULL);
+    if (state->ticket_type == NULL || state->done_type == NULL) {
+        return -1;
+    }
+    state->done = state->done_type->tp_alloc(state->done_type, 0);
+    if (state->done == NULL || PyModule_AddType(module, state->ticket_type) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

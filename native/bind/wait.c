@@ -1,0 +1,145 @@
+/* The thread's ending of a wait, and what the shells share. */
+#include "bind/wait.h"
+
+#include <math.h>
+
+#include "core/clock.h"
+
+PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell)
+{
+    if (cell == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_shell *self = (fl_shell *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        fl_cell_unref(cell);
+        return NULL;
+    }
+    self->cell = cell;
+    return (PyObject *)self;
+}
+
+void fl_shell_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    if (((fl_shell *)self)->weak != NULL) {
+        PyObject_ClearWeakRefs(self);
+    }
+    if (((fl_shell *)self)->cell != NULL) {
+        fl_cell_unref(((fl_shell *)self)->cell);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* threading.TIMEOUT_MAX: what fits a signed 64-bit number of nanoseconds. */
+#define LONGEST_SECONDS 9223372036.0
+
+int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
+{
+    int block = blocking == NULL ? 1 : PyObject_IsTrue(blocking);
+    if (block < 0) {
+        return -1;
+    }
+    double seconds = -1;
+    if (timeout != NULL && timeout != Py_None) {
+        seconds = PyFloat_AsDouble(timeout);
+        if (seconds == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+        if (!block && seconds != -1) {
+            PyErr_SetString(PyExc_ValueError, "can't specify a timeout for a non-blocking call");
+            return -1;
+        }
+        if (isnan(seconds) || (seconds < 0 && seconds != -1)) {
+            PyErr_SetString(PyExc_ValueError, "timeout value must be a non-negative number, or None");
+            return -1;
+        }
+        if (seconds > LONGEST_SECONDS) {
+            PyErr_SetString(PyExc_OverflowError, "timeout value is too large, use None to wait for ever");
+            return -1;
+        }
+    }
+    if (!block || seconds == 0) {
+        *deadline = 0;
+    } else if (seconds < 0) {
+        *deadline = FL_FOREVER;
+    } else {
+        int64_t now = fl_clock_now(), wait = (int64_t)ceil(seconds * 1e9);
+        *deadline = wait < FL_FOREVER - 1 - now ? now + wait : FL_FOREVER - 1;
+    }
+    return 0;
+}
+
+int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, cell, wanted, owner);
+    while (!fl_cell_enter(&waiter)) {
+        fl_wait_result result;
+        Py_BEGIN_ALLOW_THREADS
+        result = fl_cell_wait(&waiter, deadline);
+        Py_END_ALLOW_THREADS
+        if (result != FL_WAIT_INTERRUPTED) {
+            return result == FL_WAIT_GRANTED;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 1;
+}
+
+PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans)
+{
+    PyObject *record = PyStructSequence_New(type);
+    for (int i = 0; record != NULL && i < count; i++) {
+        PyObject *value = booleans >> i & 1 ? PyBool_FromLong(values[i]) : PyLong_FromLong(values[i]);
+        if (value == NULL) {
+            Py_CLEAR(record);
+        } else {
+            PyStructSequence_SetItem(record, i, value);
+        }
+    }
+    return record;
+}
+
+void *fl_raise(const char *name, const char *message)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
+    PyObject *text = class == NULL ? NULL : PyUnicode_FromString(message);
+    if (text != NULL) {
+        PyErr_SetObject(class, text);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(class);
+    Py_XDECREF(errors);
+    return NULL;
+}
+
+int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
+                 PyObject *kwnames, PyObject **values)
+{
+    Py_ssize_t most = 0;
+    for (; names[most] != NULL; most++) {
+        values[most] = most < count ? args[most] : NULL;
+    }
+    if (count > most) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", function, most, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; kwnames != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+        Py_ssize_t at = 0;
+        while (names[at] != NULL && PyUnicode_CompareWithASCIIString(name, names[at]) != 0) {
+            at++;
+        }
+        if (names[at] == NULL || values[at] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected or repeated argument '%U'", function, name);
+            return -1;
+        }
+        values[at] = args[count + i];
+    }
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* What every primitive's file in this directory is made of: a shell over a cell, and two endings of a wait.
+ *
+ * A shell is a small object of one interpreter; its cell is counted, knows no Python, and may be shared. A
+ * primitive tries its fast path, and then ends in fl_wait_thread (blocks, detached) or in a ticket (an
+ * awaitable).
+ */
+#ifndef FL_BIND_WAIT_H
+#define FL_BIND_WAIT_H
+
+#include "bind/state.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+#include "core/cell.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_cell *cell;
+    PyObject *weak;
+} fl_shell;
+
+/* Allocates a shell of this type and takes over the reference to the cell; NULL (of the cell) is MemoryError.
+   */
+PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell);
+void fl_shell_dealloc(PyObject *self);
+
+/* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
+   None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that
+   does not block. */
+int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
+
+/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers. 1: taken; 0: timed
+   out; -1: an exception of a signal handler, and nothing is taken. */
+int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
+
+/* What an awaitable returns once it has what it waits for; NULL with an exception set. Without one it is
+   True. */
+typedef PyObject *(*fl_finish)(PyObject *shell);
+
+/* An awaitable that takes `wanted` from the shell's cell when it is awaited. */
+PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish);
+
+/* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
+PyObject *fl_ticket_done(fl_state *state);
+
+struct fl_port;
+/* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
+PyObject *fl_port_future(PyObject *port, struct fl_port **body);
+
+/* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
+PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
+
+/* Raises a class of fairlead.errors with a message, and returns NULL. */
+void *fl_raise(const char *name, const char *message);
+
+/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL. */
+int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
+                 PyObject *kwnames, PyObject **values);
+
+/* The docstring and the entry of a method that takes arguments by vectorcall. */
+#define FL_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define FL_BEGIN_CRITICAL(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define FL_END_CRITICAL() Py_END_CRITICAL_SECTION()
+#else
+#define FL_BEGIN_CRITICAL(object) {
+#define FL_END_CRITICAL() }
+#endif
+
+#endif

@@ -1,0 +1,297 @@
+/* The queue of a cell, the states of a waiter, and what a fork leaves. See cell.h. */
+#include "core/cell.h"
+
+#include <stdlib.h>
+#ifndef FL_MODEL
+#include <pthread.h>
+#endif
+
+#include "core/clock.h"
+#include "core/port.h"
+
+_Static_assert(sizeof(void *) > 8 || sizeof(fl_cell) <= 64, "a cell is one cache line");
+
+uint32_t fl_fork_generation = 1;
+
+/* Cells are put in order after a fork one at a time. */
+static fl_mutex refreshing;
+
+#ifndef FL_MODEL
+static fl_atomic(uint64_t) threads;
+
+/* Never given twice, unlike the thread identifiers of the system. */
+uint64_t fl_owner_thread(void)
+{
+    static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
+    if (__builtin_expect(mine == 0, false)) {
+        mine = (fl_fetch_add(&threads, 1, relaxed) + 1) << 1; /* only unique; the low bit says "task" */
+    }
+    return mine;
+}
+
+static void forked(void)
+{
+    fl_fork_generation++;
+    fl_store(&refreshing, 0, relaxed); /* the only thread */
+}
+
+static bool fork_handled;
+
+static void handle_fork(void)
+{
+    fork_handled = pthread_atfork(NULL, NULL, forked) == 0;
+}
+
+bool fl_cell_setup(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_fork);
+    return fork_handled;
+}
+#endif
+
+fl_cell *fl_cell_new(const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags)
+{
+    fl_cell *cell = calloc(1, sizeof *cell);
+    if (cell != NULL) {
+        cell->word = word;
+        cell->kind = kind;
+        cell->generation = fl_fork_generation;
+        cell->refs = 1;
+        cell->limit = limit;
+        cell->flags = flags;
+    }
+    return cell;
+}
+
+void fl_cell_ref(fl_cell *cell)
+{
+    fl_fetch_add(&cell->refs, 1, relaxed); /* who adds one has one */
+}
+
+void fl_cell_unref(fl_cell *cell)
+{
+    if (fl_fetch_sub(&cell->refs, 1, acq_rel) == 1) { /* pairs with itself: the last one sees what all did */
+        free(cell);
+    }
+}
+
+void fl_cell_refresh_slow(fl_cell *cell)
+{
+    fl_mutex_lock(&refreshing);
+    if (fl_load(&cell->generation, relaxed) != fl_fork_generation) { /* written under `refreshing` */
+        /* The other threads of the parent do not exist here, and may have been anywhere. */
+        cell->head = cell->tail = NULL;
+        fl_store(&cell->waiting, 0, relaxed); /* published with the generation, as all of this */
+        fl_store(&cell->lock, 0, relaxed);
+        cell->kind->forked(cell);
+        fl_store(&cell->generation, fl_fork_generation, release); /* pairs with fl_cell_refresh */
+    }
+    fl_mutex_unlock(&refreshing);
+}
+
+void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex)
+{
+#ifdef FL_MODEL /* see fl_cell_refresh */
+    (void)generation, (void)mutex;
+#else
+    /* pairs with the release below */
+    if (__builtin_expect(fl_load(generation, acquire) != fl_fork_generation, false)) {
+        fl_mutex_lock(&refreshing);
+        if (fl_load(generation, relaxed) != fl_fork_generation) { /* written under `refreshing` */
+            fl_store(mutex, 0, relaxed); /* published with the generation */
+            fl_store(generation, fl_fork_generation, release); /* pairs with the acquire above */
+        }
+        fl_mutex_unlock(&refreshing);
+    }
+#endif
+}
+
+void fl_cell_lock(fl_cell *cell)
+{
+    fl_cell_refresh(cell);
+    fl_mutex_lock(&cell->lock);
+}
+
+/* Who is woken may be gone as soon as its state says so, unless it is a task's, which is counted. */
+static void deliver(fl_wakes *wakes)
+{
+    for (uint32_t i = 0; i < wakes->count; i++) {
+        fl_waiter *waiter = wakes->at[i].waiter;
+        if (wakes->at[i].port != NULL) {
+            fl_port_post(wakes->at[i].port, waiter);
+        } else {
+            fl_unpark(&waiter->state);
+        }
+    }
+    wakes->count = 0;
+}
+
+void fl_cell_unlock(fl_cell *cell, fl_wakes *wakes)
+{
+    fl_mutex_unlock(&cell->lock);
+    deliver(wakes);
+}
+
+void fl_cell_push(fl_cell *cell, fl_waiter *waiter)
+{
+    if (waiter->since == 0) {
+        waiter->since = fl_clock_now();
+    }
+    fl_waiter *before = cell->tail;
+    while (before != NULL && before->since > waiter->since) {
+        before = before->prev;
+    }
+    fl_waiter **next = before != NULL ? &before->next : &cell->head;
+    waiter->prev = before;
+    waiter->next = *next;
+    *(waiter->next != NULL ? &waiter->next->prev : &cell->tail) = waiter;
+    *next = waiter;
+    waiter->generation = fl_fork_generation;
+    waiter->queued = true;
+    fl_fetch_add(&cell->waiting, 1, relaxed); /* a figure to show */
+}
+
+void fl_cell_unlink(fl_cell *cell, fl_waiter *waiter)
+{
+    *(waiter->prev != NULL ? &waiter->prev->next : &cell->head) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->prev : &cell->tail) = waiter->prev;
+    waiter->queued = false;
+    fl_fetch_sub(&cell->waiting, 1, relaxed); /* a figure to show */
+}
+
+/* Changes the state and notes whom to wake. Whoever is woken needs a reference before, because after the
+   change it may be forgotten by its own side. */
+static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
+{
+    fl_port *port = waiter->port;
+    if (wakes->count == sizeof wakes->at / sizeof wakes->at[0]) {
+        deliver(wakes);
+    }
+    if (port != NULL) {
+        fl_waiter_ref(waiter);
+    }
+    /* pairs with whoever looks at the state: what was done before the grant is seen after it */
+    while (!fl_cas(&waiter->state, &from, to, acq_rel, acquire)) {
+        if (from != FL_WAITING && from != FL_NUDGED) {
+            if (port != NULL) {
+                fl_waiter_unref(waiter);
+            }
+            return false;
+        }
+    }
+    wakes->at[wakes->count].waiter = waiter;
+    wakes->at[wakes->count++].port = port;
+#if FL_MODEL_BREAK == 3
+    fl_store(&waiter->posted, 0, relaxed);
+#endif
+    return true;
+}
+
+bool fl_cell_grant(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
+{
+    fl_cell_unlink(cell, waiter);
+    return settle(waiter, FL_WAITING, FL_GRANTED, wakes);
+}
+
+bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
+{
+    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the cas in fl_cell_leave */
+    if (state == FL_NUDGED) {
+        return true;
+    }
+    if (state == FL_WAITING && settle(waiter, FL_WAITING, FL_NUDGED, wakes)) {
+        return true;
+    }
+    fl_cell_unlink(cell, waiter);
+    return false;
+}
+
+void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner)
+{
+    *waiter = (fl_waiter){.state = FL_WAITING, .cell = cell, .wanted = wanted, .owner = owner};
+}
+
+bool fl_cell_enter(fl_waiter *waiter)
+{
+    fl_cell *cell = waiter->cell;
+    fl_cell_lock(cell);
+    fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
+    bool taken = cell->kind->enter(cell, waiter);
+    fl_mutex_unlock(&cell->lock);
+    return taken;
+}
+
+bool fl_cell_retry(fl_waiter *waiter)
+{
+    fl_cell *cell = waiter->cell;
+    fl_wakes wakes = {0};
+    fl_cell_lock(cell);
+    uint32_t state = FL_NUDGED;
+    bool taken = false;
+    if (!fl_cas(&waiter->state, &state, FL_WAITING, acq_rel, acquire)) { /* pairs with settle */
+        taken = state == FL_GRANTED;
+    } else if (cell->kind->retry(cell, waiter, &wakes)) {
+        /* unlinked; a task may be cancelled at any moment, so this is a race like a grant */
+        state = FL_WAITING;
+        taken = fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_cell_leave */
+        if (!taken) {
+            fl_cell_unlock(cell, &wakes);
+            cell->kind->give_back(waiter);
+            return false;
+        }
+    }
+    fl_cell_unlock(cell, &wakes);
+    return taken;
+}
+
+bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why)
+{
+    fl_cell *cell = waiter->cell;
+    uint32_t state = FL_WAITING;
+    while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle */
+        if (state != FL_NUDGED) {
+            return false;
+        }
+    }
+    fl_wakes wakes = {0};
+    fl_cell_lock(cell);
+    if (waiter->queued && waiter->generation == fl_fork_generation) {
+        fl_cell_unlink(cell, waiter);
+    }
+#if FL_MODEL_BREAK != 2
+    cell->kind->serve(cell, &wakes); /* it may have been nudged, or in the next one's way */
+#endif
+    fl_cell_unlock(cell, &wakes);
+    return true;
+}
+
+bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
+{
+    if (fl_cell_leave(waiter, why)) {
+        return true;
+    }
+    uint32_t state = FL_GRANTED;
+    if (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle */
+        return false;
+    }
+    waiter->cell->kind->give_back(waiter);
+    return true;
+}
+
+fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
+{
+    for (;;) {
+        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+        if (state == FL_GRANTED || (state == FL_NUDGED && fl_cell_retry(waiter))) {
+            return FL_WAIT_GRANTED;
+        }
+        switch (fl_park(&waiter->state, FL_WAITING, deadline)) {
+        case FL_PARK_TIMED_OUT:
+            return fl_cell_leave(waiter, FL_TIMED_OUT) ? FL_WAIT_TIMED_OUT : FL_WAIT_GRANTED;
+        case FL_PARK_INTERRUPTED:
+            return fl_cell_leave(waiter, FL_CANCELLED) ? FL_WAIT_INTERRUPTED : FL_WAIT_GRANTED;
+        case FL_PARK_WOKEN: break;
+        }
+    }
+}

@@ -1,0 +1,208 @@
+/* cell: where threads and tasks wait for each other. Every primitive is a cell and a few rules.
+ *
+ * Prior art. The state word with a fast path of one compare-and-swap, the queue beside it that only waiting
+ * touches, and barging with a forced hand-off after half a millisecond are parking_lot's
+ * (https://webkit.org/blog/6161/locking-in-webkit/ and https://docs.rs/parking_lot); here the queue is in
+ * the object and not in a global table, because an object of Python has the room, and because a table could
+ * not be shared by the interpreters of two copies of an extension. Permits that are handed to the head of a
+ * first-in first-out queue are tokio's batch semaphore
+ * (https://docs.rs/tokio/latest/tokio/sync/struct.Semaphore.html) and AbstractQueuedSynchronizer's (Doug
+ * Lea, 2005, https://gee.cs.oswego.edu/dl/papers/aqs.pdf).
+ *
+ * A waiter is one wait of one thread or task, used once. Its state moves
+ *
+ *     WAITING <-> NUDGED       "look again": there may be something for you
+ *     WAITING or NUDGED -> GRANTED                         by whoever gives, under the queue lock
+ *     WAITING or NUDGED -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
+ *     GRANTED -> TAKEN or BROKEN                           task only: it resumed, or its loop closed
+ *
+ * and each arrow is one compare-and-swap, so that a grant, a time-out, a cancellation and the end of a loop
+ * at the same instant have one winner. Who loses knows by the state what it lost to: a cancellation that
+ * meets GRANTED has a permit, and gives it back.
+ *
+ * Invariants, checked by the model (native/tests/test_model.c):
+ * 1. Whenever the queue lock is free and what the head waits for is there, the head is NUDGED or someone who
+ *    will take the lock is on the way. So nothing is ever available to a queue that sleeps.
+ * 2. A waiter is touched by others only under the queue lock, and for the last time by the compare-and-swap
+ *    to GRANTED (or NUDGED). After that a thread's waiter, which is on its stack, may be gone: waking uses
+ *    its address and never its content. A task's waiter is counted, and whoever wakes it has a count.
+ * 3. A thread of Python has no waiter in any queue while it attaches again, because attaching may be its end
+ *    (finalization). So a time-out or a signal first leaves the queue; after a signal the wait begins
+ *    again, in its old place.
+ * 4. Under the queue lock there is no Python, no allocation, and no call that blocks.
+ *
+ * Rejected. Handing over at every release (strict order) is the option `fair` and not the default: each
+ * release is then a switch of threads, and under a GIL that is a convoy. Waking and letting all compete (no
+ * hand-off) starves. A waiter that is woken under the queue lock would run into it. A global table of
+ * queues (see above). A waiter allocated per thread and kept would have to survive its thread.
+ *
+ * To build a primitive: put what it counts into `word`, and fill in an fl_kind.
+ *   fast path    compare-and-swaps on `word`, after fl_cell_refresh (fork), with a flag in `word` that says
+ *                that someone is queued; that flag is set under the queue lock by the same compare-and-swap
+ *                that sees that there is nothing to take. Then no fence is needed between "I queued" and
+ *                "is it free now?".
+ *   attempt      the same as a function, for the endings.
+ *   enter        under the queue lock: take it, or set the flag and fl_cell_push.
+ *   serve        under the queue lock: give to the head and the next as long as there is something:
+ *                fl_cell_grant (it is theirs), or fl_cell_nudge (they try themselves, by `retry`; only where
+ *                others may come first). Called after every leave, and by what makes something available.
+ *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as giving it to
+ *                nobody.
+ *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
+ * A thread waits with fl_cell_enter and fl_cell_wait, a task with fl_cell_enter and its port (port.h);
+ * bind/wait.h has both endings ready for Python. semaphore.c has all of it; event.c is the smallest.
+ */
+#ifndef FL_CORE_CELL_H
+#define FL_CORE_CELL_H
+
+#include "core/fl_atomic.h"
+
+typedef enum {
+    FL_WAITING,
+    FL_NUDGED,
+    FL_GRANTED,
+    FL_TAKEN,
+    FL_CANCELLED,
+    FL_TIMED_OUT,
+    FL_BROKEN,
+} fl_waiter_state;
+
+typedef struct fl_waiter {
+    fl_atomic(uint32_t) state; /* a thread parks on it */
+    uint32_t wanted;           /* how many; up to the kind */
+    struct fl_cell *cell;
+    uint64_t owner;                 /* who will be the holder: fl_owner_* */
+    int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
+    struct fl_waiter *prev, *next;  /* queue lock */
+    uint32_t generation;            /* queue lock; of the process it was queued in */
+    bool queued;                    /* queue lock */
+    fl_atomic(uint8_t) posted;      /* in the list of its port */
+    fl_atomic(uint32_t) refs;       /* task only */
+    struct fl_port *port;           /* NULL: a thread */
+    struct fl_waiter *ready;        /* the list of its port */
+    struct fl_waiter *before, *after; /* all waiters of the port, under its lock */
+    fl_atomic(void *) payload;      /* what the loop's side completes */
+} fl_waiter;
+
+typedef struct fl_wakes {
+    uint32_t count;
+    struct {
+        fl_waiter *waiter;
+        struct fl_port *port;
+    } at[8];
+} fl_wakes;
+
+typedef struct fl_cell {
+    fl_atomic(uint64_t) word;
+    fl_atomic(uint64_t) owner; /* of a lock: who holds it; 0: nobody, or about to say so */
+    fl_waiter *head, *tail;    /* queue lock */
+    const struct fl_kind *kind;
+    fl_mutex lock; /* the queue lock */
+    fl_atomic(uint32_t) generation;
+    fl_atomic(uint32_t) waiting; /* written under the queue lock */
+    fl_atomic(uint32_t) refs;
+    uint32_t limit; /* of what `word` counts; constant */
+    uint32_t flags; /* constant */
+} fl_cell;
+
+#define FL_CELL_FAIR 1u  /* strict first-in first-out */
+#define FL_CELL_OWNED 2u /* `owner` is kept */
+
+typedef struct fl_kind {
+    bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
+    bool (*enter)(fl_cell *cell, fl_waiter *waiter);                  /* queue lock; true: taken at once */
+    bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
+    void (*serve)(fl_cell *cell, fl_wakes *wakes);                    /* queue lock */
+    void (*give_back)(fl_waiter *waiter);                             /* no lock */
+    void (*forked)(fl_cell *cell);                                    /* no lock, alone in this cell */
+} fl_kind;
+
+/* After this long at the head of a queue a waiter is served before anyone who comes (parking_lot's figure).
+   */
+#define FL_PATIENCE_NS 500000
+
+/* A holder: the thread, and whether a task of that thread's loop is meant and not the thread itself. */
+#define FL_OWNER_TASK 1u
+uint64_t fl_owner_thread(void);
+static inline uint64_t fl_owner_task(void)
+{
+    return fl_owner_thread() | FL_OWNER_TASK;
+}
+
+/* Counts the processes that this one was forked from, since fl_cell_setup. */
+extern uint32_t fl_fork_generation;
+
+/* Frees a mutex once in a forked child, where a thread that does not exist may have held it. */
+void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex);
+
+/* Once per process, before the first cell is used. False: no memory. */
+bool fl_cell_setup(void);
+
+/* A new cell with one reference; NULL: no memory. Any thread. */
+fl_cell *fl_cell_new(const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags);
+void fl_cell_ref(fl_cell *cell);
+void fl_cell_unref(fl_cell *cell);
+
+void fl_cell_refresh_slow(fl_cell *cell);
+
+/* Begins every operation: in a forked child the first one puts the cell in order. Short, takes a mutex. */
+static inline void fl_cell_refresh(fl_cell *cell)
+{
+#ifdef FL_MODEL /* never forks, and would only have more orders to try */
+    (void)cell;
+#else
+    /* pairs with the release in fl_cell_refresh_slow */
+    if (__builtin_expect(fl_load(&cell->generation, acquire) != fl_fork_generation, false)) {
+        fl_cell_refresh_slow(cell);
+    }
+#endif
+}
+
+/* How many wait: a figure to show. */
+static inline uint32_t fl_cell_waiting(fl_cell *cell)
+{
+    fl_cell_refresh(cell);
+    return fl_load(&cell->waiting, relaxed);
+}
+
+/* The queue lock. No Python inside, attached or not. Unlocking wakes who was granted or nudged meanwhile. */
+void fl_cell_lock(fl_cell *cell);
+void fl_cell_unlock(fl_cell *cell, fl_wakes *wakes);
+
+/* Queue lock. push: behind all that began to wait before it. */
+void fl_cell_push(fl_cell *cell, fl_waiter *waiter);
+void fl_cell_unlink(fl_cell *cell, fl_waiter *waiter);
+/* Queue lock. True: it is the waiter's now, it is out of the queue, and must not be touched again. False: it
+   had left; it is out of the queue, and nothing was given. */
+bool fl_cell_grant(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
+/* Queue lock. False: it had left, and is out of the queue. */
+bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
+
+/* A thread's waiter, on its stack. */
+void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner);
+
+/* True: it has what it wants, and was never queued. False: it is queued, and somebody must wait for it. A
+   waiter that left after a signal may enter again. */
+bool fl_cell_enter(fl_waiter *waiter);
+
+typedef enum {
+    FL_WAIT_GRANTED,
+    FL_WAIT_TIMED_OUT,
+    FL_WAIT_INTERRUPTED,
+} fl_wait_result;
+
+/* The thread's ending. Blocks, detached. The waiter is out of the queue when it returns, whatever it returns.
+   */
+fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline);
+
+/* Takes the waiter out of the queue, for a reason. False: it was granted first. */
+bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why);
+
+/* A nudged waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
+bool fl_cell_retry(fl_waiter *waiter);
+
+/* Leaves, or gives back what it was granted. True: it did one or the other; false: it was settled before. For
+   a thread's waiter that is not to be used, and for a task's at any time, from any thread. */
+bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why);
+
+#endif

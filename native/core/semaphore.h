@@ -1,0 +1,78 @@
+/* semaphore: permits that are taken and given, any number at a time. A lock is a semaphore with one permit
+ * that knows its holder.
+ *
+ * The word: permits in the low half, and two flags that change under the queue lock only.
+ *   QUEUED    somebody waits: giving goes through the queue lock.
+ *   RESERVED  nobody passes the queue: `fair`, or its head has waited for longer than FL_PATIENCE_NS. What is
+ *             given then gathers until the head has all it wants, so that one who wants many is not starved
+ *             by those who want one. With both flags the word changes under the queue lock only.
+ * Without RESERVED a permit that is given is anybody's (barging): it is there at once, and the head is
+ * nudged to try. The holder that comes back in the same time slice does not wait for a switch of threads.
+ */
+#ifndef FL_CORE_SEMAPHORE_H
+#define FL_CORE_SEMAPHORE_H
+
+#include "core/cell.h"
+
+#define FL_SEM_MOST 0x7fffffffu
+#define FL_SEM_QUEUED (UINT64_C(1) << 32)
+#define FL_SEM_RESERVED (UINT64_C(1) << 33)
+
+typedef enum {
+    FL_SEM_OK,
+    FL_SEM_TOO_MANY, /* more than the limit; nothing was given */
+} fl_sem_result;
+
+extern const fl_kind fl_sem_kind;
+
+/* `value` permits now, at most `limit` ever (<= FL_SEM_MOST). */
+static inline fl_cell *fl_sem_new(uint32_t value, uint32_t limit, uint32_t flags)
+{
+    return fl_cell_new(&fl_sem_kind, value, limit, flags);
+}
+
+static inline uint32_t fl_sem_value(fl_cell *cell)
+{
+    fl_cell_refresh(cell);
+    return (uint32_t)fl_load(&cell->word, relaxed); /* a figure to show */
+}
+
+/* Takes what is there, without waiting. Any thread, attached or not. */
+static inline bool fl_sem_try(fl_cell *cell, uint32_t wanted, uint64_t owner)
+{
+    fl_cell_refresh(cell);
+    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
+    do {
+        if ((uint32_t)word < wanted || (word & FL_SEM_RESERVED)) {
+            return false;
+        }
+    } while (!fl_cas(&cell->word, &word, word - wanted, acquire, relaxed)); /* pairs with fl_sem_give */
+    if (cell->flags & FL_CELL_OWNED) {
+        fl_store(&cell->owner, owner, relaxed); /* read by this thread, or after a fork */
+    }
+    return true;
+}
+
+fl_sem_result fl_sem_give_slow(fl_cell *cell, uint32_t count);
+
+/* Gives permits. Does not block, and may be called from a signal handler of Python, a destructor, and without
+   the GIL. */
+static inline fl_sem_result fl_sem_give(fl_cell *cell, uint32_t count)
+{
+    fl_cell_refresh(cell);
+    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
+    if ((cell->flags & FL_CELL_OWNED) && (uint32_t)word == 0) {
+        fl_store(&cell->owner, 0, relaxed); /* before somebody else can be the holder */
+    }
+    do {
+        if (word & FL_SEM_QUEUED) {
+            return fl_sem_give_slow(cell, count);
+        }
+        if ((uint64_t)(uint32_t)word + count > cell->limit) {
+            return FL_SEM_TOO_MANY;
+        }
+    } while (!fl_cas(&cell->word, &word, word + count, release, relaxed)); /* pairs with fl_sem_try */
+    return FL_SEM_OK;
+}
+
+#endif

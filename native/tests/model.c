@@ -1,0 +1,268 @@
+/* See model.h. The threads are contexts of one thread, so that nothing but the list of choices decides. */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "core/cell.h"
+#include "core/clock.h"
+
+#define STACK 65536
+#define MOST_CHOICES 4000
+
+enum run_state { RUNNING, PARKED, ENDED };
+
+static struct {
+    ucontext_t context;
+    enum run_state state;
+    const void *word; /* where it is parked */
+    bool timed;       /* by a deadline */
+    fl_park_result result;
+    char stack[STACK];
+} threads[MODEL_THREADS];
+
+static const model_scenario *scenario;
+static ucontext_t searcher;
+static int self, count, preemptions, signals;
+static int64_t now;
+static unsigned operations;
+static const char *failure;
+
+/* The choices of this execution: which option was taken, of how many. */
+static struct {
+    uint8_t taken, options;
+} choices[MOST_CHOICES];
+static int made, given; /* how many this execution has come to, and how many are prescribed */
+
+static char schedule[MOST_CHOICES + 1];
+
+int model_self(void)
+{
+    return self;
+}
+
+static void leave_execution(void)
+{
+    setcontext(&searcher);
+    abort();
+}
+
+void model_fail(const char *what)
+{
+    if (failure == NULL) {
+        failure = what;
+    }
+    leave_execution();
+}
+
+/* Whether a thread can run, and if it sleeps, why it would wake. */
+static bool can_run(int thread, fl_park_result *why)
+{
+    if (threads[thread].state == PARKED && threads[thread].timed) {
+        *why = FL_PARK_TIMED_OUT;
+    } else if (threads[thread].state == PARKED && signals < scenario->signals) {
+        *why = FL_PARK_INTERRUPTED;
+    } else {
+        *why = FL_PARK_WOKEN;
+        return threads[thread].state == RUNNING;
+    }
+    return true;
+}
+
+static unsigned choose(unsigned options)
+{
+    if (options == 1) {
+        return 0;
+    }
+    if (made == MOST_CHOICES) {
+        model_fail("the execution never ends");
+    }
+    if (made >= given) {
+        choices[made].taken = 0;
+    }
+    choices[made].options = (uint8_t)options;
+    return choices[made++].taken;
+}
+
+/* Lets a thread run next: this one, if it can, or another. Returns in the context of this one, later. */
+static void schedule_next(void)
+{
+    int ready[MODEL_THREADS];
+    fl_park_result why[MODEL_THREADS];
+    unsigned options = 0;
+    int before = self;
+    bool goes_on = threads[before].state == RUNNING;
+    if (goes_on) {
+        ready[options++] = before;
+    }
+    for (int thread = 0; thread < count; thread++) {
+        if (goes_on ? thread != before && preemptions < scenario->preemptions && can_run(thread, &why[thread])
+                    : can_run(thread, &why[thread])) {
+            ready[options++] = thread;
+        }
+    }
+    if (options == 0) {
+        bool ended = true;
+        for (int thread = 0; thread < count; thread++) {
+            ended = ended && threads[thread].state == ENDED;
+        }
+        if (!ended) {
+            model_fail("some thread can go on (a wake-up was lost)");
+        }
+        leave_execution();
+    }
+    int next = ready[choose(options)];
+    if (next == before && goes_on) {
+        return;
+    }
+    preemptions += goes_on;
+    if (threads[next].state == PARKED) {
+        signals += why[next] == FL_PARK_INTERRUPTED;
+        threads[next].state = RUNNING;
+        threads[next].result = why[next];
+    }
+    self = next;
+    if (threads[before].state == ENDED) {
+        setcontext(&threads[next].context);
+    } else if (next != before) {
+        swapcontext(&threads[before].context, &threads[next].context);
+    }
+}
+
+static bool exploring;
+
+void fl_model_point(void)
+{
+    if (exploring) { /* not while a scenario begins or ends */
+        operations++;
+        schedule_next();
+    }
+}
+
+fl_park_result fl_park(uint32_t *word, uint32_t value, int64_t deadline)
+{
+    fl_model_point();
+    if (*word != value) {
+        return FL_PARK_WOKEN;
+    }
+    threads[self].state = PARKED;
+    threads[self].word = word;
+    threads[self].timed = deadline != FL_FOREVER;
+    schedule_next();
+    return threads[self].result;
+}
+
+void fl_unpark(const uint32_t *word)
+{
+    fl_model_point();
+    for (int thread = 0; thread < count; thread++) {
+        if (threads[thread].state == PARKED && threads[thread].word == word) {
+            threads[thread].state = RUNNING;
+            threads[thread].result = FL_PARK_WOKEN;
+            return;
+        }
+    }
+}
+
+int64_t fl_clock_now(void)
+{
+    return now += scenario->tick_ns;
+}
+
+uint64_t fl_owner_thread(void)
+{
+    return (uint64_t)(self + 1) << 1;
+}
+
+static void run_thread(void)
+{
+    scenario->body[self]();
+    threads[self].state = ENDED;
+    schedule_next();
+}
+
+/* One execution by the prescribed choices, and the first option wherever there is none. */
+static void execute(void)
+{
+    made = preemptions = signals = 0;
+    operations = 0;
+    failure = NULL;
+    now = 1;
+    scenario->begin();
+    for (count = 0; count < MODEL_THREADS && scenario->body[count] != NULL; count++) {
+        ucontext_t *context = &threads[count].context;
+        getcontext(context);
+        context->uc_stack.ss_sp = threads[count].stack;
+        context->uc_stack.ss_size = STACK;
+        makecontext(context, run_thread, 0);
+        threads[count].state = RUNNING;
+    }
+    volatile bool returned = false;
+    getcontext(&searcher);
+    if (!returned) {
+        returned = true;
+        exploring = true;
+        self = 0;
+        /* which thread begins is a choice, like any other that is free */
+        self = (int)choose((unsigned)count);
+        setcontext(&threads[self].context);
+    }
+    exploring = false;
+    if (failure == NULL) {
+        returned = false;
+        getcontext(&searcher); /* where a check that fails in end() comes back to */
+        if (!returned) {
+            returned = true;
+            scenario->end();
+        }
+    }
+}
+
+static const char *written_schedule(void)
+{
+    int length = 0;
+    for (int i = 0; i < made; i++) {
+        schedule[i] = (char)('0' + choices[i].taken);
+        length = choices[i].taken ? i + 1 : length;
+    }
+    schedule[length] = '\0'; /* after it the first option is taken */
+    return schedule;
+}
+
+model_result model_explore(const model_scenario *which)
+{
+    model_result result = {0};
+    scenario = which;
+    given = 0;
+    for (;;) {
+        execute();
+        result.executions++;
+        result.longest = operations > result.longest ? operations : result.longest;
+        if (failure != NULL) {
+            result.failure = failure;
+            result.schedule = written_schedule();
+            return result;
+        }
+        while (made > 0 && choices[made - 1].taken + 1 == choices[made - 1].options) {
+            made--;
+        }
+        if (made == 0) {
+            return result;
+        }
+        choices[made - 1].taken++;
+        given = made;
+    }
+}
+
+model_result model_replay(const model_scenario *which, const char *text)
+{
+    scenario = which;
+    given = 0;
+    for (; *text >= '0' && *text <= '9' && given < MOST_CHOICES; text++) {
+        choices[given++].taken = (uint8_t)(*text - '0');
+    }
+    execute();
+    return (model_result){1, operations, failure, written_schedule()};
+}

@@ -1,0 +1,43 @@
+"""Primitives that threads and tasks share: one object, any mix of waiters.
+
+    from fairlead.sync import Lock
+
+    lock = Lock()
+
+    def thread():
+        with lock: ...
+
+    async def task():
+        async with lock: ...
+
+Tasks of any number of asyncio, uvloop and trio loops, and threads, may wait for the same object at the
+same time. Giving something (release, set, put) never waits, is never a coroutine, and is allowed in signal
+handlers and destructors. docs/reference/sync.md tells what each promises.
+"""
+
+from __future__ import annotations
+
+import fairlead.wait  # noqa: F401 - from then on tasks can wait
+from fairlead._native import (
+    BoundedSemaphore,
+    Event,
+    EventStatistics,
+    Lock,
+    LockStatistics,
+    QueueStatistics,
+    Semaphore,
+    SemaphoreStatistics,
+    SimpleQueue,
+)
+
+__all__ = [
+    "BoundedSemaphore",
+    "Event",
+    "EventStatistics",
+    "Lock",
+    "LockStatistics",
+    "QueueStatistics",
+    "Semaphore",
+    "SemaphoreStatistics",
+    "SimpleQueue",
+]

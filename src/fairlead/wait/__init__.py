@@ -1,0 +1,36 @@
+"""How a task waits: the port of each event loop.
+
+A task that waits for something of ``fairlead.sync`` is woken through its loop's :class:`Port`. This module
+finds the library whose loop runs here, without importing one that the program has not imported, and its
+adapter makes the port. An adapter is a function that returns the Port of the loop that runs in this thread,
+and makes it the first time.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fairlead._native import Port, Ticket, use_ports
+
+__all__ = ["Port", "Ticket", "current_port"]
+
+
+def current_port() -> Port:
+    """The port of the event loop that runs in this thread; RuntimeError where none does."""
+    if "trio" in sys.modules:  # first: in guest mode an asyncio loop runs underneath
+        from fairlead.wait import _trio
+
+        if (port := _trio.port()) is not None:
+            return port
+    if "asyncio" in sys.modules:
+        from fairlead.wait import _asyncio
+
+        if (port := _asyncio.port()) is not None:
+            return port
+    raise RuntimeError(
+        "no event loop that fairlead knows (asyncio, uvloop, trio) runs in this thread; "
+        "threads use the call without _async"
+    )
+
+
+use_ports(current_port)

@@ -1,0 +1,29 @@
+"""asyncio, and whatever has its loop's interface, as uvloop.
+
+The loop polls the port's descriptor, and its table of readers is the only thing that holds the port. A loop
+has no hook for its end, but closing it, or collecting it, lets the table go; so the port dies with it, and
+closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakKeyDictionary, ref
+
+from fairlead._native import Port
+
+_ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDictionary()
+
+
+def port() -> Port | None:
+    """The port of the loop that runs in this thread, or None."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        return None
+    known = _ports.get(loop)
+    found = known() if known is not None else None
+    if found is None:
+        found = Port(loop.create_future)
+        loop.add_reader(found.fileno(), found)
+        _ports[loop] = ref(found)
+    return found

@@ -1,0 +1,60 @@
+"""trio: a system task polls the port, and closes it when the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextvars import copy_context
+from typing import Any
+
+import outcome
+import trio
+from trio.lowlevel import Abort, RunVar
+
+from fairlead._native import Port
+
+_port: RunVar[Port | None] = RunVar("fairlead.wait port", None)
+
+
+class _Future:
+    """One wait of the task that makes it; trio reschedules a task exactly once."""
+
+    def __init__(self) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._done = False
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, value: None) -> None:
+        self._done = True
+        trio.lowlevel.reschedule(self._task, outcome.Value(value))
+
+    def _abort(self, _raise_cancel: Callable[[], Any]) -> Abort:
+        self._done = True
+        return Abort.SUCCEEDED
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return trio.lowlevel.wait_task_rescheduled(self._abort).__await__()
+
+
+async def _serve(port: Port) -> None:
+    try:
+        while True:
+            await trio.lowlevel.wait_readable(port.fileno())
+            port()
+    finally:
+        port.close()
+
+
+def port() -> Port | None:
+    """The port of the run that this task is part of, or None."""
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return None
+    found = _port.get()
+    if found is None:
+        found = Port(_Future)
+        _port.set(found)
+        trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
+    return found

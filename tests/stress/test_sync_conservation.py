@@ -1,0 +1,101 @@
+"""Threads, tasks of several loops, time-outs, cancellations at random: permits and objects are conserved."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from waiting import Thread
+
+from fairlead.errors import QueueEmpty
+from fairlead.sync import Semaphore, SimpleQueue
+
+SEEDS = [random.SystemRandom().randrange(2**32) for _ in range(2)]
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_permits_are_conserved(seed: int, fair: bool) -> None:
+    total = 3
+    semaphore = Semaphore(total, fair=fair)
+
+    def thread(name: str) -> None:
+        dice = random.Random(f"{seed} {name}")
+        for _ in range(200):
+            count = dice.randint(1, total)
+            if semaphore.acquire(timeout=dice.choice([None, 0, 1e-6, 1e-4]), n=count):
+                semaphore.release(count)
+
+    async def task(name: str) -> None:
+        dice = random.Random(f"{seed} {name}")
+        for _ in range(100):
+            count = dice.randint(1, total)
+            try:
+                async with asyncio.timeout(dice.choice([None, 0, 1e-5, 1e-3])):
+                    await semaphore.acquire_async(count)
+            except TimeoutError:
+                continue
+            try:
+                await asyncio.sleep(0)
+            finally:
+                semaphore.release(count)
+
+    async def loop(name: str) -> None:
+        dice = random.Random(f"{seed} {name}")
+        tasks = [asyncio.ensure_future(task(f"{name}.{me}")) for me in range(4)]
+        await asyncio.sleep(0)
+        while not all(one.done() for one in tasks[1:]):
+            await asyncio.sleep(0)
+            if dice.random() < 0.01:
+                tasks[0].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    threads = [Thread(thread, f"thread {me}") for me in range(3)]
+    threads += [Thread(lambda me=me: asyncio.run(loop(f"loop {me}"))) for me in range(2)]
+    for one in threads:
+        one.result()
+    assert semaphore.statistics() == (total, 0, fair), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_objects_are_conserved_and_in_order(seed: int) -> None:
+    line, got = SimpleQueue(), []
+    many = 1000
+
+    def consumer(name: str) -> None:
+        dice = random.Random(f"{seed} {name}")
+        while True:
+            try:
+                one = line.get(timeout=dice.choice([None, 0, 1e-5]))
+            except QueueEmpty:
+                continue
+            if one is None:
+                return
+            got.append(one)
+
+    async def task(name: str) -> None:
+        dice = random.Random(f"{seed} {name}")
+        while True:
+            try:
+                async with asyncio.timeout(dice.choice([None, 0, 1e-4])):
+                    one = await line.get_async()
+            except TimeoutError:
+                continue
+            if one is None:
+                return
+            got.append(one)
+
+    async def loop(name: str) -> None:
+        await asyncio.gather(*(task(f"{name}.{me}") for me in range(3)))
+
+    ends = [Thread(consumer, f"thread {me}") for me in range(2)]
+    ends += [Thread(lambda me=me: asyncio.run(loop(f"loop {me}"))) for me in range(2)]
+    for number in range(many):
+        line.put(number)
+    for _ in range(8):
+        line.put(None)
+    for one in ends:
+        one.result()
+    assert sorted(got) == list(range(many)), f"seed {seed}"
+    assert line.statistics() == (0, 0)

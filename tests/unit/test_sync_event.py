@@ -1,0 +1,83 @@
+"""Event in threads and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from waiting import Thread, until, until_async
+
+from fairlead.sync import Event
+
+
+def test_event_is_set_and_cleared() -> None:
+    event = Event()
+    assert not event.is_set()
+    assert event.wait(0) is False
+    assert event.wait(timeout=0.001) is False
+    event.set()
+    event.set()
+    assert event.is_set()
+    assert event.wait() is True
+    event.clear()
+    assert event.wait(0) is False
+    assert event.statistics() == (False, 0)
+
+
+def test_all_who_wait_wake_though_the_event_is_cleared_at_once() -> None:
+    event = Event()
+    threads = [Thread(event.wait) for _ in range(20)]
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(_wait(event)) for _ in range(20)]
+        await until_async(lambda: event.statistics().waiting == 40)
+        event.set()
+        event.clear()
+        assert await asyncio.gather(*tasks) == [True] * 20
+
+    asyncio.run(main())
+    assert [thread.result() for thread in threads] == [True] * 20
+    assert event.statistics() == (False, 0)
+
+
+async def _wait(event: Event) -> bool:
+    return await event.wait_async()
+
+
+def test_who_waits_after_a_clear_waits_for_the_next_set() -> None:
+    event = Event()
+    event.set()
+    event.clear()
+    thread = Thread(event.wait)
+    until(lambda: event.statistics().waiting == 1)
+    event.set()
+    assert thread.result() is True
+
+
+def test_task_is_woken_by_a_thread_and_cancelled_waits_leave() -> None:
+    async def main() -> None:
+        event = Event()
+        kept, cancelled = asyncio.ensure_future(_wait(event)), asyncio.ensure_future(_wait(event))
+        await until_async(lambda: event.statistics().waiting == 2)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert event.statistics().waiting == 1
+        Thread(event.set).result()
+        assert await kept is True
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -2, "soon"])
+def test_senseless_timeouts_are_refused(timeout: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Event().wait(timeout)  # type: ignore[arg-type]
+
+
+def test_event_tells_its_state() -> None:
+    event = Event()
+    assert repr(event).startswith("<fairlead.sync.Event unset, 0 waiting, at 0x")
+    event.set()
+    assert repr(event).startswith("<fairlead.sync.Event set, 0 waiting, at 0x")
+    assert event.statistics().is_set is True

@@ -1,0 +1,264 @@
+"""fairlead.sync.Lock in threads: as threading.Lock, and what it adds."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from waiting import Thread, until
+
+from fairlead import errors
+from fairlead.sync import Lock
+
+
+@pytest.fixture(params=[False, True], ids=["barging", "fair"])
+def lock(request: pytest.FixtureRequest) -> Lock:
+    return Lock(fair=request.param)
+
+
+@pytest.fixture
+def handler() -> Iterator[Any]:
+    """Sets the handler of SIGUSR1, which the test sends to its own thread."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda function: signal.signal(signal.SIGUSR1, function)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def interrupt(state: Any) -> None:
+    """Sends the signal to the main thread once the state is there."""
+    until(state)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+
+def test_lock_is_held_by_one_at_a_time(lock: Lock) -> None:
+    assert lock.acquire() is True
+    assert lock.locked()
+    assert lock.acquire(False) is False
+    assert lock.acquire(blocking=False) is False
+    assert lock.acquire(timeout=0) is False
+    assert lock.acquire(True, 0.001) is False
+    lock.release()
+    assert not lock.locked()
+    with lock as entered:
+        assert entered is True
+        assert lock.locked()
+    assert not lock.locked()
+
+
+def test_lock_is_released_when_the_body_raises(lock: Lock) -> None:
+    with pytest.raises(KeyError), lock:
+        raise KeyError
+    assert not lock.locked()
+
+
+def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
+    with pytest.raises(errors.NotHeld, match="release unlocked lock"):
+        lock.release()
+    with pytest.raises(RuntimeError):
+        lock.release()
+    assert lock.acquire(False)
+    assert not lock.acquire(False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"timeout": math.nan}, ValueError),
+        ({"timeout": -0.5}, ValueError),
+        ({"timeout": -math.inf}, ValueError),
+        ({"timeout": math.inf}, OverflowError),
+        ({"timeout": 1e300}, OverflowError),
+        ({"timeout": threading.TIMEOUT_MAX * 2}, OverflowError),
+        ({"timeout": "1"}, TypeError),
+        ({"blocking": False, "timeout": 1}, ValueError),
+        ({"nothing": 1}, TypeError),
+    ],
+)
+def test_senseless_arguments_of_acquire_are_refused(
+    lock: Lock, arguments: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        lock.acquire(**arguments)
+    assert not lock.locked()
+
+
+@pytest.mark.parametrize("timeout", [None, -1, 0, 0.0, 5, threading.TIMEOUT_MAX - 1])
+def test_a_free_lock_is_taken_whatever_the_timeout(lock: Lock, timeout: Any) -> None:
+    assert lock.acquire(timeout=timeout) is True
+
+
+def test_timeout_is_kept_and_leaves_nothing_behind(lock: Lock) -> None:
+    lock.acquire()
+    before = time.monotonic()
+    assert lock.acquire(timeout=0.01) is False
+    assert time.monotonic() - before >= 0.01
+    assert lock.statistics() == (True, 0, lock.statistics().fair)
+
+
+def test_any_thread_may_release(lock: Lock) -> None:
+    lock.acquire()
+    waiter = Thread(lock.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    Thread(lock.release).result()
+    assert waiter.result() is True
+    assert lock.locked()
+
+
+def test_a_thousand_timeouts_leave_nothing_behind(lock: Lock) -> None:
+    lock.acquire()
+    for _ in range(1000):
+        assert not lock.acquire(timeout=1e-9)
+    assert lock.statistics().waiting == 0
+    lock.release()
+    assert lock.acquire(False)
+
+
+def test_fair_lock_is_taken_in_the_order_of_waiting() -> None:
+    lock, order, threads = Lock(fair=True), [], []
+    lock.acquire()
+
+    def take(me: int) -> None:
+        with lock:
+            order.append(me)
+
+    for me in range(5):
+        threads.append(Thread(take, me))
+        until(lambda me=me: lock.statistics().waiting == me + 1)
+    lock.release()
+    for thread in threads:
+        thread.result()
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_fair_lock_is_not_to_be_had_past_those_who_wait() -> None:
+    """The lock is the waiter's in the instant of the release, before its thread runs."""
+    lock = Lock(fair=True)
+    lock.acquire()
+    waiter = Thread(lock.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    lock.release()
+    assert lock.acquire(False) is False
+    assert waiter.result() is True
+
+
+def test_who_waited_for_long_is_served_before_who_comes() -> None:
+    lock = Lock()
+    lock.acquire()
+    waiter = Thread(lock.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    begun = time.monotonic()
+    until(lambda: time.monotonic() - begun > 0.002)
+    lock.release()
+    assert lock.acquire(False) is False
+    assert waiter.result() is True
+
+
+def test_lock_excludes_under_contention(lock: Lock) -> None:
+    inside = [0]
+
+    def work() -> None:
+        for _ in range(500):
+            with lock:
+                seen = inside[0]
+                inside[0] = seen + 1
+
+    for thread in [Thread(work) for _ in range(4)]:
+        thread.result()
+    assert inside == [2000]
+    assert lock.statistics() == (False, 0, lock.statistics().fair)
+
+
+def test_exception_of_a_signal_handler_ends_the_wait_without_the_lock(lock: Lock, handler: Any) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    handler(stop)
+    lock.acquire()
+    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
+    with pytest.raises(Stop):
+        lock.acquire()
+    sender.result()
+    assert lock.statistics().waiting == 0
+    lock.release()
+    assert lock.acquire(False)
+    assert not lock.acquire(False)
+
+
+def test_wait_goes_on_in_its_place_after_a_signal_handler_returns(handler: Any) -> None:
+    lock, order, handled = Lock(fair=True), [], []
+    handler(lambda *_: handled.append(1))
+    lock.acquire()
+
+    def others() -> None:
+        until(lambda: lock.statistics().waiting == 1)
+        second = Thread(lambda: lock.acquire() and order.append("second"))
+        until(lambda: lock.statistics().waiting == 2)
+        interrupt(lambda: True)
+        until(lambda: handled and lock.statistics().waiting == 2)
+        lock.release()
+        until(lambda: order)
+        lock.release()
+        second.result()
+
+    other = Thread(others)
+    lock.acquire()
+    order.append("first")
+    other.result()
+    assert order == ["first", "second"]
+
+
+def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handler: Any) -> None:
+    handler(lambda *_: lock.release())
+    lock.acquire()
+    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
+    assert lock.acquire() is True
+    sender.result()
+
+
+def test_destructor_may_release(lock: Lock) -> None:
+    class Guard:
+        def __del__(self) -> None:
+            lock.release()
+
+    lock.acquire()
+    guard = Guard()
+    waiter = Thread(lock.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    del guard
+    assert waiter.result() is True
+
+
+def test_lock_tells_its_state() -> None:
+    lock = Lock()
+    assert lock.statistics() == (False, 0, False)
+    assert repr(lock).startswith("<fairlead.sync.Lock unlocked, 0 waiting, at 0x")
+    lock.acquire()
+    waiter = Thread(lock.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    assert lock.statistics().locked is True
+    assert repr(lock).startswith("<fairlead.sync.Lock locked, 1 waiting, at 0x")
+    with pytest.raises(AttributeError):
+        lock.statistics().locked = False  # type: ignore[misc]
+    lock.release()
+    waiter.result()
+    assert Lock(fair=True).statistics().fair is True
+
+
+def test_lock_cannot_be_pickled_and_can_be_referred_to_weakly(lock: Lock) -> None:
+    with pytest.raises(TypeError, match=r"fairlead\.sync\.Lock|Lock"):
+        pickle.dumps(lock)
+    assert weakref.ref(lock)() is lock
+    with pytest.raises(TypeError):
+        Lock(1)  # type: ignore[misc]

@@ -1,0 +1,493 @@
+"""Lock and Semaphore in asyncio tasks: cancellation, time-outs, closed loops, and threads beside them.
+
+A task is cancelled at the worst moments here. Whatever happens, no permit is lost and none is doubled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
+import pytest
+from waiting import Thread, until, until_async
+
+from fairlead import errors
+from fairlead.sync import Lock, Semaphore
+
+kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+async def wait_for(awaitable: Awaitable[Any], semaphore: Lock | Semaphore) -> asyncio.Task[Any]:
+    """A task that awaits it, and is queued."""
+
+    async def body() -> Any:
+        return await awaitable
+
+    waiting = semaphore.statistics().waiting
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: semaphore.statistics().waiting == waiting + 1)
+    return task
+
+
+@kinds
+def test_lock_is_as_asyncio_lock_in_a_task(fair: bool) -> None:
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        async with lock as entered:
+            assert entered is None
+            assert lock.locked()
+        assert not lock.locked()
+        assert await lock.acquire_async() is True
+        lock.release()
+        with pytest.raises(KeyError):
+            async with lock:
+                raise KeyError
+        assert not lock.locked()
+
+    run(main())
+
+
+def test_what_is_free_is_taken_without_a_switch_to_another_task() -> None:
+    async def main() -> None:
+        lock, switched = Lock(), []
+        other = asyncio.ensure_future(asyncio.sleep(0, switched.append(0)))
+        asyncio.get_running_loop().call_soon(switched.append, 1)
+        async with lock:
+            pass
+        assert await lock.acquire_async()
+        assert switched == [0]
+        await other
+
+    run(main())
+
+
+def test_acquire_async_takes_nothing_until_it_is_awaited() -> None:
+    lock = Lock()
+    ticket = lock.acquire_async()
+    assert not lock.locked()
+    del ticket
+    assert not lock.locked()
+
+
+def test_an_awaited_acquire_is_for_once() -> None:
+    async def main() -> None:
+        lock = Lock()
+        ticket = lock.acquire_async()
+        await ticket
+        lock.release()
+        with pytest.raises(RuntimeError, match="reuse"):
+            await ticket
+        assert not lock.locked()
+
+    run(main())
+
+
+@kinds
+def test_tasks_exclude_each_other_and_threads(fair: bool) -> None:
+    lock, inside = Lock(fair=fair), [0]
+
+    async def task() -> None:
+        for _ in range(200):
+            async with lock:
+                seen = inside[0]
+                await asyncio.sleep(0)
+                inside[0] = seen + 1
+
+    def thread() -> None:
+        for _ in range(200):
+            with lock:
+                seen = inside[0]
+                inside[0] = seen + 1
+
+    async def main() -> None:
+        await asyncio.gather(*(task() for _ in range(3)))
+
+    threads = [Thread(thread), Thread(run, main()), Thread(thread), Thread(run, main())]
+    for one in threads:
+        one.result()
+    assert inside == [200 * 8]
+    assert lock.statistics()[:2] == (False, 0)
+
+
+@kinds
+def test_granted_then_cancelled_before_it_resumes_passes_on(fair: bool) -> None:
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        await lock.acquire_async()
+        first = await wait_for(lock.acquire_async(), lock)
+        second = await wait_for(lock.acquire_async(), lock)
+        lock.release()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await second is True
+        lock.release()
+        assert lock.statistics()[:2] == (False, 0)
+
+    run(main())
+
+
+@kinds
+def test_granted_and_drained_then_cancelled_before_it_resumes_passes_on(fair: bool) -> None:
+    """The loop has completed the future, and the task is cancelled in the same turn."""
+
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        await lock.acquire_async()
+        first = await wait_for(lock.acquire_async(), lock)
+        second = await wait_for(lock.acquire_async(), lock)
+        lock.release()
+        while first._fut_waiter is not None and not first._fut_waiter.done():
+            await asyncio.sleep(0)
+        first.cancel()
+        try:
+            await first
+        except asyncio.CancelledError:
+            pass
+        else:
+            lock.release()
+        await second
+        lock.release()
+        assert lock.statistics()[:2] == (False, 0)
+
+    run(main())
+
+
+@kinds
+def test_release_while_every_waiter_is_cancelled_and_none_has_resumed_lets_a_newcomer_in(fair: bool) -> None:
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        await lock.acquire_async()
+        waiters = [await wait_for(lock.acquire_async(), lock) for _ in range(3)]
+        for one in waiters:
+            one.cancel()
+        lock.release()
+        newcomer = asyncio.ensure_future(asyncio.wait_for(lock.acquire_async(), 30))
+        assert all(
+            isinstance(one, asyncio.CancelledError)
+            for one in await asyncio.gather(*waiters, return_exceptions=True)
+        )
+        assert await newcomer is True
+        lock.release()
+        assert lock.statistics()[:2] == (False, 0)
+
+    run(main())
+
+
+def test_cancelled_task_that_finds_the_lock_free_still_releases_it() -> None:
+    """The cancellation arrives at the next wait inside the body, and the lock is released on the way out."""
+
+    async def main() -> None:
+        lock = Lock()
+
+        async def body() -> None:
+            asyncio.current_task().cancel()
+            async with lock:
+                await asyncio.sleep(0)
+
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.ensure_future(body())
+        assert not lock.locked()
+
+    run(main())
+
+
+def test_release_of_many_with_the_middle_cancelled_keeps_the_order() -> None:
+    async def main() -> None:
+        semaphore, order = Semaphore(0, fair=True), []
+
+        async def take(me: int) -> None:
+            await semaphore.acquire_async()
+            order.append(me)
+
+        tasks = []
+        for me in range(6):
+            tasks.append(asyncio.ensure_future(take(me)))
+            await until_async(lambda me=me: semaphore.statistics().waiting == me + 1)
+        tasks[2].cancel()
+        tasks[3].cancel()
+        semaphore.release(4)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order == [0, 1, 4, 5]
+        assert semaphore.statistics()[:2] == (0, 0)
+
+    run(main())
+
+
+@kinds
+def test_try_between_grant_and_resume_takes_no_second_permit(fair: bool) -> None:
+    async def main() -> None:
+        semaphore = Semaphore(0, fair=fair)
+        waiter = await wait_for(semaphore.acquire_async(), semaphore)
+        semaphore.release()
+        barged = semaphore.acquire(blocking=False)
+        assert barged is False or not fair
+        await asyncio.sleep(0)
+        if barged:
+            semaphore.release()
+        assert await waiter is True
+        assert semaphore.acquire(blocking=False) is False
+
+    run(main())
+
+
+@kinds
+def test_timeouts_of_asyncio_end_the_wait(fair: bool) -> None:
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        await lock.acquire_async()
+        for _ in range(20):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await lock.acquire_async()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(lock.acquire_async(), 0.0001)
+        assert lock.statistics().waiting == 0
+        lock.release()
+        async with asyncio.timeout(30), lock:
+            assert lock.locked()
+
+    run(main())
+
+
+def test_thread_wakes_a_task_and_a_task_a_thread() -> None:
+    semaphore, answer = Semaphore(0), Semaphore(0)
+
+    def thread() -> None:
+        for _ in range(100):
+            semaphore.release()
+            assert answer.acquire(timeout=30)
+
+    async def main() -> None:
+        for _ in range(100):
+            await semaphore.acquire_async()
+            answer.release()
+
+    other = Thread(thread)
+    run(main())
+    other.result()
+
+
+def test_many_grants_of_one_moment_arrive_in_order() -> None:
+    async def main() -> None:
+        semaphore, order = Semaphore(0, fair=True), []
+
+        async def take(me: int) -> None:
+            await semaphore.acquire_async()
+            order.append(me)
+
+        tasks = [asyncio.ensure_future(take(me)) for me in range(50)]
+        await until_async(lambda: semaphore.statistics().waiting == 50)
+        Thread(semaphore.release, 50).result()
+        await asyncio.gather(*tasks)
+        assert order == list(range(50))
+
+    run(main())
+
+
+def new_waiter(loop: asyncio.AbstractEventLoop, semaphore: Semaphore) -> asyncio.Task[Any]:
+    """A task of this loop that waits; the loop is stopped again."""
+
+    async def body() -> None:
+        await semaphore.acquire_async()
+
+    waiting = semaphore.statistics().waiting
+    task = loop.create_task(body())
+    loop.run_until_complete(until_async(lambda: semaphore.statistics().waiting == waiting + 1))
+    return task
+
+
+@pytest.mark.filterwarnings("ignore:.*was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
+@kinds
+def test_loop_closed_with_a_queued_waiter_loses_nothing(fair: bool) -> None:
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+    loop.close()
+    assert semaphore.statistics().waiting == 0
+    semaphore.release()
+    assert semaphore.acquire(blocking=False)
+    assert not task.done()
+    task.get_coro().close()
+    task._log_destroy_pending = False
+
+
+@kinds
+def test_loop_closed_with_a_granted_waiter_gives_the_permit_on(fair: bool) -> None:
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
+    thread = Thread(lambda: semaphore.acquire(timeout=30))
+    until(lambda: semaphore.statistics().waiting == 4)
+    semaphore.release()
+    loop.close()
+    assert thread.result() is True
+    semaphore.release(5)
+    assert semaphore.statistics()[:2] == (5, 0)
+    for task in tasks:
+        task.get_coro().close()
+        task._log_destroy_pending = False
+    assert semaphore.statistics()[:2] == (5, 0)
+
+
+@kinds
+def test_loop_closed_after_it_was_told_of_a_grant_gives_the_permit_on(fair: bool) -> None:
+    """The future is completed and the task would resume in the next turn, which never comes."""
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+    semaphore.release()
+
+    async def stop_when_told() -> None:
+        while task._fut_waiter is not None and not task._fut_waiter.done():
+            await asyncio.sleep(0)
+
+    stopper = loop.create_task(stop_when_told())
+    stopper.add_done_callback(lambda _: loop.stop())
+    # the task's own callback was scheduled by the same turn; both orders are good
+    loop.run_forever()
+    taken = task.done()
+    loop.close()
+    assert semaphore.statistics()[:2] == (0 if taken else 1, 0)
+    if not taken:
+        task.get_coro().close()
+        task._log_destroy_pending = False
+
+
+def test_loop_that_is_collected_with_a_waiter_loses_nothing() -> None:
+    semaphore = Semaphore(0)
+
+    def lose() -> weakref.ref[Any]:
+        loop = asyncio.new_event_loop()
+        task = new_waiter(loop, semaphore)
+        task._log_destroy_pending = False
+        loop._selector.close()  # so that nothing warns; the loop itself is not closed
+        loop._ssock.close()
+        loop._csock.close()
+        loop._closed = True
+        return weakref.ref(loop)
+
+    lost = lose()
+    gc.collect()
+    assert lost() is None
+    semaphore.release()
+    assert semaphore.statistics()[:2] == (1, 0)
+
+
+@kinds
+def test_coroutine_that_is_closed_while_it_waits_gives_back(fair: bool) -> None:
+    async def main() -> None:
+        lock = Lock(fair=fair)
+        await lock.acquire_async()
+
+        async def body() -> None:
+            async with lock:
+                pass
+
+        coroutine = body()
+        coroutine.send(None)
+        assert lock.statistics().waiting == 1
+        coroutine.close()
+        assert lock.statistics().waiting == 0
+        coroutine = body()
+        coroutine.send(None)
+        lock.release()
+        coroutine.close()
+        assert lock.statistics()[:2] == (False, 0)
+
+    run(main())
+
+
+def test_thread_that_waits_for_what_its_own_task_holds_is_told() -> None:
+    async def main() -> None:
+        lock = Lock()
+        async with lock:
+            with pytest.raises(errors.WouldDeadlock, match="async with"):
+                lock.acquire()
+            with pytest.raises(RuntimeError), lock:
+                pass
+            assert lock.acquire(timeout=0.001) is False
+            other = Thread(lambda: lock.acquire(timeout=0.001))
+            assert other.result() is False
+        assert lock.acquire()
+
+    run(main())
+
+
+def test_await_outside_of_a_loop_is_refused_and_takes_nothing() -> None:
+    lock = Lock()
+    lock.acquire()
+    with pytest.raises(RuntimeError, match="no event loop"):
+        lock.acquire_async().send(None)
+    assert lock.statistics().waiting == 0
+    lock.release()
+    with pytest.raises(StopIteration):
+        lock.acquire_async().send(None)
+    assert lock.locked()
+
+
+@pytest.mark.parametrize("closer", ["cancel", "throw"])
+def test_future_that_refuses_leaves_nothing_behind(closer: str) -> None:
+    """As a task that is cancelled twice, or thrown into by hand."""
+
+    async def main() -> None:
+        lock = Lock()
+        await lock.acquire_async()
+        if closer == "cancel":
+            task = await wait_for(lock.acquire_async(), lock)
+            task.cancel()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            ticket = lock.acquire_async()
+            ticket.send(None)
+            assert lock.statistics().waiting == 1
+            with pytest.raises(KeyError):
+                ticket.throw(KeyError("thrown"))
+        assert lock.statistics().waiting == 0
+        lock.release()
+        assert lock.acquire(False)
+
+    run(main())
+
+
+def test_no_reference_cycle_keeps_a_lock_alive_after_a_wait() -> None:
+    async def main() -> weakref.ref[Lock]:
+        lock = Lock()
+        await lock.acquire_async()
+        task = await wait_for(lock.acquire_async(), lock)
+        lock.release()
+        await task
+        return weakref.ref(lock)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert run(main())() is None
+    finally:
+        gc.enable()
+
+
+def test_two_loops_in_two_threads_pass_one_lock_to_and_fro() -> None:
+    lock, turns = Lock(fair=True), []
+
+    async def player(me: int) -> None:
+        for _ in range(50):
+            async with lock:
+                turns.append(me)
+                await asyncio.sleep(0)
+
+    async def main(me: int) -> None:
+        await asyncio.gather(player(me), player(me))
+
+    for one in [Thread(run, main(0)), Thread(run, main(1))]:
+        one.result()
+    assert turns.count(0) == turns.count(1) == 100
