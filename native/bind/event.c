@@ -34,7 +34,7 @@ PyDoc_STRVAR(set_doc,
 
 static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_flag_set(cell_of(self));
+    FL_WAKING(fl_flag_set(cell_of(self)));
     Py_RETURN_NONE;
 }
 

@@ -35,7 +35,13 @@ static int take(fl_cell *cell, uint32_t wanted, int64_t deadline)
 static int give(PyObject *self, uint32_t count)
 {
     fl_cell *cell = cell_of(self);
-    if (fl_sem_give(cell, count) == FL_SEM_OK) {
+    fl_sem_result result;
+    if (fl_cell_waiting(cell) == 0) {
+        result = fl_sem_give(cell, count);
+    } else {
+        FL_WAKING(result = fl_sem_give(cell, count));
+    }
+    if (result == FL_SEM_OK) {
         return 0;
     }
     if (cell->flags & FL_CELL_OWNED) {

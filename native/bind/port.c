@@ -6,32 +6,33 @@
 #include "core/port.h"
 
 PyDoc_STRVAR(port_type_doc,
-"Port(make_future, /)\n"
+"Port(make_future, running=None, /)\n"
 "--\n"
 "\n"
 "The way into one event loop, for tasks that wait.\n"
 "\n"
-"make_future() returns something to await once, with done() and set_result(value). The loop polls\n"
-"fileno() for reading and then calls the port, in its own thread. The port closes when it is not referred\n"
-"to any more, or by close(): then every task of it that still waits has left the queue, and what was\n"
-"granted to one that has\n"
-"not resumed is given on. So the loop alone should hold it.");
+"make_future() returns something to await once, with done() and set_result(value). running() says whether\n"
+"a task of the loop runs at this moment in this thread; then what it releases is seen to at once. The\n"
+"loop polls fileno() for reading and then calls the port, in its own thread. The port closes when it is\n"
+"not referred to any more, or by close(): then every task of it that still waits has left the queue, and\n"
+"what was granted to one that has not resumed is given on. So the loop alone should hold it.");
 
 typedef struct {
     PyObject_HEAD
     fl_port *body;
     PyObject *make_future;
+    PyObject *running; /* NULL: never known */
     PyObject *weak;
 } port;
 
 static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *make_future;
+    PyObject *make_future, *running = Py_None;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "a port takes no keyword arguments");
         return NULL;
     }
-    if (!PyArg_UnpackTuple(args, "Port", 1, 1, &make_future)) {
+    if (!PyArg_UnpackTuple(args, "Port", 1, 2, &make_future, &running)) {
         return NULL;
     }
     port *self = (port *)type->tp_alloc(type, 0);
@@ -39,11 +40,13 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     self->make_future = Py_NewRef(make_future);
+    self->running = running == Py_None ? NULL : Py_NewRef(running);
     self->body = fl_port_new();
     if (self->body == NULL) {
         Py_DECREF(self);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
+    fl_store(&self->body->shell, self, release); /* pairs with fl_port_tell */
     return (PyObject *)self;
 }
 
@@ -51,6 +54,7 @@ static int port_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(((port *)op)->make_future);
+    Py_VISIT(((port *)op)->running);
     return 0;
 }
 
@@ -58,9 +62,11 @@ static int port_clear(PyObject *op)
 {
     port *self = (port *)op;
     if (self->body != NULL) {
+        fl_store(&self->body->shell, NULL, relaxed); /* no task of its loop runs any more */
         fl_port_close(self->body);
     }
     Py_CLEAR(self->make_future);
+    Py_CLEAR(self->running);
     return 0;
 }
 
@@ -84,6 +90,7 @@ PyObject *fl_port_future(PyObject *op, fl_port **body)
 {
     port *self = (port *)op;
     *body = self->body;
+    fl_store(&self->body->home, fl_owner_thread(), relaxed); /* read by this thread */
     return PyObject_CallNoArgs(self->make_future);
 }
 
@@ -106,13 +113,9 @@ static void complete(fl_waiter *waiter)
     Py_DECREF(future);
 }
 
-static PyObject *port_call(PyObject *op, PyObject *args, PyObject *kwargs)
+static void drain(port *self)
 {
-    if (PyTuple_GET_SIZE(args) > 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0)) {
-        PyErr_SetString(PyExc_TypeError, "a port is called without arguments");
-        return NULL;
-    }
-    fl_waiter *waiter = fl_port_drain(((port *)op)->body);
+    fl_waiter *waiter = fl_port_drain(self->body);
     while (waiter != NULL) {
         fl_waiter *next = waiter->ready;
         fl_port_seen(waiter);
@@ -126,6 +129,34 @@ static PyObject *port_call(PyObject *op, PyObject *args, PyObject *kwargs)
         fl_waiter_unref(waiter);
         waiter = next;
     }
+}
+
+void fl_port_tell(fl_port *body)
+{
+    port *self = fl_load(&body->shell, acquire); /* pairs with port_new; the loop holds it */
+    PyObject *type, *value, *traceback; /* a destructor may release while an exception is on its way */
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *task = self == NULL || self->running == NULL ? NULL : PyObject_CallNoArgs(self->running);
+    if (task != NULL && task != Py_None && task != Py_False) {
+        Py_INCREF(self);
+        drain(self);
+        Py_DECREF(self);
+    } else {
+        PyErr_Clear();
+        fl_bell_ring(body->bell);
+    }
+    Py_XDECREF(task);
+    PyErr_Restore(type, value, traceback);
+    fl_port_unref(body);
+}
+
+static PyObject *port_call(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) > 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0)) {
+        PyErr_SetString(PyExc_TypeError, "a port is called without arguments");
+        return NULL;
+    }
+    drain((port *)op);
     Py_RETURN_NONE;
 }
 

@@ -57,7 +57,12 @@ static int push(simple_queue *self, PyObject *item)
     }
     FL_END_CRITICAL();
     if (!failed) {
-        fl_sem_give(cell_of((PyObject *)self), 1); /* at most as many as objects */
+        fl_cell *cell = cell_of((PyObject *)self);
+        if (fl_cell_waiting(cell) == 0) {
+            fl_sem_give(cell, 1); /* at most as many as objects */
+        } else {
+            FL_WAKING(fl_sem_give(cell, 1));
+        }
     }
     return failed;
 }

@@ -13,6 +13,7 @@
 #include <structmember.h>
 
 #include "core/cell.h"
+#include "core/port.h"
 
 typedef struct {
     PyObject_HEAD
@@ -44,9 +45,22 @@ PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_fi
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_ticket_done(fl_state *state);
 
-struct fl_port;
+/* Around a call of the core that may wake tasks: those of this thread's own loop are told here and now,
+   without a system call, if a task of it runs at this moment. Otherwise the loop may be about to sleep, as
+   under a signal handler, and the bell is rung. */
+#define FL_WAKING(call)                                                                                     \
+    do {                                                                                                   \
+        fl_port_hush();                                                                                    \
+        call;                                                                                              \
+        fl_port *port_ = fl_port_unhush();                                                          \
+        if (port_ != NULL) {                                                                               \
+            fl_port_tell(port_);                                                                           \
+        }                                                                                                  \
+    } while (0)
+void fl_port_tell(fl_port *port);
+
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
-PyObject *fl_port_future(PyObject *port, struct fl_port **body);
+PyObject *fl_port_future(PyObject *port, fl_port **body);
 
 /* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);

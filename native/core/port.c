@@ -106,6 +106,43 @@ void fl_waiter_unref(fl_waiter *waiter)
     }
 }
 
+#ifdef FL_MODEL /* the model's threads have no storage of their own, and always ring */
+static bool deferred(fl_port *port)
+{
+    (void)port;
+    return false;
+}
+#else
+static _Thread_local struct {
+    bool hushed;
+    fl_port *port;
+} here __attribute__((tls_model("initial-exec")));
+
+void fl_port_hush(void)
+{
+    here.hushed = true;
+}
+
+fl_port *fl_port_unhush(void)
+{
+    fl_port *port = here.port;
+    here.hushed = false;
+    here.port = NULL;
+    return port;
+}
+
+/* Whether this thread will see to the port itself. */
+static bool deferred(fl_port *port)
+{
+    if (!here.hushed || here.port != NULL || fl_load(&port->home, relaxed) != fl_owner_thread()) { /* ours */
+        return false;
+    }
+    fl_fetch_add(&port->refs, 1, relaxed); /* who adds one has one */
+    here.port = port;
+    return true;
+}
+#endif
+
 void fl_port_post(fl_port *port, fl_waiter *waiter)
 {
     if (fl_exchange(&waiter->posted, 1, acq_rel)) { /* pairs with fl_port_seen */
@@ -120,7 +157,7 @@ void fl_port_post(fl_port *port, fl_waiter *waiter)
              !fl_cas(&port->stack, &top, waiter, release, relaxed)); /* pairs with fl_port_drain */
     if (top == FL_PORT_CLOSED) {
         fl_waiter_unref(waiter); /* fl_port_close settles it */
-    } else if (top == NULL) {
+    } else if (top == NULL && !deferred(port)) {
         fl_bell_ring(port->bell);
     }
     fl_port_unref(port);

@@ -23,10 +23,12 @@
 typedef struct fl_port {
     fl_atomic(fl_waiter *) stack; /* FL_PORT_CLOSED at the end */
     fl_atomic(uint32_t) refs;
+    fl_atomic(uint64_t) home; /* fl_owner_thread() of the loop's thread */
     fl_mutex lock; /* of `all` and `closed`; taken without any cell's lock */
     fl_atomic(uint32_t) generation;
     bool closed;
     fl_waiter *all;
+    fl_atomic(void *) shell; /* the loop's side */
     int poll, bell;
 } fl_port;
 
@@ -42,6 +44,12 @@ void fl_port_forget(fl_waiter *waiter);
 
 void fl_waiter_ref(fl_waiter *waiter);
 void fl_waiter_unref(fl_waiter *waiter);
+
+/* A thread that may be inside its own loop's turn can spare the bell: between fl_port_hush and
+   fl_port_unhush, a post to a port whose loop runs in this thread is not rung, and fl_port_unhush returns one
+   such port (with a reference), which the caller drains or rings. Nothing in between blocks. */
+void fl_port_hush(void);
+fl_port *fl_port_unhush(void);
 
 /* Any thread, any interpreter. Takes over one reference of the waiter. Does not block. */
 void fl_port_post(fl_port *port, fl_waiter *waiter);

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+import threading
 import weakref
 from collections.abc import Awaitable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,6 +278,23 @@ def test_thread_wakes_a_task_and_a_task_a_thread() -> None:
     other.result()
 
 
+def test_loop_that_moved_to_another_thread_is_woken_from_the_first() -> None:
+    """The first thread was the loop's own when the task began to wait."""
+    semaphore, running = Semaphore(0), Semaphore(0)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+
+    async def rest() -> None:
+        running.release()
+        await task
+
+    other = Thread(lambda: loop.run_until_complete(asyncio.wait_for(rest(), 30)))
+    assert running.acquire(timeout=30)
+    semaphore.release()
+    other.result()
+    loop.close()
+
+
 def test_many_grants_of_one_moment_arrive_in_order() -> None:
     async def main() -> None:
         semaphore, order = Semaphore(0, fair=True), []
@@ -491,3 +511,49 @@ def test_two_loops_in_two_threads_pass_one_lock_to_and_fro() -> None:
     for one in [Thread(run, main(0)), Thread(run, main(1))]:
         one.result()
     assert turns.count(0) == turns.count(1) == 100
+
+
+def test_uvloop_wakes_its_tasks_and_loses_nothing_when_it_closes() -> None:
+    uvloop = pytest.importorskip("uvloop")
+    semaphore = Semaphore(0)
+    loop = uvloop.new_event_loop()
+    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
+    thread = Thread(semaphore.release)
+    loop.run_until_complete(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED))
+    thread.result()
+    assert sum(task.done() for task in tasks) == 1
+    semaphore.release()
+    loop.close()
+    assert semaphore.statistics()[:2] == (1, 0)
+    for task in tasks:
+        if not task.done():
+            task.get_coro().close()
+            task._log_destroy_pending = False
+
+
+def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> None:
+    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
+    if not Path("/proc/self/task").exists():
+        pytest.skip("needs /proc to see that the loop sleeps")
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    semaphore = Semaphore(0)
+
+    def send() -> None:
+        until(lambda: semaphore.statistics().waiting == 1 and asleep())
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    def asleep() -> bool:
+        state = Path(f"/proc/self/task/{threading.main_thread().native_id}/stat").read_text()
+        return state.rpartition(")")[2].split()[0] == "S"
+
+    async def main() -> None:
+        await semaphore.acquire_async()
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
+    try:
+        sender = Thread(send)
+        run(main())
+        sender.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

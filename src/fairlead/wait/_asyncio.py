@@ -8,11 +8,17 @@ closes.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from weakref import WeakKeyDictionary, ref
 
 from fairlead._native import Port
 
 _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDictionary()
+
+
+def _running(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a task of this loop runs in this thread. A signal handler may run while the loop sleeps."""
+    return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
 
 
 def port() -> Port | None:
@@ -23,7 +29,7 @@ def port() -> Port | None:
     known = _ports.get(loop)
     found = known() if known is not None else None
     if found is None:
-        found = Port(loop.create_future)
+        found = Port(loop.create_future, partial(_running, loop))
         loop.add_reader(found.fileno(), found)
         _ports[loop] = ref(found)
     return found
