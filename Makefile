@@ -14,7 +14,7 @@ RUN_TESTS := $(VENV)/bin/meson test --print-errorlogs --num-processes 2
 # What `make lab` runs; `make lab LAB=` runs the whole catalogue.
 LAB ?= square.thread-start square.mutex square.semaphore
 
-.PHONY: help lab test test-native test-python test-all lint sanitize clean
+.PHONY: help lab test test-native test-python test-all regrtest lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -33,6 +33,9 @@ test-python: $(VENV)/.installed $(VENV)/.test
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found
 	$(VENV)/bin/python tools/test_all.py
+
+regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
+	$(VENV)/bin/python tools/regrtest.py
 
 lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layer and C style tests
 	$(VENV)/bin/ruff check
@@ -70,7 +73,7 @@ $(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.tools
-	$(PIP) install --group test --group lint --group oracle --group browser
+	$(PIP) install --group test --group lint --group oracle --group browser --group guests
 	@touch $@
 
 $(VENV)/bin/pip:

@@ -21,7 +21,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -293,7 +293,8 @@ def compare(interpreter: Interpreter, options: argparse.Namespace) -> list[Diffe
         total: Counter[str] = Counter()
         found = []
         with ThreadPoolExecutor(options.jobs) as pool:
-            for line, counts, differences in pool.map(suite.compare, modules):
+            for done in as_completed([pool.submit(suite.compare, module) for module in modules]):
+                line, counts, differences = done.result()
                 print(line, flush=True)
                 for difference in differences:
                     print(f"    {difference}", flush=True)

@@ -35,12 +35,14 @@ ONCE = (
     "tests/e2e/test_docs.py",
     # what is in a wheel, which this program builds for every interpreter anyway
     "tests/platform/test_build.py",
+    # the tests of an interpreter, which tools/regrtest.py runs on every one
+    "tests/lifecycle/test_gil_survives_regrtest.py",
     # laws of arithmetic
     "tests/property",
 )
 """Tests whose outcome does not depend on the interpreter that runs them."""
 
-GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
+GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser", "--group", "guests")
 
 
 class Failure(Exception):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from scheduled import run
 
@@ -158,23 +156,3 @@ print(json.dumps(counts))
 """
     counts = run(program)
     assert counts["io"] > counts["background"] > 0
-
-
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="the module of interpreters is private before 3.13")
-def test_interpreters_of_their_own_gil_come_and_go() -> None:
-    program = """
-try:
-    import _interpreters
-except ImportError:
-    import _xxsubinterpreters as _interpreters
-gil.schedule()
-threads = spinners(2)
-work = "import threading; t = threading.Thread(target=sum, args=([1],)); t.start(); t.join()"
-for _ in range(5):
-    made = _interpreters.create()
-    _interpreters.run_string(made, work)
-    _interpreters.destroy(made)
-stop.set()
-print(json.dumps("fine"))
-"""
-    assert run(program) == "fine"
