@@ -63,7 +63,8 @@ VARIABLE = "FAIRLEAD_REGRTEST"
 HOOK = f"""
 import os
 way = os.environ.get({VARIABLE!r}, "stock")
-if way != "stock":
+if way != "stock" and os.environ.get("{VARIABLE}_PID") != str(os.getpid()):
+    os.environ["{VARIABLE}_PID"] = str(os.getpid())  # not in its further interpreters
     import sys
     path = sys.path[:]
     sys.path.insert(0, {{package!r}})
