@@ -2,6 +2,7 @@
 
     tools/gil_stress.py cycles [--cycles 10000] [--policy interactive] [--seed N]
     tools/gil_stress.py mix [--seconds 60] [--policy mixed] [--seed N]
+    tools/gil_stress.py interrupt [--rounds 20] [--policy interactive]
 
 cycles: beside threads that compute, poll, wait and talk, fork children that end in every way a process can,
 most of them through the whole finalisation of their interpreter, some with daemon threads running.
@@ -10,6 +11,9 @@ mix: a process whose threads compute, poll, sleep, talk, lock and start others, 
 round, while policy, share, priorities and switch interval change; its parent looks every 20 ms whether
 any thread gets on. It says for how long nobody got on at most, and for how long nobody did although no
 thread was even on its way to a core: the second is a stall. ``--policy stock`` shows the interpreter's own.
+
+interrupt: how long after a Ctrl-C its KeyboardInterrupt comes, beside threads that compute, to a main thread
+that waits and to one that computes, stock and scheduled in turns. A fault: 100 ms later than stock.
 
 Needs fairlead in the interpreter that runs it. Exit status 0: nothing found; 1: found, with the seed and the
 round that show it (a schedule of real threads repeats its faults now and then, not always).
@@ -23,6 +27,7 @@ import mmap
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -320,20 +325,77 @@ def mix(options: argparse.Namespace) -> int:
     return 1 if fault else 0
 
 
+# ---- interrupt
+
+INTERRUPTED = """
+import json, os, sys, threading, time
+if sys.argv[1] != "stock":
+    import fairlead.gil
+    fairlead.gil.schedule(policy=sys.argv[1])
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(200))
+for _ in range(3):
+    threading.Thread(target=spin).start()
+try:
+    print("ready", flush=True)
+    while True:
+        stop.wait() if sys.argv[2] == "waits" else sum(range(200))
+except KeyboardInterrupt:
+    came = time.monotonic()
+    stop.set()
+    print(came)
+"""
+
+
+def interrupted(policy: str, main_thread: str) -> float:
+    """Seconds from the signal to the exception."""
+    command = [sys.executable, "-c", INTERRUPTED, policy, main_thread]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        return float(process.stdout.read()) - sent
+
+
+def interrupt(options: argparse.Namespace) -> int:
+    faults = 0
+    for main_thread in ("waits", "computes"):
+        times: dict[str, list[float]] = {"stock": [], options.policy: []}
+        for _ in range(options.rounds):
+            for policy, seen in times.items():
+                seen.append(interrupted(policy, main_thread))
+        medians = {policy: statistics.median(seen) for policy, seen in times.items()}
+        faults += medians[options.policy] > medians["stock"] + 0.1
+        print(
+            f"main thread {main_thread}: "
+            + "; ".join(
+                f"{policy} median {medians[policy] * 1e3:.1f} ms, longest {max(seen) * 1e3:.1f} ms"
+                for policy, seen in times.items()
+            )
+        )
+    return 1 if faults else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("cycles", "mix"))
+    parser.add_argument("what", choices=("cycles", "mix", "interrupt"))
     parser.add_argument("--cycles", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--policy", choices=(*POLICIES, "mixed"), default="interactive")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--round", type=int, default=0, help="of mix: the first one")
+    parser.add_argument("--rounds", type=int, default=20, help="of interrupt")
     parser.add_argument("--file", help=argparse.SUPPRESS)
     options = parser.parse_args()
     faulthandler.enable()
     warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
     if options.what == "cycles":
         return cycles(options)
+    if options.what == "interrupt":
+        return interrupt(options)
     return mix_child(options) if options.file else mix(options)
 
 

@@ -8,6 +8,8 @@ import pytest
 from scheduled import HEAD, run
 
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.schedule.hook import _LINE as LINE
+from fairlead.gil.schedule.launched import VARIABLE
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 only_own = pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
@@ -110,3 +112,14 @@ stop.set()
 print(json.dumps("fine"))
 """
     assert run(program, head=INTERPRETERS) == "fine"
+
+
+def test_the_hook_for_the_environment_imports_nothing_in_further_interpreters() -> None:
+    program = f"""
+os.environ[{VARIABLE!r}] = "interactive"
+hook = {LINE!r}
+run_in(create("legacy"), hook + "\\nassert 'fairlead' not in sys.modules")
+exec(hook)
+print(json.dumps(gil.scheduler().policy))
+"""
+    assert run(program, head=INTERPRETERS) == "interactive"
