@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 
-from fairlead import gil
+from fairlead import _probe, gil, machine
 from fairlead.errors import UnsupportedInterpreter, UsageError
 from fairlead.gil.schedule import control
 
@@ -38,3 +39,15 @@ def test_background_without_a_gil_is_a_nice_value(monkeypatch: pytest.MonkeyPatc
     thread.start()
     thread.join()
     assert seen == [max(os.getpriority(os.PRIO_PROCESS, os.getpid()), control.BACKGROUND_NICE)]
+
+
+@pytest.mark.parametrize("usable", [1, 2])
+def test_threads_may_spin_only_if_affinity_and_quota_leave_two_cores(
+    usable: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    monkeypatch.setattr(control, "require", lambda: None)
+    monkeypatch.setattr(machine, "cores", lambda: SimpleNamespace(usable=usable))
+    monkeypatch.setattr(_probe, "schedule", lambda *settings: given.append(settings), raising=False)
+    control.switch("interactive", 0.25)
+    assert given == [(1, 256, usable > 1)]
