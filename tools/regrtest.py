@@ -59,6 +59,9 @@ EXPECTED = {
 }
 """Tests that find fairlead imported before them, whatever is hooked, with the reason."""
 
+RESOURCES = {"test_socketserver": "network"}
+"""What a module must be granted to run at all; this one talks to itself only."""
+
 VARIABLE = "FAIRLEAD_REGRTEST"
 HOOK = f"""
 import os
@@ -200,6 +203,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         report = Path(directory) / "report.xml"
         command = [python, "-m", "test", "--junit-xml", report, "--timeout", str(timeout), "-W", module]
+        if module in RESOURCES:
+            command += ["--use", RESOURCES[module]]
         for name in filter(None, only):
             command += ["--match", name]
         with subprocess.Popen(
