@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "probe/find.h"
+#include "probe/places.h"
 #include "probe/registry.h"
 #include "probe/snapshot.h"
 #include "probe/stacks.h"
@@ -55,7 +56,7 @@ static inline fl_gil *gil_by_mutex(pthread_mutex_t *mutex)
     if (LIKELY(mutex == HOT(mutex))) {
         return HOT(gil);
     }
-    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(mutex, mutex)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(mutex, mutex)) : NULL;
 }
 
 static inline fl_gil *gil_by_cond(pthread_cond_t *cond)
@@ -63,7 +64,7 @@ static inline fl_gil *gil_by_cond(pthread_cond_t *cond)
     if (LIKELY(cond == HOT(cond))) {
         return HOT(gil);
     }
-    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(cond, cond)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(cond, cond)) : NULL;
 }
 
 static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
@@ -71,7 +72,7 @@ static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
     if (LIKELY(cond == HOT(switch_cond))) {
         return HOT(gil);
     }
-    return UNLIKELY(HOT(more)) ? fl_registry_find(FL_GIL_OF(switch_cond, cond)) : NULL;
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(switch_cond, cond)) : NULL;
 }
 
 /* Somebody has to do with the GIL of an interpreter of its own again, or nobody has any more (gil.h). */

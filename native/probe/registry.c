@@ -11,6 +11,7 @@
 
 #include "probe/find.h"
 #include "probe/hooks.h"
+#include "probe/places.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -29,73 +30,6 @@ static uint16_t next_index;
 static fl_thread *threads;
 static uint32_t serials;
 static fl_tally departed;
-
-/* Address to GIL, read without the lock. A place is found within REACH of its hash; an address that does not
-   fit there is not watched. GONE keeps the row behind it reachable. */
-#define PLACES 4096
-#define REACH 32
-#define GONE ((fl_gil *)1)
-static struct {
-    const fl_py_gil *_Atomic py;
-    fl_gil *_Atomic gil;
-} places[PLACES];
-
-static size_t place_of(const fl_py_gil *py)
-{
-    uintptr_t value = (uintptr_t)py >> 4;
-    return (size_t)((value * 0x9E3779B97F4A7C15u) >> 40);
-}
-
-fl_gil *fl_registry_find(const fl_py_gil *py)
-{
-    size_t at = place_of(py);
-    for (size_t i = 0; i < REACH; i++) {
-        const fl_py_gil *there = atomic_load_explicit(&places[(at + i) % PLACES].py, memory_order_acquire);
-        if (there == py) {
-            fl_gil *gil = atomic_load_explicit(&places[(at + i) % PLACES].gil, memory_order_acquire);
-            return gil != GONE && gil->py == py ? gil
-                                                : NULL; /* another's, when the place is being used again */
-        }
-        if (there == NULL) {
-            return NULL;
-        }
-    }
-    return NULL;
-}
-
-static bool place(const fl_py_gil *py, fl_gil *gil)
-{
-    size_t at = place_of(py), free_place = PLACES;
-    for (size_t i = 0; i < REACH; i++) {
-        size_t here = (at + i) % PLACES;
-        const fl_py_gil *there = atomic_load_explicit(&places[here].py, memory_order_relaxed);
-        if (there == py || there == NULL) {
-            free_place = there == py || free_place == PLACES ? here : free_place;
-            break;
-        }
-        if (free_place == PLACES && atomic_load_explicit(&places[here].gil, memory_order_relaxed) == GONE) {
-            free_place = here;
-        }
-    }
-    if (free_place == PLACES) {
-        return false;
-    }
-    /* The GIL first: who finds the address finds the GIL (acquire in fl_registry_find). */
-    atomic_store_explicit(&places[free_place].gil, gil, memory_order_release);
-    atomic_store_explicit(&places[free_place].py, py, memory_order_release);
-    return true;
-}
-
-static void unplace(const fl_py_gil *py)
-{
-    size_t at = place_of(py);
-    for (size_t i = 0; i < REACH; i++) {
-        if (atomic_load_explicit(&places[(at + i) % PLACES].py, memory_order_relaxed) == py) {
-            atomic_store_explicit(&places[(at + i) % PLACES].gil, GONE, memory_order_release);
-            return;
-        }
-    }
-}
 
 /* Under the lock. */
 static void thread_release(fl_thread *thread)
@@ -376,7 +310,7 @@ static void end(fl_gil *gil)
     gil->alive = gil->idle = false;
     gil->holder = gil->giver = gil->first = gil->last = NULL;
     gil->ring = NULL;
-    unplace(gil->py);
+    fl_places_remove(gil->py);
     dead_count++;
 }
 
@@ -436,7 +370,7 @@ fl_gil *fl_registry_add(fl_py_gil *py, bool main)
         gil->py = py;
         gil->since = births++;
         gil->index = main ? 0 : ++next_index ? next_index : ++next_index;
-        gil->alive = place(py, gil);
+        gil->alive = fl_places_put(py, gil);
         dead_count += !gil->alive;
         pthread_mutex_unlock(&gil->life);
         gil = gil->alive ? gil : NULL;
@@ -586,7 +520,7 @@ void fl_registry_fork(fl_gil *kept)
         gil->schedule = schedule;
         pthread_mutex_init(&gil->life, NULL);
         if (gil != kept) {
-            unplace(py);
+            fl_places_remove(py);
         }
     }
     dead_count = gil_count - (kept != NULL);

@@ -12,9 +12,6 @@
 /* Makes ready; errno or 0. Called with the GIL held, any number of times. */
 int fl_registry_prepare(void);
 
-/* The watched GIL at this address, or NULL. Any thread, no lock: O(1). */
-fl_gil *fl_registry_find(const fl_py_gil *py);
-
 /* Begins to watch a GIL; returns it, or NULL when there are too many or memory is short. Its mutex may be
    held. `main` : it is the main interpreter's. */
 fl_gil *fl_registry_add(fl_py_gil *py, bool main);
