@@ -98,6 +98,9 @@ typedef struct fl_seat {
         switch_until;           /* its last wait for the GIL to be taken from it; 0: none, or goes on. Written
                                    by its own thread, and cleared by it under the mutex */
     uint64_t switch_apart;      /* under the mutex: such waits that nothing followed, not yet counted */
+    uint64_t spent_us;          /* own thread: its CPU time when it was forced out, or that wait was over, */
+    long slept;                 /* and how often it had let go of its core */
+    bool forced_out;            /* under the mutex: it was, and has not been back for the GIL */
     bool long_hold;             /* its last hold was long: the next may be, too */
     bool marked;                /* the two that follow are of this hold */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
@@ -123,6 +126,7 @@ typedef struct fl_gil {
     uint64_t t_last;        /* the last time told: no event is told an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
     fl_seat *first, *last;  /* who waits */
+    uint32_t forced_out;    /* how many seats are */
     fl_seat *seats;
     uint32_t ended;    /* seats of threads that have ended */
     fl_tally departed; /* of those that were let go */

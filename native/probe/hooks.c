@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "probe/find.h"
 #include "probe/places.h"
@@ -17,8 +18,10 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A thread that is let go after a forced drop and is back for the GIL within this time has wanted it all the
-   while. Its way back is some hundred instructions; no system call worth its name is done sooner. */
+   while. Its way back is some hundred instructions; no system call worth its name is done sooner. So has one
+   that comes later because it was not given a core: it has not slept, nor used more of the CPU than this. */
 #define BACK_AT_ONCE_NS 2000
+#define SPENT_AT_MOST_US 20
 
 /* After so long a hold the next may be as long. */
 #define LONG_HOLD_NS 1000000
@@ -138,34 +141,61 @@ static void leave_queue(fl_gil *gil, fl_seat *seat)
     seat->waiting = false;
 }
 
+/* What the kernel knows of the present thread. */
+static void look_at_self(uint64_t *spent_us, long *slept)
+{
+    struct rusage usage;
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    *spent_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
+                + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    *slept = usage.ru_nvcsw;
+}
+
+/* Since it was forced to drop the GIL, and the wait for that to be made use of was over. */
+static bool has_done_nothing(const fl_seat *seat)
+{
+    uint64_t spent_us;
+    long slept;
+    look_at_self(&spent_us, &slept);
+    return slept == seat->slept && spent_us - seat->spent_us <= SPENT_AT_MOST_US;
+}
+
+static void come_back(fl_gil *gil, fl_seat *seat)
+{
+    gil->forced_out -= seat->forced_out;
+    seat->forced_out = false;
+}
+
 /* Since when the thread has wanted the GIL, if not since now. It may have had to wait for the mutex; and when
-   it has just waited for its last drop to be made use of, and comes back at once, it has wanted the GIL all
-   the while.
+   it was forced to drop the GIL, waited for that to be made use of, if it had to, and comes back at once, it
+   has wanted the GIL all the while.
 
    A window that was opened meanwhile, under the mutex, was told of the wait for the drop to be made use of,
-   but could not be of one for the mutex: that begins for all no earlier than the window. */
-static uint64_t wanted_since(fl_seat *seat, uint64_t now)
+   but could not be of what follows, nor of one for the mutex: these begin for all no earlier than the window.
+ */
+static uint64_t wanted_since(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     uint64_t since = fl_registry_here.began;
     uint64_t opened = atomic_load_explicit(&fl_window_latest, memory_order_relaxed);
     fl_registry_here.began = 0;
     uint64_t until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed); /* our own */
-    if (UNLIKELY(until)) {
-        uint64_t from = atomic_load_explicit(&seat->switch_from, memory_order_relaxed);
-        uint64_t back = since ? since : now;
+    uint64_t from = until ? atomic_load_explicit(&seat->switch_from, memory_order_relaxed) : seat->t_dropped;
+    if (UNLIKELY(until || seat->forced_out)) {
+        uint64_t back = since ? since : now, let_go = until ? until : from;
         atomic_store_explicit(&seat->switch_from, 0, memory_order_relaxed);
         atomic_store_explicit(&seat->switch_until, 0, memory_order_relaxed);
-        if (back < until + hot.back_at_once && opened <= until) {
+        come_back(gil, seat);
+        if (opened <= let_go && (back < let_go + hot.back_at_once || has_done_nothing(seat))) {
             return from;
         }
-        seat->switch_apart += until - from;
+        seat->switch_apart += let_go - from;
     }
     return UNLIKELY(since && since < opened) ? opened : since;
 }
 
 static void begin_wait(fl_gil *gil, fl_seat *seat)
 {
-    uint64_t now = fl_gil_now(gil), since = wanted_since(seat, now);
+    uint64_t now = fl_gil_now(gil), since = wanted_since(gil, seat, now);
     seat->t_want = since ? since : now;
     queue_up(gil, seat);
     const fl_observer *observer = HOT(observer);
@@ -199,9 +229,9 @@ static int acquired(fl_gil *gil)
     if (UNLIKELY(seat->waiting)) {
         since = seat->t_want;
         leave_queue(gil, seat);
-    } else if (UNLIKELY(fl_registry_here.began
+    } else if (UNLIKELY(fl_registry_here.began | seat->forced_out
                         | atomic_load_explicit(&seat->switch_until, memory_order_relaxed))) {
-        since = wanted_since(seat, now);
+        since = wanted_since(gil, seat, now);
     }
     if (UNLIKELY(gil->holder != NULL)) {
         gil->holder->holding = false; /* dropped while the hooks were not in */
@@ -240,7 +270,7 @@ static void count_hold(fl_gil *gil, fl_seat *seat, uint64_t now)
     } else {
         tally->voluntary_drops++;
     }
-    if (UNLIKELY(gil->first || gil->t_request || gil->ring || seat->marked)) {
+    if (UNLIKELY(gil->first || gil->forced_out || gil->t_request || gil->ring || seat->marked)) {
         const fl_observer *observer = HOT(observer);
         if (observer) {
             observer->dropped(gil, seat, now);
@@ -266,6 +296,11 @@ static int dropped(fl_gil *gil)
     seat->t_dropped = now;
     gil->holder = NULL;
     gil->giver = seat;
+    if (UNLIKELY(forced)) {
+        gil->forced_out += !seat->forced_out;
+        seat->forced_out = true;
+        look_at_self(&seat->spent_us, &seat->slept);
+    }
     gil->t_request = 0;
     const fl_scheduler *scheduler = HOT(scheduler);
     bool handled = UNLIKELY(scheduler != NULL) && scheduler->dropped(gil, seat, now, forced);
@@ -407,6 +442,7 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     /* Relaxed: who reads them from outside takes what it finds for what is so at that moment. */
     atomic_store_explicit(&seat->switch_from, seat->t_dropped, memory_order_relaxed);
     int error = fl_find_real.wait(cond, mutex);
+    look_at_self(&seat->spent_us, &seat->slept);
     atomic_store_explicit(&seat->switch_until, fl_ticks_now(), memory_order_relaxed);
     return error;
 }
@@ -588,11 +624,12 @@ static void forget(fl_gil *gil, void *context)
     if (gil->alive) {
         uint64_t now = fl_gil_now(gil);
         gil->first = gil->last = NULL;
+        gil->forced_out = 0;
         for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
             if (observer && !seat->ended) {
                 observer->interrupted(gil, seat, now);
             }
-            seat->holding = seat->waiting = seat->marked = false;
+            seat->holding = seat->waiting = seat->marked = seat->forced_out = false;
             seat->ahead = seat->behind = NULL;
         }
     }
@@ -676,6 +713,7 @@ void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat)
     if (observer) {
         observer->thread_end(gil, seat);
     }
+    come_back(gil, seat);
     if (seat->waiting) { /* it ended instead of taking the GIL: the interpreter is being finalised */
         leave_queue(gil, seat);
     }

@@ -246,10 +246,12 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (gil->first) {
         flags |= FL_FLAG_CONTENDED;
         stack = look_at_holder(gil, seat, now);
-        fl_blame_hold(&gil->blame, (fl_hold){seat->t_acquired, now, seat->serial, stack});
         if (stack && gil->ring) {
             tell_stack(gil, seat, stack, now);
         }
+    }
+    if (gil->first || gil->forced_out) {
+        fl_blame_hold(&gil->blame, (fl_hold){seat->t_acquired, now, seat->serial, stack});
     }
     emit(gil, (fl_event){.t = now,
                          .thread = seat->serial,

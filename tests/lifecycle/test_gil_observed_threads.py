@@ -61,6 +61,38 @@ print(json.dumps([alive, len({t.name for t in mine}), min(t.acquisitions for t i
     assert recording.problems == ()
 
 
+def test_threads_that_were_forced_out_and_get_no_core_are_known_to_wait() -> None:
+    """On one core, whoever is forced to let go of the GIL loses the core with it, before it can ask again."""
+    program = """
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+spans = {}
+def work():
+    start = time.perf_counter()
+    while by_name(threading.current_thread().name).forced_drops < 10:
+        end = time.perf_counter() + 0.05
+        while time.perf_counter() < end:
+            pass
+    spans[threading.current_thread().name] = time.perf_counter() - start
+def by_name(name):
+    return next(t for t in seen.threads if t.name == name)
+with gil.observe() as seen:
+    threads = [threading.Thread(target=work, name=name) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+told = []
+for name, span in spans.items():
+    thread = by_name(name)
+    nobody = seen.blame[name, "(nobody)"]
+    told.append([(thread.held_seconds + thread.waited_seconds) / span, nobody / span, thread.forced_drops])
+print(json.dumps(told))
+"""
+    for accounted, nobody, _ in run(program):
+        assert accounted > 0.9
+        assert nobody < 0.3
+
+
 @pytest.mark.parametrize("kind", ["legacy", "own"])
 def test_interpreters_made_and_destroyed_are_observed_each_with_its_gil(kind: str) -> None:
     """More of them than records of dead ones are kept: those are used again."""
