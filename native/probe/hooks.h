@@ -36,8 +36,8 @@ typedef struct {
        `since`: it waited from then on; 0: it did not wait. gil->holder_before had it before. */
     void (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now);
     /* The thread drops the GIL: somebody waits, did until he was let in, or is about to (gil->forced_out); or
-       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. Nobody else can have
-       it yet, and the thread's frames are its own. */
+       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. Nobody else can
+       have it yet, and the thread's frames are its own. */
     void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted.
      */
