@@ -68,7 +68,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 spans = {}
 def work():
     start = time.perf_counter()
-    while by_name(threading.current_thread().name).forced_drops < 10:
+    while sum(t.name in "ab" and t.forced_drops >= 10 for t in seen.threads) < 2:  # alone, nobody forces it
         end = time.perf_counter() + 0.05
         while time.perf_counter() < end:
             pass
