@@ -180,6 +180,23 @@ def test_forked_children_stay_scheduled_and_other_processes_are_when_asked_for(
 
 
 @scheduled
+def test_further_interpreters_of_a_process_import_nothing_of_ours(tmp_path: Path) -> None:
+    """``--children`` reaches them too, as they run sitecustomize."""
+    (tmp_path / "app.py").write_text("""
+try:
+    import _interpreters as interpreters
+    made = interpreters.create("legacy")
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    made = interpreters.create(isolated=False)
+interpreters.run_string(made, "import sys; print('fairlead' in sys.modules)")
+interpreters.destroy(made)
+""")
+    ran = fairlead("run", "--children", "--", sys.executable, "app.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "False\n", "")
+
+
+@scheduled
 def test_children_of_a_command_that_is_no_python_are_scheduled_when_asked_for(program: Path) -> None:
     command = [
         "sh",

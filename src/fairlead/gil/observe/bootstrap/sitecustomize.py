@@ -28,10 +28,30 @@ def _begin():  # type: () -> None
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = start["pythonpath"]
+    elif _is_further():
+        return
     for module, settings in start["actions"]:
         why = _do(module, settings)
         if why is not None:
             _refuse(start, why)
+
+
+def _is_further():  # type: () -> bool
+    """Is this a further interpreter of a process? What is to be begun has been, in its first.
+
+    Only the first may set the wake-up descriptor of signals, which none has at this moment. Importing more
+    would do harm: up to 3.11 an interpreter that imported threading in one thread cannot be destroyed by
+    another.
+    """
+    if sys.version_info < (3, 11):
+        return False
+    import _signal
+
+    try:
+        _signal.set_wakeup_fd(-1)
+    except ValueError:
+        return True
+    return False
 
 
 def _do(module, settings):  # type: (str, str) -> str | None
