@@ -45,10 +45,10 @@ def _is_further():  # type: () -> bool
     """
     if sys.version_info < (3, 11):
         return False
-    import _signal
+    import signal
 
     try:
-        _signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(-1)
     except ValueError:
         return True
     return False
