@@ -307,9 +307,12 @@ static PyObject *make(PyTypeObject *type, long long value, int fair, int bounded
     return fl_shell_new(type, fl_sem_new((uint32_t)value, limit, fair ? FL_CELL_FAIR : 0));
 }
 
+/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
+static char value_word[] = "value", fair_word[] = "fair";
+
 static PyObject *semaphore_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"value", "fair", NULL};
+    static char *names[] = {value_word, fair_word, NULL};
     long long value = 1;
     int fair = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Semaphore", names, &value, &fair)) {
@@ -320,7 +323,7 @@ static PyObject *semaphore_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 
 static PyObject *bounded_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"value", "fair", NULL};
+    static char *names[] = {value_word, fair_word, NULL};
     long long value = 1;
     int fair = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:BoundedSemaphore", names, &value, &fair)) {
@@ -331,7 +334,7 @@ static PyObject *bounded_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fair", NULL};
+    static char *names[] = {fair_word, NULL};
     int fair = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:Lock", names, &fair)) {
         return NULL;
