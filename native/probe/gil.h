@@ -101,7 +101,7 @@ typedef struct fl_seat {
     uint64_t spent_us;          /* own thread: its CPU time when it was forced out, or that wait was over, */
     long slept;                 /* and how often it had let go of its core */
     bool forced_out;            /* under the mutex: it was, and has not been back for the GIL */
-    bool long_hold;             /* its last hold was long: the next may be, too */
+    uint64_t held;              /* how long its last hold was: the next may be alike */
     bool marked;                /* the two that follow are of this hold */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
     uint64_t off_cpu;           /* in this hold, before that moment */

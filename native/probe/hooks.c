@@ -23,9 +23,6 @@
 #define BACK_AT_ONCE_NS 2000
 #define SPENT_AT_MOST_US 20
 
-/* After so long a hold the next may be as long. */
-#define LONG_HOLD_NS 1000000
-
 /* What every call looks at. Written with a GIL held, read at any time: a call that sees the old state is as
    if it had come a moment earlier. Release and acquire: who finds an address finds the record behind it, and
    who finds an observer or a scheduler finds what that has made ready. */
@@ -242,7 +239,7 @@ static int acquired(fl_gil *gil)
     seat->tally.acquisitions++;
     gil->t_request = 0;
     gil->holder = seat;
-    if (UNLIKELY(since || gil->ring || seat->long_hold || seat->switch_apart)) {
+    if (UNLIKELY(since || gil->ring || seat->held >= hot.long_hold || seat->switch_apart)) {
         const fl_observer *observer = HOT(observer);
         if (observer) {
             observer->acquired(gil, seat, since, now);
@@ -264,7 +261,7 @@ static void count_hold(fl_gil *gil, fl_seat *seat, uint64_t now)
     tally->held += held;
     fl_window_note(seat, FL_MAXIMUM_HELD, seat->t_acquired, now);
     tally->held_histogram[fl_histogram_bucket(fl_ticks_to_ns(held))]++;
-    seat->long_hold = held >= hot.long_hold;
+    seat->held = held;
     if (UNLIKELY(gil->t_request)) {
         tally->forced_drops++;
     } else {
@@ -566,7 +563,7 @@ const char *fl_hooks_prepare(void)
         return "there is no memory, or no key for thread data left";
     }
     hot.back_at_once = fl_ticks_from_ns(BACK_AT_ONCE_NS);
-    hot.long_hold = fl_ticks_from_ns(LONG_HOLD_NS);
+    hot.long_hold = fl_ticks_from_ns(FL_LONG_HOLD_NS);
     return NULL;
 }
 

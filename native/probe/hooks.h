@@ -24,6 +24,9 @@
 
 #include "probe/gil.h"
 
+/* After so long a hold the observer is told of the next take, though nobody waits. */
+#define FL_LONG_HOLD_NS 1000000
+
 typedef struct {
     /* A thread was seen for the first time, or is no more; seat->waiting: it waited to the end. */
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
@@ -32,7 +35,7 @@ typedef struct {
     void (*want)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* A waiting thread asks the holder to drop. gil->t_request is set. */
     void (*request)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The thread has the GIL: it has waited for it, or a recording is going on, or seat->long_hold is set.
+    /* The thread has the GIL: it has waited for it, or a recording is going on, or its last hold was long.
        `since`: it waited from then on; 0: it did not wait. gil->holder_before had it before. */
     void (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now);
     /* The thread drops the GIL: somebody waits, did until he was let in, or is about to (gil->forced_out); or

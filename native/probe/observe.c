@@ -1,10 +1,11 @@
 /* Time off the CPU. The kernel says how long a thread has run, but asking costs a system call (250 ns here),
- * ten times as much as all else that is done for an uncontended take and drop. So it is asked only where that
- * is little: after a wait, which has cost a sleep already; after a hold of a millisecond; and by the first
- * that comes to wait for a holder that has not been asked about (another thread's clock can be read too).
- * From then on to the drop the time is known to about a microsecond, if the hold turns out to last
- * OFF_CPU_FROM_NS or more; of what lies before, and of shorter holds, nothing is known, and a core that was
- * taken away makes a hold long. `off_cpu_known` counts the time that is known of.
+ * ten times as much as all else that is done for an uncontended take and drop, and under the GIL's mutex. So
+ * it is asked only where that is little: when a thread takes the GIL whose last hold was of OFF_CPU_FROM_NS
+ * or more, after a wait; after a hold of a millisecond in any case; and by whoever comes to wait for a hold
+ * that has lasted so long already, or asks for its end (another thread's clock can be read too). From then on
+ * to the drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or
+ * more; of what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a
+ * hold long. `off_cpu_known` counts the time that is known of.
  */
 #define _GNU_SOURCE
 
@@ -23,13 +24,14 @@
 #define STACKS_AT_A_DROP 8 /* how many of those who wait are told the holder's stack */
 
 static struct {
-    uint64_t threshold, off_cpu_from; /* ticks */
-} limits = {UINT64_MAX, UINT64_MAX};
+    uint64_t threshold, off_cpu_from, long_hold; /* ticks */
+} limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
 void fl_observe_threshold(uint64_t ns)
 {
     limits.threshold = ns == UINT64_MAX ? UINT64_MAX : fl_ticks_from_ns(ns);
     limits.off_cpu_from = fl_ticks_from_ns(OFF_CPU_FROM_NS);
+    limits.long_hold = fl_ticks_from_ns(FL_LONG_HOLD_NS);
 }
 
 static inline void emit(fl_gil *gil, fl_event event)
@@ -64,6 +66,14 @@ static void mark(fl_seat *seat, clockid_t clock)
     seat->cpu_ticks = fl_ticks_now();
     seat->marked = seat->cpu_ns != 0;
     seat->off_cpu = 0;
+}
+
+/* By another thread, under the mutex, of the one that holds the GIL. */
+static void look_at_clock(fl_seat *holder)
+{
+    if (!holder->marked) {
+        mark(holder, clock_of(holder->thread->native_id));
+    }
 }
 
 /* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads
@@ -125,8 +135,8 @@ static void thread_end(fl_gil *gil, fl_seat *seat)
 static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     fl_seat *holder = gil->holder;
-    if (holder && !holder->marked) {
-        mark(holder, clock_of(holder->thread->native_id));
+    if (holder && now >= holder->t_acquired + limits.off_cpu_from) {
+        look_at_clock(holder);
     }
     emit(gil,
          (fl_event){
@@ -136,6 +146,9 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
 static void request(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     seat->tally.requests++;
+    if (gil->holder) {
+        look_at_clock(gil->holder);
+    }
     emit(gil, (fl_event){.t = now,
                          .thread = seat->serial,
                          .other = gil->holder ? gil->holder->serial : 0,
@@ -188,7 +201,7 @@ static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
              (fl_event){
                  .t = now, .thread = seat->serial, .other = gil->holder_before, .kind = FL_KIND_ACQUIRE});
     }
-    if (since || seat->long_hold) {
+    if (seat->held >= (since ? limits.off_cpu_from : limits.long_hold)) {
         mark(seat, CLOCK_THREAD_CPUTIME_ID);
     }
 }
