@@ -94,7 +94,8 @@ def dependencies() -> list[str]:
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
     ignored = [f"--ignore={name}" for name in ONCE]
-    spread = ["--numprocesses", "2", "--dist", "loadfile"]
+    # in the order of collection, so that the last files are quick ones and neither process is left alone
+    spread = ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, *ignored, *arguments]
     last = ""
     with subprocess.Popen(
