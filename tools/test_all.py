@@ -33,6 +33,8 @@ ONCE = (
     "tests/e2e/test_benchmarks.py",
     # what the documents say to type
     "tests/e2e/test_docs.py",
+    # runs of the lab with programs that end in every way there is
+    "tests/lifecycle/test_lab_run.py",
     # what is in a wheel, which this program builds for every interpreter anyway
     "tests/platform/test_build.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
@@ -42,7 +44,9 @@ ONCE = (
 )
 """Tests whose outcome does not depend on the interpreter that runs them."""
 
-GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser", "--group", "guests")
+GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
+GUESTS = ("--group", "guests")
+"""Libraries that the scheduler must get on with: for interpreters that it schedules."""
 
 
 class Failure(Exception):
@@ -76,7 +80,8 @@ def prepare(interpreter: Interpreter) -> Path:
         shutil.rmtree(environment, ignore_errors=True)
         quietly(interpreter.path, "-m", "venv", "--without-pip", environment)
         # no library is built from source: the newest release with a wheel for this interpreter is taken
-        quietly(*pip, "install", "--only-binary=:all:", *GROUPS, *dependencies())
+        groups = GROUPS if interpreter.free_threaded else (*GROUPS, *GUESTS)
+        quietly(*pip, "install", "--only-binary=:all:", *groups, *dependencies())
         made_for.write_text(key)
     wheels = environment / "wheel"
     shutil.rmtree(wheels, ignore_errors=True)

@@ -33,7 +33,6 @@ def test_watchdog_ends_scheduling_and_says_so_once_when_threads_sleep_through_gr
     program = """
 signals = '''
 print("ready", flush=True)
-sys.stdin.readline()
 all_wait()
 tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 for thread in threads:
@@ -70,7 +69,6 @@ def trace(request, thread):
         print("refused:", os.strerror(ctypes.get_errno()), flush=True)
         sys.exit()
 print("ready", flush=True)
-sys.stdin.readline()
 all_wait()
 for thread in threads:
     trace(0x4206, thread)  # PTRACE_SEIZE

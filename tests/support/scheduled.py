@@ -41,26 +41,32 @@ def hold_up(tool):
     command = [sys.executable, "-c", OUTSIDE + tool, str(os.getpid()), json.dumps(wakes)]
     command.append(json.dumps([thread.native_id for thread in sleepers]))
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=wakes, text=True, bufsize=1
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=wakes, text=True
     )
     assert process.stdout.readline() == "ready\\n"
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.05)  # so that none of them is just looking at its timer
-    process.stdin.write("go\\n")
-    answer = ctypes.create_string_buffer(100)
-    ctypes.PyDLL(None).read(process.stdout.fileno(), answer, 100)  # keeps the GIL
+    answer = ctypes.create_string_buffer(99)
+    ctypes.PyDLL(None).read(process.stdout.fileno(), answer, 99)  # keeps the GIL
     sys.setswitchinterval(before)
+    assert answer.value
     return process, answer.value.decode().strip()
 
 OUTSIDE = '''
 import ctypes, json, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
 pid, wakes, threads = (json.loads(word) for word in sys.argv[1:])
-futex = {"x86_64": "202 ", "aarch64": "98 "}[os.uname().machine]
-def waits(thread):
+read, futex = {"x86_64": ("0", "202"), "aarch64": ("63", "98")}[os.uname().machine]
+def call(thread):
     with open(f"/proc/{pid}/task/{thread}/syscall") as file:
-        return file.read().startswith(futex)
+        return file.read().split()
+def waits(thread):
+    return call(thread)[0] == futex
 def all_wait():
+    while True:  # until our answer is read, of 99 bytes at most: from then on the GIL is kept
+        now = call(pid)
+        if now[0] == read and int(now[3], 16) == 99:
+            break
     for fd in wakes:
         os.write(fd, b"x")
     calm = 0

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 40
@@ -26,6 +27,12 @@ async def until_async(state: Callable[[], object]) -> None:
     while not state():
         assert time.monotonic() < deadline, "the state never came"
         await asyncio.sleep(0)
+
+
+def main_thread_sleeps() -> bool:
+    """By the kernel's word. A thread that waits, as its primitive says, may not have fallen asleep yet."""
+    stat = Path(f"/proc/self/task/{threading.main_thread().native_id}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "S"
 
 
 class Thread(threading.Thread):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from waiting import Thread, until
+from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import errors
 from fairlead.sync import Lock
@@ -34,8 +34,12 @@ def handler() -> Iterator[Any]:
 
 
 def interrupt(state: Any) -> None:
-    """Sends the signal to the main thread once the state is there."""
+    """Sends the signal to the main thread once the state is there, and the thread asleep.
+
+    Before that it has let go of the GIL and not gone to sleep yet: a signal then does not wake it.
+    """
     until(state)
+    until(main_thread_sleeps)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
 

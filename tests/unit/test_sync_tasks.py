@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import Thread, until, until_async
+from waiting import Thread, main_thread_sleeps, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Lock, Semaphore
@@ -540,12 +540,8 @@ def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> Non
     semaphore = Semaphore(0)
 
     def send() -> None:
-        until(lambda: semaphore.statistics().waiting == 1 and asleep())
+        until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
         signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-
-    def asleep() -> bool:
-        state = Path(f"/proc/self/task/{threading.main_thread().native_id}/stat").read_text()
-        return state.rpartition(")")[2].split()[0] == "S"
 
     async def main() -> None:
         await semaphore.acquire_async()

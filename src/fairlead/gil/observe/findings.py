@@ -32,7 +32,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
@@ -304,7 +303,8 @@ def _starvation(scene: _Scene) -> list[Finding]:
     found = []
     for thread in scene.threads:
         peers = [t for t in scene.threads if t is not thread and t.contended > 0]
-        usual = median(peer.max_wait_seconds for peer in peers) if peers else 0.0
+        # the statistics module would bring decimal, which 3.12 cannot load into several interpreters
+        usual = sorted(peer.max_wait_seconds for peer in peers)[len(peers) // 2] if peers else 0.0
         enough = max(STARVED * scene.interval, STARVED_PER_RIVAL * len(rivals) * scene.interval)
         longest_hold = max((t.max_held_seconds for t in scene.threads if t is not thread), default=0.0)
         longest = thread.max_wait_seconds
