@@ -35,8 +35,6 @@ ONCE = (
     "tests/e2e/test_docs.py",
     # runs of the lab with programs that end in every way there is
     "tests/lifecycle/test_lab_run.py",
-    # what is in a wheel, which this program builds for every interpreter anyway
-    "tests/platform/test_build.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
     "tests/lifecycle/test_gil_survives_regrtest.py",
     # laws of arithmetic
