@@ -77,10 +77,13 @@ def main() -> None:
     options = parser.parse_args()
     seeds = [int(seed) for seed in options.seeds.split(",")]
     defaults = sim.policy_constants()
+    names = options.constants.split(",")
+    if strangers := [name for name in names if name not in defaults]:
+        parser.error(f"no constant {strangers[0]!r}; it is one of {', '.join(defaults)}")
     print(f"{'constant':30}" + "".join(f"{column:>12} " for column in COLUMNS))
     base = row({}, seeds, options.cores)
     show("defaults", base, base)
-    for name in options.constants.split(","):
+    for name in names:
         for factor in map(float, options.factors.split(",")):
             value = round((defaults[name] or 1_000_000) * factor)
             show(f"{name} = {value}", row({name: value}, seeds, options.cores), base)
