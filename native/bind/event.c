@@ -3,16 +3,6 @@
 
 #include "core/event.h"
 
-static fl_cell *cell_of(PyObject *self)
-{
-    return ((fl_shell *)self)->cell;
-}
-
-static fl_state *state_of(PyObject *self)
-{
-    return (fl_state *)PyType_GetModuleState(Py_TYPE(self));
-}
-
 PyDoc_STRVAR(is_set_doc,
 "is_set($self, /)\n"
 "--\n"
@@ -21,7 +11,7 @@ PyDoc_STRVAR(is_set_doc,
 
 static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_flag_is_set(cell_of(self)));
+    return PyBool_FromLong(fl_flag_is_set(fl_shell_cell(self)));
 }
 
 PyDoc_STRVAR(set_doc,
@@ -29,12 +19,11 @@ PyDoc_STRVAR(set_doc,
 "--\n"
 "\n"
 "Sets the flag and wakes everyone who waits at this moment, even if it is cleared at once. Never waits,\n"
-"and a signal\n"
-"handler or a destructor may call it.");
+"and a signal handler or a destructor may call it.");
 
 static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    FL_WAKING(fl_flag_set(cell_of(self)));
+    FL_WAKING(fl_flag_set(fl_shell_cell(self)));
     Py_RETURN_NONE;
 }
 
@@ -46,7 +35,7 @@ PyDoc_STRVAR(clear_doc,
 
 static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_flag_clear(cell_of(self));
+    fl_flag_clear(fl_shell_cell(self));
     Py_RETURN_NONE;
 }
 
@@ -65,9 +54,9 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, P
         fl_deadline_parse(NULL, timeout, &deadline) < 0) {
         return NULL;
     }
-    int woken = fl_flag_is_set(cell_of(self));
+    int woken = fl_flag_is_set(fl_shell_cell(self));
     if (!woken && deadline > 0) {
-        woken = fl_wait_thread(cell_of(self), 0, 0, deadline);
+        woken = fl_wait_thread(fl_shell_cell(self), 0, 0, deadline);
     }
     return woken < 0 ? NULL : PyBool_FromLong(woken);
 }
@@ -80,7 +69,7 @@ PyDoc_STRVAR(wait_async_doc,
 
 static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_new(state_of(self), self, 0, NULL);
+    return fl_ticket_new(fl_shell_state(self), self, 0, NULL);
 }
 
 PyDoc_STRVAR(statistics_doc,
@@ -91,14 +80,14 @@ PyDoc_STRVAR(statistics_doc,
 
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     long values[] = {fl_flag_is_set(cell), (long)fl_cell_waiting(cell)};
-    return fl_record(state_of(self)->event_statistics, values, 2, 1);
+    return fl_record(fl_shell_state(self)->event_statistics, values, 2, 1);
 }
 
 static PyObject *repr(PyObject *self)
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
                                 fl_flag_is_set(cell) ? "set" : "unset",
                                 (unsigned)fl_cell_waiting(cell), (void *)self);
@@ -123,11 +112,6 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
 PyDoc_STRVAR(type_doc,
 "Event()\n"
 "--\n"
@@ -142,7 +126,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, (void *)fl_shell_dealloc},
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
-    {Py_tp_members, members},
+    {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)type_doc},
     {0, NULL},
 };

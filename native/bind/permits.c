@@ -1,18 +1,6 @@
 /* Lock, Semaphore and BoundedSemaphore: three faces of the semaphore in core. */
 #include "bind/wait.h"
 
-#include "core/semaphore.h"
-
-static fl_cell *cell_of(PyObject *self)
-{
-    return ((fl_shell *)self)->cell;
-}
-
-static fl_state *state_of(PyObject *self)
-{
-    return (fl_state *)PyType_GetModuleState(Py_TYPE(self));
-}
-
 /* 1: taken; 0: not within the time; -1: an exception. */
 static int take(fl_cell *cell, uint32_t wanted, int64_t deadline)
 {
@@ -34,14 +22,8 @@ static int take(fl_cell *cell, uint32_t wanted, int64_t deadline)
 
 static int give(PyObject *self, uint32_t count)
 {
-    fl_cell *cell = cell_of(self);
-    fl_sem_result result;
-    if (fl_cell_waiting(cell) == 0) {
-        result = fl_sem_give(cell, count);
-    } else {
-        FL_WAKING(result = fl_sem_give(cell, count));
-    }
-    if (result == FL_SEM_OK) {
+    fl_cell *cell = fl_shell_cell(self);
+    if (fl_permits_give(cell, count) == FL_SEM_OK) {
         return 0;
     }
     if (cell->flags & FL_CELL_OWNED) {
@@ -95,7 +77,7 @@ static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t 
             return NULL;
         }
     }
-    return truth(take(cell_of(self), 1, deadline));
+    return truth(take(fl_shell_cell(self), 1, deadline));
 }
 
 PyDoc_STRVAR(semaphore_acquire_doc,
@@ -116,11 +98,11 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
         PyObject *values[3];
         if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
             fl_deadline_parse(values[0], values[1], &deadline) < 0 ||
-            (wanted = parse_count(cell_of(self), values[2])) < 0) {
+            (wanted = parse_count(fl_shell_cell(self), values[2])) < 0) {
             return NULL;
         }
     }
-    return truth(take(cell_of(self), (uint32_t)wanted, deadline));
+    return truth(take(fl_shell_cell(self), (uint32_t)wanted, deadline));
 }
 
 PyDoc_STRVAR(lock_acquire_async_doc,
@@ -132,7 +114,7 @@ PyDoc_STRVAR(lock_acquire_async_doc,
 
 static PyObject *lock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_new(state_of(self), self, 1, NULL);
+    return fl_ticket_new(fl_shell_state(self), self, 1, NULL);
 }
 
 PyDoc_STRVAR(acquire_async_doc,
@@ -149,11 +131,11 @@ static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t
         static const char *const names[] = {"n", NULL};
         PyObject *value;
         if (fl_arguments("acquire_async", names, args, count, kwnames, &value) < 0 ||
-            (wanted = parse_count(cell_of(self), value)) < 0) {
+            (wanted = parse_count(fl_shell_cell(self), value)) < 0) {
             return NULL;
         }
     }
-    return fl_ticket_new(state_of(self), self, (uint32_t)wanted, NULL);
+    return fl_ticket_new(fl_shell_state(self), self, (uint32_t)wanted, NULL);
 }
 
 PyDoc_STRVAR(lock_release_doc,
@@ -161,8 +143,7 @@ PyDoc_STRVAR(lock_release_doc,
 "--\n"
 "\n"
 "Gives the lock back. Any thread or task may, never waits, and a signal handler or a destructor may call\n"
-"it. Raises\n"
-"NotHeld (a RuntimeError) when it is not locked.");
+"it. Raises NotHeld (a RuntimeError) when it is not locked.");
 
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -177,8 +158,7 @@ PyDoc_STRVAR(semaphore_release_doc,
 "--\n"
 "\n"
 "Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises TooManyReleases\n"
-"(a ValueError)\n"
-"when there would be more than a BoundedSemaphore began with; then none is given.");
+"(a ValueError) when there would be more than a BoundedSemaphore began with; then none is given.");
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -187,7 +167,7 @@ static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssi
         static const char *const names[] = {"n", NULL};
         PyObject *value;
         if (fl_arguments("release", names, args, count, kwnames, &value) < 0 ||
-            (number = parse_count(cell_of(self), value)) < 0) {
+            (number = parse_count(fl_shell_cell(self), value)) < 0) {
             return NULL;
         }
     }
@@ -205,7 +185,7 @@ PyDoc_STRVAR(locked_doc,
 
 static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_sem_value(cell_of(self)) == 0);
+    return PyBool_FromLong(fl_sem_value(fl_shell_cell(self)) == 0);
 }
 
 PyDoc_STRVAR(lock_statistics_doc,
@@ -216,9 +196,9 @@ PyDoc_STRVAR(lock_statistics_doc,
 
 static PyObject *lock_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     long values[] = {fl_sem_value(cell) == 0, (long)fl_cell_waiting(cell), cell->flags & FL_CELL_FAIR};
-    return fl_record(state_of(self)->lock_statistics, values, 3, 5);
+    return fl_record(fl_shell_state(self)->lock_statistics, values, 3, 5);
 }
 
 PyDoc_STRVAR(semaphore_statistics_doc,
@@ -229,14 +209,14 @@ PyDoc_STRVAR(semaphore_statistics_doc,
 
 static PyObject *semaphore_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     long values[] = {(long)fl_sem_value(cell), (long)fl_cell_waiting(cell), cell->flags & FL_CELL_FAIR};
-    return fl_record(state_of(self)->semaphore_statistics, values, 3, 4);
+    return fl_record(fl_shell_state(self)->semaphore_statistics, values, 3, 4);
 }
 
 static PyObject *lock_repr(PyObject *self)
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
                                 fl_sem_value(cell) == 0 ? "locked" : "unlocked",
                                 (unsigned)fl_cell_waiting(cell), (void *)self);
@@ -244,7 +224,7 @@ static PyObject *lock_repr(PyObject *self)
 
 static PyObject *semaphore_repr(PyObject *self)
 {
-    fl_cell *cell = cell_of(self);
+    fl_cell *cell = fl_shell_cell(self);
     return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
                                 (unsigned)fl_sem_value(cell), (unsigned)fl_cell_waiting(cell), (void *)self);
 }
@@ -257,7 +237,7 @@ PyDoc_STRVAR(enter_doc,
 
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return truth(take(cell_of(self), 1, FL_FOREVER));
+    return truth(take(fl_shell_cell(self), 1, FL_FOREVER));
 }
 
 PyDoc_STRVAR(exit_doc,
@@ -279,8 +259,8 @@ PyDoc_STRVAR(aenter_doc,
 
 static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    fl_state *state = state_of(self);
-    if (fl_sem_try(cell_of(self), 1, fl_owner_task())) {
+    fl_state *state = fl_shell_state(self);
+    if (fl_sem_try(fl_shell_cell(self), 1, fl_owner_task())) {
         return fl_ticket_done(state);
     }
     return fl_ticket_new(state, self, 1, NULL);
@@ -294,7 +274,7 @@ PyDoc_STRVAR(aexit_doc,
 
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
-    return give(self, 1) < 0 ? NULL : fl_ticket_done(state_of(self));
+    return give(self, 1) < 0 ? NULL : fl_ticket_done(fl_shell_state(self));
 }
 
 static PyObject *make(PyTypeObject *type, long long value, int fair, int bounded)
@@ -368,11 +348,6 @@ static PyMethodDef semaphore_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
 PyDoc_STRVAR(lock_type_doc,
 "Lock(*, fair=False)\n"
 "--\n"
@@ -381,8 +356,7 @@ PyDoc_STRVAR(lock_type_doc,
 "\n"
 "It does not care who releases it. Free, it is anybody's; who has waited for half a millisecond is served\n"
 "before anyone who comes, and with fair=True everyone is served in the order in which they began to wait.\n"
-"In a forked child it\n"
-"is free unless the thread that forked held it.");
+"In a forked child it is free unless the thread that forked held it.");
 
 PyDoc_STRVAR(semaphore_type_doc,
 "Semaphore(value=1, *, fair=False)\n"
@@ -391,8 +365,7 @@ PyDoc_STRVAR(semaphore_type_doc,
 "Permits for threads and tasks alike, any number at a time.\n"
 "\n"
 "Order and fairness as of a Lock. Who waits for many is not starved by those who want one. In a forked\n"
-"child the permits that\n"
-"were free are free, those that other threads had are lost.");
+"child the permits that were free are free, those that other threads had are lost.");
 
 PyDoc_STRVAR(bounded_type_doc,
 "BoundedSemaphore(value=1, *, fair=False)\n"
@@ -405,7 +378,7 @@ static PyType_Slot lock_slots[] = {
     {Py_tp_dealloc, (void *)fl_shell_dealloc},
     {Py_tp_repr, (void *)lock_repr},
     {Py_tp_methods, lock_methods},
-    {Py_tp_members, members},
+    {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)lock_type_doc},
     {0, NULL},
 };
@@ -415,7 +388,7 @@ static PyType_Slot semaphore_slots[] = {
     {Py_tp_dealloc, (void *)fl_shell_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     {Py_tp_methods, semaphore_methods},
-    {Py_tp_members, members},
+    {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)semaphore_type_doc},
     {0, NULL},
 };
@@ -425,7 +398,7 @@ static PyType_Slot bounded_slots[] = {
     {Py_tp_dealloc, (void *)fl_shell_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     {Py_tp_methods, semaphore_methods},
-    {Py_tp_members, members},
+    {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)bounded_type_doc},
     {0, NULL},
 };

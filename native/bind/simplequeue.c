@@ -9,23 +9,11 @@
  */
 #include "bind/wait.h"
 
-#include "core/semaphore.h"
-
 typedef struct {
     fl_shell shell;
     PyObject **ring; /* a power of two, or none yet */
     size_t size, first, count;
 } simple_queue;
-
-static fl_cell *cell_of(PyObject *self)
-{
-    return ((fl_shell *)self)->cell;
-}
-
-static fl_state *state_of(PyObject *self)
-{
-    return (fl_state *)PyType_GetModuleState(Py_TYPE(self));
-}
 
 static int grow(simple_queue *self)
 {
@@ -57,12 +45,7 @@ static int push(simple_queue *self, PyObject *item)
     }
     FL_END_CRITICAL();
     if (!failed) {
-        fl_cell *cell = cell_of((PyObject *)self);
-        if (fl_cell_waiting(cell) == 0) {
-            fl_sem_give(cell, 1); /* at most as many as objects */
-        } else {
-            FL_WAKING(fl_sem_give(cell, 1));
-        }
+        fl_permits_give(fl_shell_cell((PyObject *)self), 1); /* at most as many as objects */
     }
     return failed;
 }
@@ -126,12 +109,12 @@ PyDoc_STRVAR(put_async_doc,
 
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
-    return push((simple_queue *)op, item) < 0 ? NULL : fl_ticket_done(state_of(op));
+    return push((simple_queue *)op, item) < 0 ? NULL : fl_ticket_done(fl_shell_state(op));
 }
 
 static PyObject *get_within(PyObject *op, int64_t deadline)
 {
-    fl_cell *cell = cell_of(op);
+    fl_cell *cell = fl_shell_cell(op);
     int taken = fl_sem_try(cell, 1, 0);
     if (!taken && deadline > 0) {
         taken = fl_wait_thread(cell, 1, 0, deadline);
@@ -147,8 +130,7 @@ PyDoc_STRVAR(get_doc,
 "--\n"
 "\n"
 "Takes the first object, waiting for one if need be. For threads; tasks await get_async(). Raises\n"
-"QueueEmpty (a queue.Empty)\n"
-"when there is none and the call does not block, or within the time.");
+"QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time.");
 
 static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -184,12 +166,11 @@ PyDoc_STRVAR(get_async_doc,
 "--\n"
 "\n"
 "An awaitable that takes the first object and returns it. For tasks. A task that is cancelled has taken\n"
-"nothing, and the order\n"
-"of the objects stays.");
+"nothing, and the order of the objects stays.");
 
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_new(state_of(op), op, 1, pop);
+    return fl_ticket_new(fl_shell_state(op), op, 1, pop);
 }
 
 PyDoc_STRVAR(qsize_doc,
@@ -200,7 +181,7 @@ PyDoc_STRVAR(qsize_doc,
 
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromUnsignedLong(fl_sem_value(cell_of(op)));
+    return PyLong_FromUnsignedLong(fl_sem_value(fl_shell_cell(op)));
 }
 
 PyDoc_STRVAR(empty_doc,
@@ -211,7 +192,7 @@ PyDoc_STRVAR(empty_doc,
 
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_sem_value(cell_of(op)) == 0);
+    return PyBool_FromLong(fl_sem_value(fl_shell_cell(op)) == 0);
 }
 
 PyDoc_STRVAR(statistics_doc,
@@ -222,14 +203,14 @@ PyDoc_STRVAR(statistics_doc,
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *cell = cell_of(op);
+    fl_cell *cell = fl_shell_cell(op);
     long values[] = {(long)fl_sem_value(cell), (long)fl_cell_waiting(cell)};
-    return fl_record(state_of(op)->queue_statistics, values, 2, 0);
+    return fl_record(fl_shell_state(op)->queue_statistics, values, 2, 0);
 }
 
 static PyObject *repr(PyObject *op)
 {
-    fl_cell *cell = cell_of(op);
+    fl_cell *cell = fl_shell_cell(op);
     return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
                                 (unsigned)fl_sem_value(cell), (unsigned)fl_cell_waiting(cell), (void *)op);
 }
@@ -256,7 +237,7 @@ static int queue_traverse(PyObject *op, visitproc visit, void *arg)
 /* As get() by nobody, so that what a destructor puts or gets meanwhile finds the queue whole. */
 static int queue_clear(PyObject *op)
 {
-    while (fl_sem_try(cell_of(op), 1, 0)) {
+    while (fl_sem_try(fl_shell_cell(op), 1, 0)) {
         Py_DECREF(pop(op));
     }
     return 0;
@@ -265,7 +246,7 @@ static int queue_clear(PyObject *op)
 static void queue_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
-    if (cell_of(op) != NULL) {
+    if (fl_shell_cell(op) != NULL) {
         queue_clear(op);
     }
     PyMem_Free(((simple_queue *)op)->ring);
@@ -292,11 +273,6 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
 PyDoc_STRVAR(type_doc,
 "SimpleQueue()\n"
 "--\n"
@@ -312,7 +288,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, (void *)queue_dealloc},
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
-    {Py_tp_members, members},
+    {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)type_doc},
     {0, NULL},
 };

@@ -5,6 +5,11 @@
 
 #include "core/clock.h"
 
+PyMemberDef fl_shell_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell)
 {
     if (cell == NULL) {

@@ -14,6 +14,7 @@
 
 #include "core/cell.h"
 #include "core/port.h"
+#include "core/semaphore.h"
 
 typedef struct {
     PyObject_HEAD
@@ -21,8 +22,21 @@ typedef struct {
     PyObject *weak;
 } fl_shell;
 
-/* Allocates a shell of this type and takes over the reference to the cell; NULL (of the cell) is MemoryError.
-   */
+static inline fl_cell *fl_shell_cell(PyObject *shell)
+{
+    return ((fl_shell *)shell)->cell;
+}
+
+static inline fl_state *fl_shell_state(PyObject *shell)
+{
+    return (fl_state *)PyType_GetModuleState(Py_TYPE(shell));
+}
+
+/* What every type of shells has: weak references. */
+extern PyMemberDef fl_shell_members[];
+
+/* Allocates a shell of this type and takes over the reference to the cell; NULL (of the cell) is a
+   MemoryError. */
 PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell);
 void fl_shell_dealloc(PyObject *self);
 
@@ -58,6 +72,17 @@ PyObject *fl_ticket_done(fl_state *state);
         }                                                                                                  \
     } while (0)
 void fl_port_tell(fl_port *port);
+
+/* fl_sem_give, and whoever gets something is told. */
+static inline fl_sem_result fl_permits_give(fl_cell *cell, uint32_t count)
+{
+    fl_sem_result result;
+    if (fl_cell_waiting(cell) == 0) {
+        return fl_sem_give(cell, count);
+    }
+    FL_WAKING(result = fl_sem_give(cell, count));
+    return result;
+}
 
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
 PyObject *fl_port_future(PyObject *port, fl_port **body);
