@@ -170,6 +170,31 @@ def _report(row: Row, samples: list[Sample]) -> None:
             print(f"  {word:<6} {what:<40} {spread(values)}   must be {target}")
 
 
+def peers(
+    questions: dict[str, dict[str, Callable[[int], float]]], *, rounds: int, size: int, warm_up: int
+) -> None:
+    """Candidates that give nanoseconds of CPU time, in this process; they take turns, round by round.
+
+    Each round's ratio is taken to the question's first candidate in the same round. Printed are the median
+    time, the median ratio, and the lowest and highest ratio of any round.
+    """
+    for question, candidates in questions.items():
+        times: dict[str, list[float]] = {name: [] for name in candidates}
+        for take in candidates.values():
+            take(warm_up)
+        for _ in range(rounds):
+            for name, take in candidates.items():
+                times[name].append(take(size))
+        reference = next(iter(times.values()))
+        print(f"\n{question}")
+        for name, each in times.items():
+            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
+            print(
+                f"  {name:22} {median(each):7.1f} ns   x{median(ratios):.2f}"
+                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
+            )
+
+
 @contextmanager
 def subject(name: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A program of subjects/ in a process of its own, and the line of JSON that it begins with."""

@@ -18,13 +18,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from statistics import median
 from typing import Any
+
+import harness
 
 from fairlead import sync
 
-Timed = Callable[[int], int]
-"""Runs that many pairs and returns the nanoseconds of CPU time."""
+Timed = Callable[[int], float]
+"""Runs that many pairs and returns the nanoseconds of CPU time of one."""
 
 
 def timed(body: str, **names: Any) -> Timed:
@@ -34,7 +35,7 @@ def run(pairs):
     begin = clock()
     for _ in range(pairs):
         {body}
-    return clock() - begin
+    return (clock() - begin) / pairs
 """
     scope = {**names, "clock": time.thread_time_ns}
     exec(source, scope)
@@ -47,11 +48,11 @@ async def run(pairs):
     begin = clock()
     for _ in range(pairs):
         {body}
-    return clock() - begin
+    return (clock() - begin) / pairs
 """
     scope: dict[str, Any] = {**names, "clock": time.thread_time_ns}
     exec(source, scope)
-    run: Callable[[int], Coroutine[Any, Any, int]] = scope["run"]
+    run: Callable[[int], Coroutine[Any, Any, float]] = scope["run"]
     return lambda pairs: asyncio.run(run(pairs))
 
 
@@ -93,9 +94,7 @@ def questions() -> dict[str, dict[str, Timed]]:
         },
         "async queue": {
             "asyncio.Queue": timed_async("await x.put(1); await x.get()", x=asyncio.Queue()),
-            "fairlead SimpleQueue": timed_async(
-                "await x.put_async(1); await x.get_async()", x=sync.SimpleQueue()
-            ),
+            "fairlead SimpleQueue": timed_async(ASYNC_QUEUE, x=sync.SimpleQueue()),
         },
     }
     if importlib.util.find_spec("aiologic"):
@@ -119,23 +118,8 @@ def main() -> None:
         f"{sys.implementation.name} {sys.version.split()[0]}, "
         f"{options.rounds} rounds of {options.pairs} pairs"
     )
-    for question, candidates in questions().items():
-        if options.only not in question:
-            continue
-        times: dict[str, list[float]] = {name: [] for name in candidates}
-        for run in candidates.values():
-            run(options.pairs // 10)
-        for _ in range(options.rounds):
-            for name, run in candidates.items():
-                times[name].append(run(options.pairs) / options.pairs)
-        reference = next(iter(times.values()))
-        print(f"\n{question}")
-        for name, each in times.items():
-            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
-            print(
-                f"  {name:22} {median(each):7.1f} ns   x{median(ratios):.2f}"
-                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
+    asked = {question: found for question, found in questions().items() if options.only in question}
+    harness.peers(asked, rounds=options.rounds, size=options.pairs, warm_up=options.pairs // 10)
 
 
 if __name__ == "__main__":

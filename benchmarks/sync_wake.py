@@ -15,8 +15,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
+
+import harness
 
 from fairlead import sync
 
@@ -108,21 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     version = f"{sys.implementation.name} {sys.version.split()[0]}"
     print(f"{version}, {options.rounds} rounds of {options.wakes} wakes")
-    for question, candidates in QUESTIONS.items():
-        times: dict[str, list[float]] = {name: [] for name in candidates}
-        for run in candidates.values():
-            run(options.wakes)
-        for _ in range(options.rounds):
-            for name, run in candidates.items():
-                times[name].append(run(options.wakes))
-        reference = next(iter(times.values()))
-        print(f"\n{question}")
-        for name, each in times.items():
-            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
-            print(
-                f"  {name:22} {median(each):7.0f} ns   x{median(ratios):.2f}"
-                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
+    harness.peers(QUESTIONS, rounds=options.rounds, size=options.wakes, warm_up=options.wakes)
 
 
 if __name__ == "__main__":
