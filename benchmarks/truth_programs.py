@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +77,16 @@ _MODULUS = (1 << 607) - 1
 def call(begin: float, end: float, power: int) -> Figures:
     """Keep the GIL in one call into C after another; for how long, by the wall clock and by that of CPU time.
 
-    A core that was taken away lengthens a hold. By the wall clock this thread's way back to the GIL after the
-    call is included: the other one has it for some microseconds.
+    A core that was taken away lengthens a hold. The clocks are read within the call, which is C from the
+    first reading to the last: read by Python, both would have the thread's way back to the GIL in them.
     """
     total = on_cpu = longest = longest_cpu = 0.0
+    work = partial(pow, 3, power, _MODULUS)
+    timed = (time.perf_counter, time.thread_time, work, time.thread_time, time.perf_counter)
     for start in starts(begin, end, CYCLE):
         time.sleep(max(0.0, start - time.perf_counter()))
-        begun, before = time.perf_counter(), time.thread_time()
-        pow(3, power, _MODULUS)
-        spent, passed = time.thread_time() - before, time.perf_counter() - begun
+        begun, before, _, after, ended = map(operator.call, timed)
+        spent, passed = after - before, ended - begun
         total, on_cpu = total + passed, on_cpu + spent
         longest, longest_cpu = max(longest, passed), max(longest_cpu, spent)
     return {"held": total, "on CPU": on_cpu, "longest hold": longest, "CPU of a call": longest_cpu}
