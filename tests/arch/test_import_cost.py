@@ -37,3 +37,16 @@ def test_import_brings_nothing_but_the_package_itself() -> None:
 
 def test_import_takes_under_ten_milliseconds_of_cpu_time() -> None:
     assert min(seconds for _, seconds in (import_alone() for _ in range(5))) < 0.010
+
+
+def test_command_that_starts_a_program_imports_neither_the_lab_nor_the_reports() -> None:
+    program = """
+import sys
+import fairlead.cli.run, fairlead.gil.schedule.launch
+print(*(name for name in sys.modules if name.startswith("fairlead.")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    loaded = done.stdout.split()
+    assert "fairlead.cli.run" in loaded
+    heavy = ("fairlead.lab", "fairlead.report.html", "fairlead.record.", "fairlead.cli.record")
+    assert [name for name in loaded if name.startswith(heavy)] == []

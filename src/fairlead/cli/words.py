@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 
 from fairlead.errors import UsageError
-from fairlead.lab import registry
 
 _UNITS_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -29,6 +28,8 @@ def duration(context: click.Context, option: click.Parameter, value: str | None)
 
 def sizes(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     """Sizes such as 50,100,200."""
+    from fairlead.lab import registry  # only who names sizes waits for it
+
     try:
         return None if value is None else registry.parse_sizes(value)
     except UsageError as error:

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fairlead.record.summary import Series
+if TYPE_CHECKING:
+    from fairlead.record.summary import Series
 
 # other controls, invisible format marks (those that turn text round are among them), lone surrogates, private
 # use, unassigned, and the two separators that count as ends of lines
