@@ -3,10 +3,12 @@
  * Locks, outermost first; none is held while Python code runs or memory of Python is touched:
  *     fl_gil.life        guards `alive` and `idle`: who holds it and finds the first true and the second
  *                        false may lock the GIL's own mutex
- *     fl_gil.py->mutex   the interpreter's own mutex, which it holds for a moment at every take and drop. All
- * that is said to be "under the mutex" is guarded by it: what the hooks do, they do while the interpreter
- * holds it anyway, and a snapshot takes it for the time of a copy the registry's lock (registry.c) and the
- * stacks' lock (stacks.c), leaves
+ *     fl_gil.py->mutex   the interpreter's own mutex, which it holds for a moment at every take and drop.
+ *                        All that is said to be "under the mutex" is guarded by it: what the hooks do, they
+ *                        do while the interpreter holds it anyway, and a snapshot takes it for the time of a
+ *                        copy
+ *     the registry's lock (registry.c), and within it the threads' lock (threads.c)
+ *     the recorder's lock (recorder.c) and the stacks' lock (stacks.c): with these held no other is taken
  *
  * An interpreter with a GIL of its own takes that with it when it ends, and nothing tells of it: the GIL is
  * not destroyed, its memory is given back. So while nobody holds or waits for such a GIL it is `idle`, which
@@ -71,7 +73,7 @@ typedef struct {
 } fl_stack_look;
 
 typedef struct fl_thread {
-    struct fl_thread *next, *previous; /* registry's lock, like the rest but `seats` */
+    struct fl_thread *next, *previous; /* the threads' lock, like the rest but `seats` */
     uint32_t serial;                   /* from 1; never used again in this process */
     pid_t native_id;
     uint16_t gil; /* index of the first it was seen with */

@@ -7,8 +7,8 @@
  *
  *     drop_gil   lock(mutex) signal(cond) unlock(mutex), and after a request to drop
  *                lock(switch_mutex) [wait(switch_cond)] unlock(switch_mutex)
- *     take_gil   lock(mutex) { timedwait(cond) } lock(switch_mutex) signal(switch_cond) unlock(switch_mutex)
- * unlock(mutex)
+ *     take_gil   lock(mutex) { timedwait(cond) }
+ *                lock(switch_mutex) signal(switch_cond) unlock(switch_mutex) unlock(mutex)
  *
  * So a GIL is taken at the signal of switch_cond and dropped at the signal of cond, both under its mutex, and
  * waited for in between. unlock is hooked only while there is a scheduler.
@@ -76,6 +76,8 @@ typedef struct {
     void (*forked)(fl_gil *gil, fl_seat *seat);
 } fl_scheduler;
 
+/* ---- install.c */
+
 /* To be called once, before anything else here, with the GIL held, which it lets go of for a moment. NULL, or
  * why not. */
 const char *fl_hooks_prepare(void);
@@ -100,6 +102,8 @@ uint64_t fl_hooks_active_ns(void);
 /* False when somebody has overwritten a hook. If it was the dynamic linker, it is put in again; not if it was
    another library, whose hook passes on to ours. With the GIL held. */
 bool fl_hooks_intact(void);
+
+/* ---- hooks.c */
 
 /* For a scheduler's `wait`: this thread is about to ask the holder to drop. Under the mutex. */
 void fl_hooks_request(fl_gil *gil, fl_seat *seat, uint64_t now);

@@ -1,54 +1,30 @@
-#define _GNU_SOURCE /* gettid */
-
 #include "probe/registry.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "probe/find.h"
 #include "probe/hooks.h"
 #include "probe/places.h"
+#include "probe/threads.h"
 
 #ifndef FL_PROBE_REFUSAL
 
 __thread fl_here fl_registry_here;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_key_t key;
-static char inherited[FL_THREAD_NAME]; /* what threads are called in the system that nobody has named */
-static bool prepared;
 
 /* Under the lock. */
 static fl_gil *gils[FL_GILS + FL_DEAD_GILS];
 static size_t gil_count, dead_count;
 static uint64_t births;
 static uint16_t next_index;
-static fl_thread *threads;
-static uint32_t serials;
 static fl_tally departed;
-
-/* Under the lock. */
-static void thread_release(fl_thread *thread)
-{
-    if (atomic_fetch_sub(&thread->references, 1) != 1) {
-        return;
-    }
-    *(thread->previous ? &thread->previous->next : &threads) = thread->next;
-    if (thread->next) {
-        thread->next->previous = thread->previous;
-    }
-    free(thread);
-}
 
 static void seat_free(fl_seat *seat)
 {
-    pthread_mutex_lock(&lock);
-    thread_release(seat->thread);
-    pthread_mutex_unlock(&lock);
+    fl_threads_release(seat->thread);
     free(seat->schedule);
     free(seat);
 }
@@ -86,8 +62,6 @@ static void thread_exit(void *argument)
 {
     fl_thread *thread = argument;
     fl_registry_here = (fl_here){0};
-    char name[FL_THREAD_NAME] = "";
-    (void)prctl(PR_GET_NAME, name, 0, 0, 0);
     for (fl_seat *seat = thread->seats, *next; seat; seat = next) {
         next = seat->of_thread;
         fl_gil *gil = seat->gil;
@@ -110,55 +84,12 @@ static void thread_exit(void *argument)
         seat->ended = true;
         unlock_both(gil, mutex);
     }
-    pthread_mutex_lock(&lock);
-    thread->ended = true;
-    thread->seats = NULL;
-    if (!thread->name[0] && strcmp(name, inherited) != 0) {
-        memcpy(thread->name, name, sizeof name);
-        thread->told = false;
-    }
-    thread_release(thread);
-    pthread_mutex_unlock(&lock);
+    fl_threads_end(thread);
 }
 
 int fl_registry_prepare(void)
 {
-    if (!prepared) {
-        int error = pthread_key_create(&key, thread_exit);
-        if (error) {
-            return error;
-        }
-        FILE *file = fopen("/proc/self/comm", "re");
-        if (file) {
-            if (fgets(inherited, sizeof inherited, file)) {
-                inherited[strcspn(inherited, "\n")] = 0;
-            }
-            fclose(file);
-        }
-        prepared = true;
-    }
-    return 0;
-}
-
-static fl_thread *thread_new(uint16_t gil)
-{
-    fl_thread *thread = calloc(1, sizeof *thread);
-    if (thread == NULL || pthread_setspecific(key, thread) != 0) {
-        free(thread);
-        return NULL;
-    }
-    thread->native_id = gettid();
-    thread->gil = gil;
-    atomic_init(&thread->references, 1);
-    pthread_mutex_lock(&lock);
-    thread->serial = ++serials;
-    thread->next = threads;
-    if (threads) {
-        threads->previous = thread;
-    }
-    threads = thread;
-    pthread_mutex_unlock(&lock);
-    return thread;
+    return fl_threads_prepare(thread_exit);
 }
 
 void fl_tally_add(fl_tally *sum, const fl_tally *tally)
@@ -231,7 +162,7 @@ fl_seat *fl_registry_seat(fl_gil *gil)
     fl_here *here = &fl_registry_here;
     here->seat = NULL; /* it may be one of those that are freed now */
     if (here->thread == NULL) {
-        here->thread = thread_new(gil->index);
+        here->thread = fl_threads_new(gil->index);
         if (here->thread == NULL) {
             return NULL;
         }
@@ -274,9 +205,7 @@ static void bury(fl_gil *gil)
         next = seat->of_gil;
         fl_tally_add(&departed, &seat->tally);
         if (seat->ended) {
-            thread_release(seat->thread);
-            free(seat->schedule);
-            free(seat);
+            seat_free(seat);
         } else {
             atomic_store(&seat->gil, NULL);
             atomic_store(&seat->orphan, true); /* the last access: its thread may free it now */
@@ -427,77 +356,6 @@ fl_tally fl_registry_departed(void)
     return copy;
 }
 
-size_t fl_registry_threads(fl_thread_record *records, size_t room, bool untold)
-{
-    size_t count = 0;
-    pthread_mutex_lock(&lock);
-    for (fl_thread *thread = threads; thread; thread = thread->next) {
-        if (untold && thread->told) {
-            continue;
-        }
-        if (count < room) {
-            fl_thread_record *record = &records[count];
-            *record = (fl_thread_record){.serial = thread->serial,
-                                         .native_id = thread->native_id,
-                                         .gil = thread->gil,
-                                         .ended = thread->ended};
-            memcpy(record->name, thread->name, sizeof record->name);
-            thread->told = thread->told || untold;
-        }
-        count++;
-    }
-    pthread_mutex_unlock(&lock);
-    return count;
-}
-
-static int by_native_id(const void *left, const void *right)
-{
-    pid_t a = ((const fl_thread_name *)left)->native_id, b = ((const fl_thread_name *)right)->native_id;
-    return (a > b) - (a < b);
-}
-
-/* Under the lock. */
-static void rename_thread(fl_thread *thread, const fl_thread_name *to)
-{
-    size_t size = to->size;
-    if (size >= FL_THREAD_NAME) {
-        size = FL_THREAD_NAME - 1;
-        while (size > 0 && ((unsigned char)to->name[size] & 0xC0) == 0x80) { /* not within a character */
-            size--;
-        }
-    }
-    if (strlen(thread->name) != size || memcmp(thread->name, to->name, size) != 0) {
-        memset(thread->name, 0, sizeof thread->name);
-        memcpy(thread->name, to->name, size);
-        thread->told = false;
-    }
-}
-
-void fl_registry_name(fl_thread_name *names, size_t count)
-{
-    size_t left = count;
-    pthread_mutex_lock(&lock);
-    for (fl_thread *thread = threads; thread && left > 0; thread = thread->next) {
-        fl_thread_name wanted = {.native_id = thread->native_id};
-        fl_thread_name *found = bsearch(&wanted, names, count, sizeof wanted, by_native_id);
-        if (found && !found->given) {
-            rename_thread(thread, found);
-            found->given = true;
-            left--;
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-void fl_registry_untell(void)
-{
-    pthread_mutex_lock(&lock);
-    for (fl_thread *thread = threads; thread; thread = thread->next) {
-        thread->told = false;
-    }
-    pthread_mutex_unlock(&lock);
-}
-
 void fl_registry_fork(fl_gil *kept)
 {
     /* Other threads may have been anywhere: nothing that they could have been changing is looked at. What
@@ -525,18 +383,9 @@ void fl_registry_fork(fl_gil *kept)
     }
     dead_count = gil_count - (kept != NULL);
     memset(&departed, 0, sizeof departed);
-    threads = self;
-    serials = self != NULL;
     fl_registry_here = (fl_here){.thread = self};
-    if (self == NULL) {
-        return;
-    }
-    fl_seat *seats = self->seats;
-    memset(self, 0, sizeof *self);
-    self->serial = 1;
-    self->native_id = gettid();
-    self->gil = kept ? kept->index : 0;
-    atomic_init(&self->references, 1);
+    fl_seat *seats = self ? self->seats : NULL;
+    fl_threads_fork(self, kept ? kept->index : 0);
     for (fl_seat *seat = seats, *next; seat; seat = next) {
         next = seat->of_thread;
         if (kept == NULL || seat->gil != kept) {

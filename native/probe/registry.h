@@ -36,32 +36,6 @@ void fl_tally_add(fl_tally *sum, const fl_tally *tally);
 /* What was counted of GILs that have been let go. */
 fl_tally fl_registry_departed(void);
 
-typedef struct {
-    uint32_t serial;
-    pid_t native_id;
-    uint16_t gil;
-    bool ended;
-    char name[FL_THREAD_NAME];
-} fl_thread_record;
-
-/* Copies of all threads, at most `room`, newest first; returns how many there are. `untold`: only those whose
-   name the recording does not know yet, and it does from now on. */
-size_t fl_registry_threads(fl_thread_record *records, size_t room, bool untold);
-
-typedef struct {
-    pid_t native_id;
-    const char *name; /* UTF-8, cut to fit */
-    size_t size;
-    bool given;
-} fl_thread_name;
-
-/* Gives threads their names, by the operating system's numbers, in rising order here: of several threads with
-   the same number, which is used again, the latest is meant. */
-void fl_registry_name(fl_thread_name *names, size_t count);
-
-/* Everything is to be told anew: a recording begins. */
-void fl_registry_untell(void);
-
 /* In the child of a fork, where one thread is left: forgets all GILs but `gil` (NULL: all of them), all
    threads but this one, and all that was counted. */
 void fl_registry_fork(fl_gil *gil);

@@ -1,0 +1,212 @@
+#include "probe/hooks.h"
+
+#include "probe/find.h"
+#include "probe/hot.h"
+#include "probe/registry.h"
+#include "probe/snapshot.h"
+#include "probe/stacks.h"
+#include "probe/waits.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+static int installations;
+static uint64_t active_since, active_ticks;
+
+static void take_out(int count)
+{
+    while (count-- > 0) {
+        (void)fl_got_restore(&fl_find_functions[count], fl_hooks_table[count].address);
+    }
+}
+
+/* Where another library has its hook by now, that stays: it was put in while ours was there, and passes on to
+   ours; or it does not, and nothing is seen. */
+static const char *put_in(void)
+{
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = fl_hooks_table[i].address;
+        if (i != FL_UNLOCK && !fl_got_taken(function, hook) && fl_got_set(function, hook) != 0) {
+            take_out(i);
+            return "the interpreter's table of functions cannot be changed";
+        }
+    }
+    uint64_t turns = fl_registry_here.seat->tally.acquisitions;
+    Py_BEGIN_ALLOW_THREADS
+    Py_END_ALLOW_THREADS
+    if (fl_registry_here.seat->tally.acquisitions == turns) {
+        take_out(FL_FUNCTIONS);
+        return "another library has hooked the functions that the interpreter takes its GIL with";
+    }
+    return NULL;
+}
+
+/* In the child: only this thread is left, and the GIL that it holds, if it does. The interpreter makes that
+   GIL anew, and this thread takes it, as soon as it knows that it is a child. */
+static void forked(void)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    fl_gil *kept = NULL;
+    if (installations > 0) {
+        kept = seat != NULL && seat->holding ? fl_seat_gil(seat) : HOT(mutex) != NULL ? HOT(gil) : NULL;
+    }
+    fl_registry_fork(kept);
+    active_ticks = 0;
+    active_since = fl_ticks_now();
+    fl_stacks_fork();
+    fl_snapshot_fork();
+    HOT_SET(more, false);
+    if (kept == NULL) {
+        point_nowhere();
+    } else {
+        point_at(kept);
+    }
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->forked();
+    }
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler && kept) {
+        scheduler->forked(kept, fl_registry_here.seat);
+    }
+}
+
+const char *fl_hooks_prepare(void)
+{
+    Py_BEGIN_ALLOW_THREADS
+    fl_ticks_prepare();
+    Py_END_ALLOW_THREADS
+    if (fl_registry_prepare() != 0 || pthread_atfork(NULL, NULL, forked) != 0) {
+        return "there is no memory, or no key for thread data left";
+    }
+    fl_waits_prepare();
+    fl_hot.long_hold = fl_ticks_from_ns(FL_LONG_HOLD_NS);
+    return NULL;
+}
+
+/* The present thread, which holds the GIL, takes its seat. */
+static fl_gil *settle(fl_py_gil *py)
+{
+    fl_gil *gil = fl_registry_add(py, fl_find_is_main(py));
+    if (gil == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&py->mutex);
+    fl_seat *seat = fl_registry_seat(gil);
+    if (seat) {
+        seat->holding = true;
+        seat->t_acquired = fl_gil_now(gil);
+        gil->holder = seat;
+        gil->holder_before = seat->serial;
+    }
+    pthread_mutex_unlock(&py->mutex);
+    return seat ? gil : NULL;
+}
+
+const char *fl_hooks_install(void)
+{
+    if (installations > 0) {
+        installations++;
+        return NULL;
+    }
+    fl_py_gil *py = NULL;
+    const char *failure = fl_find_slots();
+    if (!failure) {
+        failure = fl_find_gil(&py);
+    }
+    if (failure) {
+        return failure;
+    }
+    fl_gil *gil = settle(py);
+    if (gil == NULL) {
+        return "there is no memory left";
+    }
+    point_at(gil);
+    failure = put_in();
+    if (failure) {
+        fl_registry_forget(gil);
+    } else {
+        installations = 1;
+        active_since = fl_ticks_now();
+    }
+    return failure;
+}
+
+static void forget(fl_gil *gil, void *context)
+{
+    const fl_observer *observer = context;
+    if (gil->alive) {
+        uint64_t now = fl_gil_now(gil);
+        gil->first = gil->last = NULL;
+        gil->forced_out = 0;
+        for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
+            if (observer && !seat->ended) {
+                observer->interrupted(gil, seat, now);
+            }
+            seat->holding = seat->waiting = seat->marked = seat->forced_out = false;
+            seat->ahead = seat->behind = NULL;
+        }
+    }
+}
+
+void fl_hooks_release(void)
+{
+    if (--installations > 0) {
+        return;
+    }
+    const fl_observer *observer = HOT(observer);
+    HOT_SET(observer, NULL);
+    HOT_SET(scheduler, NULL);
+    take_out(FL_FUNCTIONS);
+    active_ticks += fl_ticks_now() - active_since;
+    /* Calls that are in a hook now find the seats as if they had just come. */
+    fl_registry_each(forget, (void *)(uintptr_t)observer);
+    fl_registry_retire();
+    point_nowhere();
+    HOT_SET(more, false);
+}
+
+void fl_hooks_observe(const fl_observer *observer)
+{
+    HOT_SET(observer, observer);
+}
+
+bool fl_hooks_schedule(const fl_scheduler *scheduler)
+{
+    fl_got_function *unlock = &fl_find_functions[FL_UNLOCK];
+    void *hook = fl_hooks_table[FL_UNLOCK].address;
+    int error = 0;
+    if (scheduler && !fl_got_is(unlock, hook)) {
+        error = fl_got_set(unlock, hook);
+    }
+    if (!error) {
+        HOT_SET(scheduler, scheduler);
+    }
+    if (!scheduler) {
+        (void)fl_got_restore(unlock, hook);
+    }
+    return error == 0;
+}
+
+uint64_t fl_hooks_active_ns(void)
+{
+    return fl_ticks_to_ns(active_ticks + (installations > 0 ? fl_ticks_now() - active_since : 0));
+}
+
+bool fl_hooks_intact(void)
+{
+    bool intact = true;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = fl_hooks_table[i].address;
+        if ((i != FL_UNLOCK || HOT(scheduler)) && !fl_got_is(function, hook)) {
+            if (!fl_got_taken(function, hook)) {
+                (void)fl_got_set(function, hook);
+            }
+            intact = false;
+        }
+    }
+    return intact;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* The scheduler, for Python. */
+#include "probe/module.h"
+
+#include "probe/hooks.h"
+#include "probe/schedule.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+PyDoc_STRVAR(schedule_doc,
+"schedule($module, mode, share, spin, /)\n"
+"--\n"
+"\n"
+"Schedule all GILs: mode 0 stock, 1 interactive, 2 fair; share in 1024ths.\n"
+"\n"
+"Puts the hooks in for good. Raises UnsupportedInterpreter where they\n"
+"cannot be.");
+
+static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    static bool installed;
+    int mode, share, spin;
+    if (!PyArg_ParseTuple(arguments, "iip:schedule", &mode, &share, &spin)) {
+        return NULL;
+    }
+    if (mode < FL_MODE_STOCK || mode > FL_MODE_FAIR || share < 1 || share >= FL_SHARE_ONE) {
+        PyErr_SetString(PyExc_ValueError, "the mode or the share is out of range");
+        return NULL;
+    }
+    fl_module_enter();
+    const char *failure = fl_module_prepare();
+    if (!failure && !installed) {
+        failure = fl_hooks_install();
+        installed = !failure;
+    }
+    if (!failure) {
+        failure = fl_schedule_set((fl_schedule_settings){(fl_policy_mode)mode, share, spin != 0});
+    }
+    fl_module_leave();
+    if (failure) {
+        return fl_module_fail("UnsupportedInterpreter", failure);
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(scheduler_doc,
+"scheduler($module, /)\n"
+"--\n"
+"\n"
+"What the scheduler of the main interpreter's GIL has done, as a dict.");
+
+static PyObject *probe_scheduler(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    fl_module_enter();
+    fl_schedule_state state = fl_schedule_look();
+    fl_module_leave();
+    const fl_policy_counts *counts = &state.counts;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"mode", (uint64_t)state.mode},     {"waiting", state.waiting},
+        {"tripped", state.tripped},         {"acquisitions", counts->acquired},
+        {"waits", counts->waited},          {"forced_drops", counts->forced},
+        {"handed", counts->handed},         {"left_free", counts->left_free},
+        {"requests", counts->asked},        {"repeated_requests", counts->asked_again},
+        {"kicks", counts->kicked},          {"slices", counts->slices},
+        {"aged", counts->aged},             {"spins", counts->spun},
+        {"withdrawn", counts->revoked},
+    };
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < sizeof numbers / sizeof *numbers; i++) {
+        if (fl_module_add(dict, numbers[i].name, fl_module_number(numbers[i].value)) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+PyDoc_STRVAR(priority_doc,
+"priority($module, priority, /)\n"
+"--\n"
+"\n"
+"Set the present thread's priority (0 normal, 1 io, 2 background); returns\n"
+"the one before.");
+
+static PyObject *probe_priority(PyObject *Py_UNUSED(module), PyObject *argument)
+{
+    long priority = PyLong_AsLong(argument);
+    if (priority == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (priority < FL_PRIORITY_NORMAL || priority > FL_PRIORITY_BACKGROUND) {
+        PyErr_SetString(PyExc_ValueError, "the priority is out of range");
+        return NULL;
+    }
+    return PyLong_FromLong((long)fl_schedule_priority((fl_priority)priority));
+}
+
+PyMethodDef fl_module_scheduling[] = {
+    {"schedule", probe_schedule, METH_VARARGS, schedule_doc},
+    {"scheduler", probe_scheduler, METH_NOARGS, scheduler_doc},
+    {"priority", probe_priority, METH_O, priority_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+#endif

@@ -1,0 +1,236 @@
+#include "probe/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "probe/stacks.h"
+#include "probe/threads.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta)
+{
+    writer->start = fl_ticks_anchor();
+    writer->stacks_told = 0;
+    writer->file = (fl_recording){.fd = -1};
+    writer->path = strdup(path);
+    writer->meta = strdup(meta);
+    return writer->path != NULL && writer->meta != NULL;
+}
+
+static void write_text(fl_writer *writer, fl_block_type type)
+{
+    if (writer->text.failed) {
+        writer->file.error = writer->file.error ? writer->file.error : ENOMEM;
+        return;
+    }
+    fl_recording_block(&writer->file, type, writer->text.data, writer->text.size);
+}
+
+bool fl_writer_open(fl_writer *writer)
+{
+    if (writer->file.fd >= 0) {
+        return true;
+    }
+    if (writer->file.error) {
+        return false;
+    }
+    int error = fl_recording_open(&writer->file, writer->path);
+    if (error) {
+        writer->file.error = error;
+        return false;
+    }
+    fl_text_clear(&writer->text);
+    fl_text_add(&writer->text, writer->meta);
+    fl_text_member(&writer->text, "start_ns", writer->start.ns);
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    uint64_t passed = fl_ticks_system() - writer->start.ns;
+    fl_text_member(&writer->text, "start_wall_ns",
+                   (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - passed);
+    fl_text_add(&writer->text, "}");
+    write_text(writer, FL_BLOCK_META);
+    return writer->file.error == 0;
+}
+
+static void write_events(fl_writer *writer, size_t count)
+{
+    if (count > 0) {
+        fl_recording_block(&writer->file, FL_BLOCK_EVENTS, writer->out, count * sizeof *writer->out);
+    }
+}
+
+void fl_writer_lost(fl_writer *writer, const fl_event *record, fl_tick_anchor before, fl_tick_anchor after)
+{
+    uint64_t numbers[3] = {
+        fl_ticks_when(record->t, before, after),
+        fl_ticks_when(record->value, before, after),
+        record->thread | (uint64_t)record->other << 32,
+    };
+    fl_recording_block(&writer->file, FL_BLOCK_LOST, numbers, sizeof numbers);
+}
+
+bool fl_writer_events(fl_writer *writer, fl_outlet *from)
+{
+    const fl_event *events;
+    size_t count = fl_ring_peek(from->ring, &events);
+    if (count == 0) {
+        return false;
+    }
+    count = count < FL_WRITER_EVENTS ? count : FL_WRITER_EVENTS;
+    fl_tick_anchor now = fl_ticks_anchor(); /* later than all of them */
+    size_t written = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].kind == FL_EVENT_LOST) {
+            write_events(writer, written);
+            written = 0;
+            fl_writer_lost(writer, &events[i], from->previous, now);
+            continue;
+        }
+        fl_event *event = &writer->out[written++];
+        *event = events[i];
+        uint64_t when = fl_ticks_when(event->t, from->previous, now);
+        event->t = from->last_ns = when > from->last_ns ? when : from->last_ns;
+        event->value = fl_ticks_to_ns(event->value);
+    }
+    write_events(writer, written);
+    fl_ring_take(from->ring, count);
+    from->previous = now;
+    return true;
+}
+
+void fl_writer_threads(fl_writer *writer)
+{
+    fl_thread_record records[64];
+    size_t count;
+    do {
+        count = fl_threads_copy(records, 64, true);
+        if (count == 0) {
+            break;
+        }
+        fl_text_clear(&writer->text);
+        for (size_t i = 0; i < count && i < 64; i++) {
+            fl_text_add(&writer->text, i ? ",{\"serial\":" : "[{\"serial\":");
+            fl_text_number(&writer->text, records[i].serial);
+            fl_text_member(&writer->text, "native_id", (uint64_t)records[i].native_id);
+            fl_text_member(&writer->text, "gil", records[i].gil);
+            fl_text_add(&writer->text, ",\"name\":");
+            fl_text_string(&writer->text, records[i].name, strlen(records[i].name));
+            fl_text_add(&writer->text, "}");
+        }
+        fl_text_add(&writer->text, "]");
+        write_text(writer, FL_BLOCK_THREADS);
+    } while (count > 64);
+}
+
+void fl_writer_stacks(fl_writer *writer)
+{
+    uint32_t count = fl_stacks_count();
+    while (writer->stacks_told < count) {
+        fl_text_clear(&writer->text);
+        for (int i = 0; i < 256 && writer->stacks_told < count; i++) {
+            fl_text_add(&writer->text, i ? ",{\"id\":" : "[{\"id\":");
+            fl_text_number(&writer->text, ++writer->stacks_told);
+            fl_text_add(&writer->text, ",\"frames\":");
+            fl_stacks_describe(writer->stacks_told, &writer->text);
+            fl_text_add(&writer->text, "}");
+        }
+        fl_text_add(&writer->text, "]");
+        write_text(writer, FL_BLOCK_STACKS);
+    }
+}
+
+static void add_seat(fl_writer *writer, const fl_seat_count *seat, bool first)
+{
+    const fl_tally *tally = &seat->tally;
+    fl_text_add(&writer->text, first ? "{\"serial\":" : ",{\"serial\":");
+    fl_text_number(&writer->text, seat->serial);
+    fl_text_member(&writer->text, "gil", seat->gil);
+    fl_text_member(&writer->text, "acquisitions", tally->acquisitions);
+    fl_text_member(&writer->text, "contended", tally->contended);
+    fl_text_member(&writer->text, "held_ns", fl_ticks_to_ns(tally->held));
+    fl_text_member(&writer->text, "held_off_cpu_ns", fl_ticks_to_ns(tally->off_cpu));
+    fl_text_member(&writer->text, "waited_ns", fl_ticks_to_ns(tally->waited));
+    fl_text_member(&writer->text, "max_wait_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_WAIT]));
+    fl_text_member(&writer->text, "max_held_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_HELD]));
+    fl_text_member(&writer->text, "overrun_ns", fl_ticks_to_ns(tally->overrun));
+    fl_text_member(&writer->text, "max_overrun_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_OVERRUN]));
+    fl_text_member(&writer->text, "forced_drops", tally->forced_drops);
+    fl_text_member(&writer->text, "voluntary_drops", tally->voluntary_drops);
+    fl_text_member(&writer->text, "requests", tally->requests);
+    fl_text_member(&writer->text, "handoffs", tally->handoffs);
+    fl_text_members(&writer->text, "wait_histogram", tally->wait_histogram, FL_HISTOGRAM_BUCKETS);
+    fl_text_members(&writer->text, "held_histogram", tally->held_histogram, FL_HISTOGRAM_BUCKETS);
+}
+
+/* Newest first: serials fall. */
+static int by_falling_serial(const void *left, const void *right)
+{
+    uint32_t a = ((const fl_thread_record *)left)->serial, b = ((const fl_thread_record *)right)->serial;
+    return (a < b) - (a > b);
+}
+
+void fl_writer_counters(fl_writer *writer)
+{
+    fl_snapshot now;
+    size_t count = fl_threads_copy(NULL, 0, false), room = count + 64;
+    fl_thread_record *records = malloc(room * sizeof *records);
+    if (records == NULL || !fl_snapshot_take(&now, writer->window)) {
+        free(records);
+        return; /* the next ones may find memory */
+    }
+    count = fl_threads_copy(records, room, false);
+    count = count < room ? count : room;
+    fl_snapshot_subtract(&now, &writer->base);
+    fl_text_clear(&writer->text);
+    fl_text_add(&writer->text, "{\"t_ns\":");
+    fl_text_number(&writer->text, fl_ticks_system());
+    fl_text_add(&writer->text, ",\"threads\":[");
+    for (size_t i = 0; i < now.seat_count; i++) {
+        const fl_seat_count *seat = &now.seats[i];
+        add_seat(writer, seat, i == 0);
+        fl_thread_record wanted = {.serial = seat->serial};
+        const fl_thread_record *record = bsearch(&wanted, records, count, sizeof wanted, by_falling_serial);
+        fl_text_member(&writer->text, "native_id", record ? (uint64_t)record->native_id : 0);
+        fl_text_add(&writer->text, ",\"name\":");
+        fl_text_string(&writer->text, record ? record->name : "", record ? strlen(record->name) : 0);
+        fl_text_add(&writer->text, "}");
+    }
+    fl_text_add(&writer->text, "],\"blame\":[");
+    for (size_t i = 0; i < now.pair_count; i++) {
+        const fl_pair_count *pair = &now.pairs[i];
+        fl_text_add(&writer->text, i ? ",[" : "[");
+        fl_text_number(&writer->text, pair->gil);
+        fl_text_add(&writer->text, ",");
+        fl_text_number(&writer->text, pair->pair.waiter);
+        fl_text_add(&writer->text, ",");
+        fl_text_number(&writer->text, pair->pair.holder);
+        fl_text_add(&writer->text, ",");
+        fl_text_number(&writer->text, fl_ticks_to_ns(pair->pair.ticks));
+        fl_text_add(&writer->text, "]");
+    }
+    fl_text_add(&writer->text, "]}");
+    write_text(writer, FL_BLOCK_COUNTERS);
+    fl_snapshot_free(&now);
+    free(records);
+}
+
+void fl_writer_end(fl_writer *writer)
+{
+    uint64_t now = fl_ticks_system();
+    fl_recording_block(&writer->file, FL_BLOCK_END, &now, sizeof now);
+    fl_recording_close(&writer->file);
+}
+
+void fl_writer_free(fl_writer *writer)
+{
+    fl_recording_close(&writer->file);
+    fl_text_free(&writer->text);
+    free(writer->path);
+    free(writer->meta);
+    writer->path = writer->meta = NULL;
+}
+
+#endif
