@@ -93,9 +93,10 @@ def test_keyboard_interrupt_arrives_beside_cpu_threads() -> None:
 import signal
 gil.schedule()
 threads = spinners(3)
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    stop.wait(30)
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while not stop.wait(0.01):
+        pass  # a signal of the instant before a thread falls asleep at a lock is seen when it wakes
 except KeyboardInterrupt:
     stop.set()
     print(json.dumps("interrupted"))
