@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
+
+# A shell without job control starts what it puts into the background with Ctrl-C ignored, and the programs
+# that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline measures the machine's load. A failure prints the blob that replays it.
 settings.register_profile("fairlead", deadline=None, print_blob=True)

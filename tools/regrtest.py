@@ -56,6 +56,7 @@ MODULES = (
 )
 EXPECTED = {
     "test.test_threading.ThreadTests.test_import_from_another_thread": "is to import threading first",
+    "test.test_faulthandler.FaultHandlerTests.test_dump_ext_modules": "wants no foreign extension loaded",
 }
 """Tests that find fairlead imported before them, whatever is hooked, with the reason."""
 

@@ -130,7 +130,7 @@ with gil.record(sys.argv[1]), gil.observe() as seen:
     try:
         while True:
             time.sleep(0)
-            if len(came) >= 100:
+            if len(came) >= 30:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 os.kill(os.getpid(), signal.SIGINT)
     except KeyboardInterrupt:
@@ -138,7 +138,7 @@ with gil.record(sys.argv[1]), gil.observe() as seen:
     for thread in threads:
         thread.join()
 main, = [t for t in seen.threads if t.name == "MainThread"]
-print(json.dumps([len(came) >= 100, set(came) == {threading.main_thread().ident}, main.waited_seconds > 0]))
+print(json.dumps([len(came) >= 30, set(came) == {threading.main_thread().ident}, main.waited_seconds > 0]))
 """
     assert run(program, str(tmp_path / "out.flrec")) == [True, True, True]
 
