@@ -161,6 +161,11 @@ static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
     return get_within(op, 0);
 }
 
+static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+{
+    return pop(op);
+}
+
 PyDoc_STRVAR(get_async_doc,
 "get_async($self, /)\n"
 "--\n"
@@ -170,7 +175,7 @@ PyDoc_STRVAR(get_async_doc,
 
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_new(fl_shell_state(op), op, 1, pop);
+    return fl_ticket_new(fl_shell_state(op), op, 1, finish);
 }
 
 PyDoc_STRVAR(qsize_doc,

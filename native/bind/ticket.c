@@ -14,8 +14,10 @@ typedef enum { NEW, WAITING, OVER } phase;
 typedef struct {
     PyObject_HEAD
     PyObject *shell;
+    fl_cell *cell;     /* the shell's, or one that lives as long */
     fl_waiter *waiter; /* queued or granted; NULL otherwise */
     PyObject *inner;   /* the iterator of the future that is awaited */
+    PyObject *item;    /* for `finish`; may be NULL */
     fl_finish finish;
     uint32_t wanted;
     phase phase;
@@ -23,13 +25,21 @@ typedef struct {
 
 PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish)
 {
+    return fl_ticket_at(state, shell, fl_shell_cell(shell), wanted, finish, NULL);
+}
+
+PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
+                       PyObject *item)
+{
     ticket *self = PyObject_GC_New(ticket, state->ticket_type);
     if (self == NULL) {
         return NULL;
     }
     self->shell = Py_NewRef(shell);
+    self->cell = cell;
     self->waiter = NULL;
     self->inner = NULL;
+    self->item = Py_XNewRef(item);
     self->finish = finish;
     self->wanted = wanted;
     self->phase = NEW;
@@ -56,10 +66,11 @@ static void give_up(ticket *self)
     }
 }
 
-static PySendResult finish(ticket *self, PyObject **result)
+static PySendResult finish(ticket *self, bool refused, PyObject **result)
 {
     self->phase = OVER;
-    *result = self->finish == NULL ? Py_NewRef(Py_True) : self->finish(self->shell);
+    *result =
+        self->finish == NULL ? Py_NewRef(Py_True) : self->finish(self->shell, self->item, refused);
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
@@ -74,10 +85,10 @@ static int await_future(ticket *self, PyObject *future)
     return self->inner == NULL ? -1 : 0;
 }
 
-/* 1: taken; 0: queued; -1: an exception, and nothing is left. */
+/* 1: taken; 0: queued; FL_REFUSAL: the cell is closed; -1: an exception. Unless queued, nothing is left. */
 static int begin(ticket *self)
 {
-    fl_cell *cell = ((fl_shell *)self->shell)->cell;
+    fl_cell *cell = self->cell;
     if (cell->kind->attempt(cell, self->wanted, fl_owner_task())) {
         return 1;
     }
@@ -108,6 +119,9 @@ static int begin(ticket *self)
     }
     fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
     outcome = fl_cell_enter(self->waiter);
+    if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_cell_refuse */
+        outcome = FL_REFUSAL;
+    }
     if (outcome) {
         drop_waiter(self);
     } else {
@@ -133,7 +147,7 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         int taken = begin(self);
         if (taken != 0) {
             self->phase = OVER;
-            return taken < 0 ? PYGEN_ERROR : finish(self, result);
+            return taken < 0 ? PYGEN_ERROR : finish(self, taken == FL_REFUSAL, result);
         }
         value = Py_None;
     }
@@ -150,13 +164,17 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
     uint32_t state = FL_GRANTED;
     bool granted = self->waiter != NULL &&
                    fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
+    if (!granted && self->waiter != NULL && state == FL_REFUSED) {
+        drop_waiter(self);
+        return finish(self, true, result);
+    }
     if (!granted) {
         give_up(self);
         fl_raise("LoopClosed", "the event loop of this task was closed, or its future completed by another");
         return PYGEN_ERROR;
     }
     drop_waiter(self);
-    return finish(self, result);
+    return finish(self, false, result);
 }
 
 static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result)
@@ -277,6 +295,7 @@ static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(self->shell);
     Py_VISIT(self->inner);
+    Py_VISIT(self->item);
     if (self->waiter != NULL) {
         PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
         Py_VISIT(future);
@@ -289,6 +308,7 @@ static int ticket_clear(PyObject *op)
     ticket *self = (ticket *)op;
     give_up(self);
     Py_CLEAR(self->inner);
+    Py_CLEAR(self->item);
     Py_CLEAR(self->shell);
     return 0;
 }

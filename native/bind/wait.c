@@ -85,6 +85,9 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
         Py_BEGIN_ALLOW_THREADS
         result = fl_cell_wait(&waiter, deadline);
         Py_END_ALLOW_THREADS
+        if (result == FL_WAIT_REFUSED) {
+            return FL_REFUSAL;
+        }
         if (result != FL_WAIT_INTERRUPTED) {
             return result == FL_WAIT_GRANTED;
         }

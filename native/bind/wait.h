@@ -46,15 +46,19 @@ void fl_shell_dealloc(PyObject *self);
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 
 /* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers. 1: taken; 0: timed
-   out; -1: an exception of a signal handler, and nothing is taken. */
+   out; -1: an exception of a signal handler; FL_REFUSAL: the cell was closed. But for 1 nothing is taken. */
+#define FL_REFUSAL 2
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
-/* What an awaitable returns once it has what it waits for; NULL with an exception set. Without one it is
-   True. */
-typedef PyObject *(*fl_finish)(PyObject *shell);
+/* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
+   is what the awaitable carries; `refused`: the cell was closed, and nothing is taken. */
+typedef PyObject *(*fl_finish)(PyObject *shell, PyObject *item, bool refused);
 
 /* An awaitable that takes `wanted` from the shell's cell when it is awaited. */
 PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish);
+/* From another cell that lives as long as the shell; `item` may be NULL. */
+PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
+                       PyObject *item);
 
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_ticket_done(fl_state *state);

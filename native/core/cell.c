@@ -194,6 +194,12 @@ bool fl_cell_grant(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return settle(waiter, FL_WAITING, FL_GRANTED, wakes);
 }
 
+void fl_cell_refuse(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
+{
+    fl_cell_unlink(cell, waiter);
+    settle(waiter, FL_WAITING, FL_REFUSED, wakes); /* or it had left by itself */
+}
+
 bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
     uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the cas in fl_cell_leave */
@@ -286,12 +292,15 @@ fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
         if (state == FL_GRANTED || (state == FL_NUDGED && fl_cell_retry(waiter))) {
             return FL_WAIT_GRANTED;
         }
-        switch (fl_park(&waiter->state, FL_WAITING, deadline)) {
-        case FL_PARK_TIMED_OUT:
-            return fl_cell_leave(waiter, FL_TIMED_OUT) ? FL_WAIT_TIMED_OUT : FL_WAIT_GRANTED;
-        case FL_PARK_INTERRUPTED:
-            return fl_cell_leave(waiter, FL_CANCELLED) ? FL_WAIT_INTERRUPTED : FL_WAIT_GRANTED;
-        case FL_PARK_WOKEN: break;
+        if (state == FL_REFUSED) {
+            return FL_WAIT_REFUSED;
+        }
+        fl_park_result result = fl_park(&waiter->state, FL_WAITING, deadline);
+        if (result == FL_PARK_TIMED_OUT && fl_cell_leave(waiter, FL_TIMED_OUT)) {
+            return FL_WAIT_TIMED_OUT;
+        }
+        if (result == FL_PARK_INTERRUPTED && fl_cell_leave(waiter, FL_CANCELLED)) {
+            return FL_WAIT_INTERRUPTED;
         }
     }
 }

@@ -13,6 +13,7 @@
  *
  *     WAITING <-> NUDGED       "look again": there may be something for you
  *     WAITING or NUDGED -> GRANTED                         by whoever gives, under the queue lock
+ *     WAITING or NUDGED -> REFUSED                         by whoever closes it, under the queue lock
  *     WAITING or NUDGED -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
  *     GRANTED -> TAKEN or BROKEN                           task only: it resumed, or its loop closed
  *
@@ -46,6 +47,7 @@
  *   serve        under the queue lock: give to the head and the next as long as there is something:
  *                fl_cell_grant (it is theirs), or fl_cell_nudge (they try themselves, by `retry`; only where
  *                others may come first). Called after every leave, and by what makes something available.
+ *                Where nothing will ever come any more: fl_cell_refuse.
  *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as giving it to
  *                nobody.
  *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
@@ -61,6 +63,7 @@ typedef enum {
     FL_WAITING,
     FL_NUDGED,
     FL_GRANTED,
+    FL_REFUSED,
     FL_TAKEN,
     FL_CANCELLED,
     FL_TIMED_OUT,
@@ -94,7 +97,7 @@ typedef struct fl_wakes {
 
 typedef struct fl_cell {
     fl_atomic(uint64_t) word;
-    fl_atomic(uint64_t) owner; /* of a lock: who holds it; 0: nobody, or about to say so */
+    fl_atomic(uint64_t) owner; /* a lock's holder; 0: nobody, or about to say so; else up to the kind */
     fl_waiter *head, *tail;    /* queue lock */
     const struct fl_kind *kind;
     fl_mutex lock; /* the queue lock */
@@ -175,18 +178,22 @@ void fl_cell_unlink(fl_cell *cell, fl_waiter *waiter);
 /* Queue lock. True: it is the waiter's now, it is out of the queue, and must not be touched again. False: it
    had left; it is out of the queue, and nothing was given. */
 bool fl_cell_grant(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
+/* Queue lock. It is out of the queue, and its wait over without anything, as fl_cell_grant otherwise. */
+void fl_cell_refuse(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
 /* Queue lock. False: it had left, and is out of the queue. */
 bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
 
 /* A thread's waiter, on its stack. */
 void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner);
 
-/* True: it has what it wants, and was never queued. False: it is queued, and somebody must wait for it. A
-   waiter that left after a signal may enter again. */
+/* True: it has what it wants, and was never queued. False: it is queued, and somebody must wait for it; or it
+   was refused at once, as its state says and fl_cell_wait returns. A waiter that left after a signal may
+   enter again. */
 bool fl_cell_enter(fl_waiter *waiter);
 
 typedef enum {
     FL_WAIT_GRANTED,
+    FL_WAIT_REFUSED,
     FL_WAIT_TIMED_OUT,
     FL_WAIT_INTERRUPTED,
 } fl_wait_result;

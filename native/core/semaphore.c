@@ -10,6 +10,12 @@ static void set_owner(fl_cell *cell, uint64_t owner)
     }
 }
 
+/* Queue lock: permits that were withdrawn and are not back yet. */
+static uint64_t owed(fl_cell *cell)
+{
+    return cell->flags & FL_CELL_OWNED ? 0 : fl_load(&cell->owner, relaxed); /* under the queue lock */
+}
+
 /* Queue lock: whether nobody may pass the head. */
 static bool reserve(fl_cell *cell)
 {
@@ -29,7 +35,12 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
         fl_waiter *first = cell->head;
         uint32_t wanted = first->wanted; /* a thread's waiter is gone once it is granted */
         bool reserved = reserve(cell);
-        if ((uint32_t)fl_load(&cell->word, relaxed) < wanted) { /* what is given later is served then */
+        uint64_t word = fl_load(&cell->word, relaxed); /* what is given later is served then */
+        if ((uint32_t)word < wanted && (word & FL_SEM_CLOSED)) {
+            fl_cell_refuse(cell, first, wakes);
+            continue;
+        }
+        if ((uint32_t)word < wanted) {
             return;
         }
         if (!reserved) {
@@ -45,7 +56,8 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
             fl_fetch_add(&cell->word, wanted, release); /* pairs with fl_sem_try */
         }
     }
-    fl_fetch_and(&cell->word, ~(FL_SEM_QUEUED | FL_SEM_RESERVED), release); /* pairs with fl_sem_try */
+    uint64_t flags = owed(cell) ? FL_SEM_RESERVED : FL_SEM_QUEUED | FL_SEM_RESERVED;
+    fl_fetch_and(&cell->word, ~flags, release); /* pairs with fl_sem_try */
 }
 
 static bool enter(fl_cell *cell, fl_waiter *waiter)
@@ -58,6 +70,9 @@ static bool enter(fl_cell *cell, fl_waiter *waiter)
                 set_owner(cell, waiter->owner);
                 return true;
             }
+        } else if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {
+            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+            return false;
 #if FL_MODEL_BREAK == 1
         } else if (fl_fetch_or(&cell->word, flags, relaxed) + 1) {
 #else
@@ -75,6 +90,9 @@ static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     do {
         if ((uint32_t)word < waiter->wanted || (cell->head != waiter && (word & FL_SEM_RESERVED))) {
+            if (word & FL_SEM_CLOSED && FL_MODEL_BREAK != 4) {
+                serve(cell, wakes); /* what it was nudged for is gone, and nothing comes */
+            }
             return false;
         }
     } while (!fl_cas(&cell->word, &word, word - waiter->wanted, acquire, relaxed)); /* fl_sem_give */
@@ -93,12 +111,13 @@ static void give_back(fl_waiter *waiter)
    */
 static void forked(fl_cell *cell)
 {
-    uint64_t word = (uint32_t)fl_load(&cell->word, relaxed); /* published with the generation */
+    /* published with the generation, as the stores */
+    uint64_t word = fl_load(&cell->word, relaxed) & (UINT32_MAX | FL_SEM_CLOSED);
     if ((cell->flags & FL_CELL_OWNED) && (fl_load(&cell->owner, relaxed) & ~1ull) != fl_owner_thread()) {
         word = cell->limit;
         fl_store(&cell->owner, 0, relaxed); /* published with the generation */
     }
-    fl_store(&cell->word, word, relaxed); /* published with the generation */
+    fl_store(&cell->word, word | (owed(cell) ? FL_SEM_QUEUED : 0), relaxed); /* published with it, too */
 }
 
 const fl_kind fl_sem_kind = {fl_sem_try, enter, retry, serve, give_back, forked};
@@ -108,10 +127,13 @@ fl_sem_result fl_sem_give_slow(fl_cell *cell, uint32_t count)
     fl_wakes wakes = {0};
     fl_cell_lock(cell);
     fl_sem_result result = FL_SEM_TOO_MANY;
-    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
+    uint64_t debt = owed(cell);
+    uint32_t paid = debt < count ? (uint32_t)debt : count;
+    count -= paid;
     if (cell->head != NULL) {
         reserve(cell); /* before others can see what is given */
     }
+    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     do {
         if ((uint64_t)(uint32_t)word + count > cell->limit) {
             break;
@@ -120,7 +142,36 @@ fl_sem_result fl_sem_give_slow(fl_cell *cell, uint32_t count)
             result = FL_SEM_OK;
         }
     } while (result != FL_SEM_OK);
+    if (paid > 0 && result == FL_SEM_OK) {
+        fl_store(&cell->owner, debt - paid, relaxed); /* under the queue lock */
+    }
     serve(cell, &wakes);
     fl_cell_unlock(cell, &wakes);
     return result;
+}
+
+uint64_t fl_sem_withdraw(fl_cell *cell, uint32_t count)
+{
+    fl_wakes wakes = {0};
+    fl_cell_lock(cell);
+    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
+    uint64_t flag;
+    uint32_t taken;
+    do {
+        taken = (uint32_t)word < count ? (uint32_t)word : count;
+        flag = taken < count && FL_MODEL_BREAK != 5 ? FL_SEM_QUEUED : 0;
+    } while (!fl_cas(&cell->word, &word, (word - taken) | flag, acquire, relaxed)); /* fl_sem_give */
+    uint64_t debt = owed(cell) + (count - taken);
+    fl_store(&cell->owner, debt, relaxed); /* under the queue lock */
+    fl_cell_unlock(cell, &wakes);
+    return debt;
+}
+
+void fl_sem_close(fl_cell *cell)
+{
+    fl_wakes wakes = {0};
+    fl_cell_lock(cell);
+    fl_fetch_or(&cell->word, FL_SEM_CLOSED, release); /* pairs with fl_sem_closed */
+    serve(cell, &wakes);
+    fl_cell_unlock(cell, &wakes);
 }

@@ -6,8 +6,13 @@
  *   RESERVED  nobody passes the queue: `fair`, or its head has waited for longer than FL_PATIENCE_NS. What is
  *             given then gathers until the head has all it wants, so that one who wants many is not starved
  *             by those who want one. With both flags the word changes under the queue lock only.
+ *   CLOSED    no permit will come any more: who finds too few is refused. Permits that are there, and those
+ *             that are given all the same, can be taken.
  * Without RESERVED a permit that is given is anybody's (barging): it is there at once, and the head is
  * nudged to try. The holder that comes back in the same time slice does not wait for a switch of threads.
+ *
+ * Permits may be withdrawn, more than there are free: the rest is owed, and swallowed as it is given. The
+ * debt is in the cell's `owner` (a lock has none), changes under the queue lock, and keeps QUEUED set.
  */
 #ifndef FL_CORE_SEMAPHORE_H
 #define FL_CORE_SEMAPHORE_H
@@ -17,6 +22,7 @@
 #define FL_SEM_MOST 0x7fffffffu
 #define FL_SEM_QUEUED (UINT64_C(1) << 32)
 #define FL_SEM_RESERVED (UINT64_C(1) << 33)
+#define FL_SEM_CLOSED (UINT64_C(1) << 34)
 
 typedef enum {
     FL_SEM_OK,
@@ -35,6 +41,12 @@ static inline uint32_t fl_sem_value(fl_cell *cell)
 {
     fl_cell_refresh(cell);
     return (uint32_t)fl_load(&cell->word, relaxed); /* a figure to show */
+}
+
+static inline bool fl_sem_closed(fl_cell *cell)
+{
+    fl_cell_refresh(cell);
+    return fl_load(&cell->word, acquire) & FL_SEM_CLOSED; /* pairs with fl_sem_close */
 }
 
 /* Takes what is there, without waiting. Any thread, attached or not. */
@@ -74,5 +86,12 @@ static inline fl_sem_result fl_sem_give(fl_cell *cell, uint32_t count)
     } while (!fl_cas(&cell->word, &word, word + count, release, relaxed)); /* pairs with fl_sem_try */
     return FL_SEM_OK;
 }
+
+/* Not for locks. Takes away `count` permits, those first that are free; returns how many are owed now. As
+   fl_sem_give, does not block. */
+uint64_t fl_sem_withdraw(fl_cell *cell, uint32_t count);
+
+/* For ever. As fl_sem_give, does not block. */
+void fl_sem_close(fl_cell *cell);
 
 #endif

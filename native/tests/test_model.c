@@ -1,4 +1,4 @@
-/* Every order of what 2 and 3 threads do to a semaphore, a lock, an event and a port, within a bound.
+/* Every order of what 2 and 3 threads do to a semaphore, a lock, an event, a port and a queue, up to a bound.
  *
  *     test_model                       all scenarios
  *     test_model SCENARIO SCHEDULE     one execution again, as a failure printed it
@@ -44,7 +44,7 @@ static void give(uint32_t count)
     MODEL_CHECK(fl_sem_give(cell, count) == FL_SEM_OK);
 }
 
-static bool wait_for(uint32_t wanted, int64_t deadline)
+static fl_wait_result wait_at(fl_cell *here, uint32_t wanted, int64_t deadline)
 {
     int frame = 0;
     while (frames[model_self()][frame].used) {
@@ -52,17 +52,18 @@ static bool wait_for(uint32_t wanted, int64_t deadline)
     }
     frames[model_self()][frame].used = true;
     fl_waiter *waiter = &frames[model_self()][frame].waiter;
-    fl_waiter_init(waiter, cell, wanted, fl_owner_thread());
-    bool taken = true;
-    while (!fl_cell_enter(waiter)) {
-        fl_wait_result result = fl_cell_wait(waiter, deadline);
-        if (result != FL_WAIT_INTERRUPTED) {
-            taken = result == FL_WAIT_GRANTED;
-            break;
-        }
+    fl_waiter_init(waiter, here, wanted, fl_owner_thread());
+    fl_wait_result result = FL_WAIT_INTERRUPTED;
+    while (result == FL_WAIT_INTERRUPTED) {
+        result = fl_cell_enter(waiter) ? FL_WAIT_GRANTED : fl_cell_wait(waiter, deadline);
     }
     poison(waiter);
-    return taken;
+    return result;
+}
+
+static bool wait_for(uint32_t wanted, int64_t deadline)
+{
+    return wait_at(cell, wanted, deadline) == FL_WAIT_GRANTED;
 }
 
 static void use(uint32_t wanted, int64_t deadline)
@@ -135,19 +136,26 @@ void fl_bell_clear(int poll)
     fl_store(&bell, 0, acquire); /* pairs with fl_bell_ring */
 }
 
-static void run_loop(bool close_when_interrupted)
+/* Whether the task took one permit; `refused`, if not NULL, whether the cell was closed. */
+static bool run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
 {
-    fl_waiter *waiter = fl_port_waiter(port, cell, 1, fl_owner_task());
+    fl_waiter *waiter = fl_port_waiter(port, here, 1, fl_owner_task());
     MODEL_CHECK(waiter != NULL);
     bool taken = fl_cell_enter(waiter), closed = false;
     while (!taken) {
+        if (fl_load(&waiter->state, acquire) == FL_REFUSED) {
+            MODEL_CHECK(refused != NULL);
+            *refused = true;
+            break;
+        }
         if (fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
             if (close_when_interrupted) {
                 fl_port_close(port);
                 closed = true;
                 MODEL_CHECK(!fl_waiter_abandon(waiter, FL_CANCELLED));
-            } else {
-                MODEL_CHECK(fl_waiter_abandon(waiter, FL_CANCELLED));
+            } else if (!fl_waiter_abandon(waiter, FL_CANCELLED)) {
+                MODEL_CHECK(refused != NULL && waiter->state == FL_REFUSED);
+                *refused = true;
             }
             break;
         }
@@ -165,23 +173,28 @@ static void run_loop(bool close_when_interrupted)
         taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
     }
     fl_port_forget(waiter);
-    if (taken) {
-        took(1);
-        give(1);
-    }
     if (!closed) {
         fl_port_close(port);
+    }
+    return taken;
+}
+
+static void lock_in_a_loop(bool close_when_interrupted)
+{
+    if (run_loop(cell, close_when_interrupted, NULL)) {
+        took(1);
+        give(1);
     }
 }
 
 static void loop_with_a_task(void)
 {
-    run_loop(false);
+    lock_in_a_loop(false);
 }
 
 static void loop_that_closes(void)
 {
-    run_loop(true);
+    lock_in_a_loop(true);
 }
 
 static void begin(uint32_t value, uint32_t flags)
@@ -266,6 +279,193 @@ static void end_event(void)
     fl_cell_unref(cell);
 }
 
+/* A queue as bind/queue.c has it: a cell of slots, a cell of objects, and between them a shelf that one
+   thread at a time touches, which also gives the right to what it puts there. */
+static fl_cell *slots;
+static fl_mutex desk;
+static uint32_t most, shelf, put, got, thrown_away;
+static bool shut, some_refused, some_left;
+
+static void begin_queue(uint32_t value, uint32_t flags)
+{
+    begin(0, flags);
+    fl_cell_unref(cell);
+    cell = fl_sem_new(0, FL_SEM_MOST, flags);
+    slots = fl_sem_new(value, FL_SEM_MOST, flags);
+    desk = 0;
+    most = value;
+    shelf = put = got = thrown_away = 0;
+    shut = some_refused = some_left = false;
+}
+
+static void begin_queue_of_one(void)
+{
+    begin_queue(1, 0);
+}
+
+static void begin_fair_queue_of_one(void)
+{
+    begin_queue(1, FL_CELL_FAIR);
+}
+
+static void begin_queue_of_two(void)
+{
+    begin_queue(2, 0);
+}
+
+/* With the right to a slot. */
+static void put_down(void)
+{
+    fl_mutex_lock(&desk);
+    bool late = shut;
+    if (!late) {
+        shelf++;
+        put++;
+        MODEL_CHECK(fl_sem_give(cell, 1) == FL_SEM_OK);
+    }
+    fl_mutex_unlock(&desk);
+    if (late) {
+        MODEL_CHECK(fl_sem_give(slots, 1) == FL_SEM_OK);
+    }
+}
+
+/* With the right to an object. */
+static void take_up(void)
+{
+    fl_mutex_lock(&desk);
+    bool empty = shelf == 0;
+    if (!empty) {
+        shelf--;
+        got++;
+    }
+    fl_mutex_unlock(&desk);
+    MODEL_CHECK(!empty || thrown_away > 0);
+    if (!empty) {
+        MODEL_CHECK(fl_sem_give(slots, 1) == FL_SEM_OK);
+    }
+}
+
+static bool right_to(fl_cell *here, int64_t deadline)
+{
+    fl_wait_result result =
+        fl_sem_try(here, 1, fl_owner_thread()) ? FL_WAIT_GRANTED : wait_at(here, 1, deadline);
+    MODEL_CHECK(result != FL_WAIT_REFUSED || shut);
+    some_refused |= here == cell && result == FL_WAIT_REFUSED;
+    some_left |= result == FL_WAIT_TIMED_OUT;
+    return result == FL_WAIT_GRANTED;
+}
+
+static void put_one(void)
+{
+    if (right_to(slots, FL_FOREVER)) {
+        put_down();
+    }
+}
+
+static void put_two(void)
+{
+    put_one();
+    put_one();
+}
+
+static void put_one_within_a_time(void)
+{
+    if (right_to(slots, 1)) {
+        put_down();
+    }
+}
+
+static void get_one(void)
+{
+    if (right_to(cell, FL_FOREVER)) {
+        take_up();
+    }
+}
+
+static void get_two(void)
+{
+    get_one();
+    get_one();
+}
+
+static void get_one_within_a_time(void)
+{
+    if (right_to(cell, 1)) {
+        take_up();
+    }
+}
+
+static void get_in_a_loop(void)
+{
+    bool refused = false;
+    if (run_loop(cell, false, &refused)) {
+        take_up();
+    } else {
+        some_left |= !refused;
+    }
+    MODEL_CHECK(!refused || shut);
+    some_refused |= refused;
+}
+
+static void shut_down(bool immediate)
+{
+    fl_mutex_lock(&desk);
+    shut = true;
+    if (immediate) {
+        thrown_away = shelf;
+        shelf = 0;
+        fl_sem_withdraw(cell, FL_SEM_MOST);
+    }
+    fl_sem_close(cell);
+    fl_sem_close(slots);
+    fl_mutex_unlock(&desk);
+    if (immediate && thrown_away > 0) {
+        MODEL_CHECK(fl_sem_give(slots, thrown_away) == FL_SEM_OK);
+    }
+}
+
+static void only_shut_down(void)
+{
+    shut_down(false);
+}
+
+static void put_and_shut_down(void)
+{
+    put_one();
+    shut_down(false);
+}
+
+static void put_and_shut_down_at_once(void)
+{
+    put_one();
+    shut_down(true);
+}
+
+static void shrink_by_one(void)
+{
+    most--;
+    fl_sem_withdraw(slots, 1);
+}
+
+static void end_queue(void)
+{
+    end_poison();
+    MODEL_CHECK(shelf == put - got - thrown_away);
+    /* who was sent away with nothing left nothing behind, unless another had it then and gave it back */
+    MODEL_CHECK(shelf == 0 || !some_refused || some_left);
+    MODEL_CHECK((uint32_t)cell->word == (thrown_away ? 0 : shelf));
+    MODEL_CHECK((uint32_t)slots->word + shelf == most + slots->owner);
+    MODEL_CHECK((slots->word & FL_SEM_QUEUED) == (slots->owner ? FL_SEM_QUEUED : 0));
+    for (int i = 0; i < 2; i++) {
+        fl_cell *one = i == 0 ? cell : slots;
+        MODEL_CHECK(one->head == NULL && one->tail == NULL && one->waiting == 0 && one->lock == 0);
+        MODEL_CHECK(!(one->word & FL_SEM_RESERVED) && one->refs == 1);
+        fl_cell_unref(one);
+    }
+    MODEL_CHECK(port->refs == 1 && port->all == NULL);
+    fl_port_unref(port);
+}
+
 #define PATIENT 1           /* nobody waits long enough to be served first */
 #define IMPATIENT 100000000 /* everybody does */
 
@@ -294,6 +494,25 @@ static const model_scenario scenarios[] = {
     {"task-3", 3, 1, PATIENT, begin_lock, end, {loop_that_closes, lock_and_unlock, lock_and_unlock}},
     {"event-3", 3, 0, PATIENT, begin_event, end_event,
      {wait_for_flag, wait_for_flag_within_a_time, set_flag}},
+    {"queue-2", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_two, get_two}},
+    {"queue-2-overdue", 3, 0, IMPATIENT, begin_queue_of_one, end_queue, {put_two, get_two}},
+    {"queue-2-fair", 3, 0, PATIENT, begin_fair_queue_of_one, end_queue, {put_two, get_two}},
+    {"queue-3-timed", 2, 0, PATIENT, begin_queue_of_one, end_queue,
+     {put_one_within_a_time, get_one_within_a_time, put_one_within_a_time}},
+    {"queue-2-task", 3, 1, PATIENT, begin_queue_of_one, end_queue, {put_one, get_in_a_loop}},
+    {"queue-2-shut", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_and_shut_down, get_two}},
+    {"queue-2-shut-at-once", 3, 0, PATIENT, begin_queue_of_one, end_queue,
+     {put_and_shut_down_at_once, get_one}},
+    {"queue-2-shut-task", 3, 1, PATIENT, begin_queue_of_one, end_queue,
+     {put_and_shut_down, get_in_a_loop}},
+    {"queue-3-shut", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_and_shut_down, get_one, get_one}},
+    {"queue-3-shut-overdue", 2, 0, IMPATIENT, begin_queue_of_one, end_queue,
+     {put_and_shut_down, get_one, get_one}},
+    {"queue-3-shut-timed", 2, 0, PATIENT, begin_queue_of_one, end_queue,
+     {put_and_shut_down_at_once, get_one_within_a_time, get_one}},
+    {"queue-3-shut-putters", 3, 0, PATIENT, begin_queue_of_one, end_queue,
+     {only_shut_down, put_one, put_one}},
+    {"queue-3-shrinks", 3, 0, PATIENT, begin_queue_of_two, end_queue, {put_two, get_two, shrink_by_one}},
 };
 
 static const char *const broken_as[] = {
@@ -301,6 +520,8 @@ static const char *const broken_as[] = {
     "who queues does not look again whether there is something to take",
     "who leaves does not pass on the nudge that it had",
     "a waiter is written to after it was granted",
+    "a nudged waiter that finds nothing in a closed cell goes on waiting",
+    "what is given pays no debt",
 };
 
 int main(int argc, char **argv)
