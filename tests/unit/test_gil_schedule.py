@@ -24,21 +24,29 @@ def test_an_unknown_priority_is_refused_on_entry() -> None:
         pass
 
 
-def test_background_without_a_gil_is_a_nice_value(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", ["io", "normal", "background"])
+@pytest.mark.parametrize("privileged", [True, False])
+def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
+    level: control.Priority, privileged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse() -> None:
         raise UnsupportedInterpreter("there is no GIL")
 
+    nice = [3]
+
+    def setpriority(_: int, thread: int, value: int) -> None:
+        assert thread == threading.get_native_id()
+        if value < nice[-1] and not privileged:
+            raise PermissionError
+        nice.append(value)
+
     monkeypatch.setattr(control, "require", refuse)
-    seen = []
-
-    def work() -> None:
-        with gil.priority("background"):
-            seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [max(os.getpriority(os.PRIO_PROCESS, os.getpid()), control.BACKGROUND_NICE)]
+    monkeypatch.setattr(os, "setpriority", setpriority)
+    monkeypatch.setattr(os, "getpriority", lambda *_: nice[-1])
+    with gil.priority(level):
+        inside = nice[-1]
+    assert inside == {"io": -5 if privileged else 3, "normal": 3, "background": 10}[level]
+    assert nice[-1] == (10 if level == "background" and not privileged else 3)
 
 
 @pytest.mark.parametrize("usable", [1, 2])

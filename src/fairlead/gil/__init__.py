@@ -146,7 +146,7 @@ def priority(level: Priority) -> AbstractContextManager[None]:
     ...     rebuild_the_index()
 
     Means something only while the GIL is scheduled. On free-threaded builds, which have none, "background"
-    sets the thread's nice value to 10, and takes it back where the system allows that; the others do nothing.
+    sets the thread's nice value to 10 and takes it back, "io" sets it to -5, where the system allows that.
 
     Args:
         level: "io": always as if it came from a wait. "background": after everybody else, but not never.

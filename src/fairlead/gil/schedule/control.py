@@ -19,7 +19,7 @@ Priority = Literal["normal", "io", "background"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 SHARE_ONE = 1024
-BACKGROUND_NICE = 10
+NICE = {"io": -5, "background": 10}
 
 _share = 0.3
 
@@ -109,14 +109,16 @@ def prioritised(level: Priority) -> Iterator[None]:
 @contextmanager
 def _nice(level: Priority) -> Iterator[None]:
     """Where there is no GIL to schedule, the kernel's scheduler is told, as far as it lets us."""
-    if level != "background" or sys.platform != "linux":
+    if level not in NICE or sys.platform != "linux":
         yield
         return
     thread = threading.get_native_id()
     before = os.getpriority(os.PRIO_PROCESS, thread)
-    os.setpriority(os.PRIO_PROCESS, thread, max(before, BACKGROUND_NICE))
+    wanted = (min if level == "io" else max)(before, NICE[level])
+    with suppress(PermissionError):  # only the privileged may raise a thread
+        os.setpriority(os.PRIO_PROCESS, thread, wanted)
     try:
         yield
     finally:
-        with suppress(PermissionError):  # only the privileged may: else the thread stays in the background
+        with suppress(PermissionError):  # likewise: else the thread stays in the background
             os.setpriority(os.PRIO_PROCESS, thread, before)
