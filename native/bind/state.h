@@ -16,12 +16,18 @@
     X(PyTypeObject, bounded_type)                                                                          \
     X(PyTypeObject, event_type)                                                                            \
     X(PyTypeObject, simple_queue_type)                                                                     \
+    X(PyTypeObject, rlock_type)                                                                            \
+    X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, lock_statistics)                                                                       \
     X(PyTypeObject, semaphore_statistics)                                                                  \
     X(PyTypeObject, event_statistics)                                                                      \
     X(PyTypeObject, queue_statistics)                                                                      \
     X(PyObject, done)         /* the awaitable that is over */                                             \
-    X(PyObject, current_port) /* finds the Port of the loop that runs here */
+    X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
+    X(PyObject, current_task) /* finds the task that runs here */                                          \
+    X(PyObject, name_asyncio)                                                                              \
+    X(PyObject, name_trio)                                                                                 \
+    X(PyObject, name_running_loop)
 
 /* Per interpreter. Written by the exec functions, and by fairlead.wait at its import, so that threads may
    read it without a lock. */
@@ -42,8 +48,10 @@ int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
+int fl_rlock_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
+int fl_task_exec(PyObject *module);
 int fl_ticket_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);
 

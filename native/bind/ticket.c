@@ -18,6 +18,7 @@ typedef struct {
     fl_waiter *waiter; /* queued or granted; NULL otherwise */
     PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
+    fl_attempt attempt; /* NULL: the cell's */
     fl_finish finish;
     uint32_t wanted;
     phase phase;
@@ -40,10 +41,21 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->waiter = NULL;
     self->inner = NULL;
     self->item = Py_XNewRef(item);
+    self->attempt = NULL;
     self->finish = finish;
     self->wanted = wanted;
     self->phase = NEW;
     PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
+                       fl_finish finish)
+{
+    ticket *self = (ticket *)fl_ticket_new(state, shell, wanted, finish);
+    if (self != NULL) {
+        self->attempt = attempt;
+    }
     return (PyObject *)self;
 }
 
@@ -89,8 +101,10 @@ static int await_future(ticket *self, PyObject *future)
 static int begin(ticket *self)
 {
     fl_cell *cell = self->cell;
-    if (cell->kind->attempt(cell, self->wanted, fl_owner_task())) {
-        return 1;
+    int taken = self->attempt != NULL ? self->attempt(self->shell)
+                                      : cell->kind->attempt(cell, self->wanted, fl_owner_task());
+    if (taken) {
+        return taken;
     }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     if (state->current_port == NULL) {

@@ -98,6 +98,19 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
     return 1;
 }
 
+int fl_wait_thread_always(fl_cell *cell, uint64_t owner)
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    while (fl_wait_thread(cell, 1, owner, FL_FOREVER) < 0) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyErr_Fetch(&type, &value, &traceback);
+    }
+    PyErr_Restore(type, value, traceback);
+    return type == NULL ? 0 : -1;
+}
+
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans)
 {
     PyObject *record = PyStructSequence_New(type);

@@ -50,6 +50,10 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 #define FL_REFUSAL 2
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
+/* The same for ever, and for a lock that must be had: an exception of a signal handler waits until it is
+   taken (-1). */
+int fl_wait_thread_always(fl_cell *cell, uint64_t owner);
+
 /* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
    is what the awaitable carries; `refused`: the cell was closed, and nothing is taken. */
 typedef PyObject *(*fl_finish)(PyObject *shell, PyObject *item, bool refused);
@@ -59,6 +63,12 @@ PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_fi
 /* From another cell that lives as long as the shell; `item` may be NULL. */
 PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
                        PyObject *item);
+
+/* The same, with a way of the shell's own to take without waiting: 1: taken, 0: not there, -1: an exception.
+   It is called when the awaitable is awaited, in the task that awaits. */
+typedef int (*fl_attempt)(PyObject *shell);
+PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
+                       fl_finish finish);
 
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_ticket_done(fl_state *state);
@@ -87,6 +97,24 @@ static inline fl_sem_result fl_permits_give(fl_cell *cell, uint32_t count)
     FL_WAKING(result = fl_sem_give(cell, count));
     return result;
 }
+
+/* The task that runs in this thread, as its library knows it: a new reference. NULL: none does, or an
+   exception is set. */
+PyObject *fl_task_here(fl_state *state);
+
+/* How an RLock is held: by which task (a reference; NULL: by this thread), and how often. */
+typedef struct {
+    PyObject *task;
+    uint32_t depth;
+} fl_rlock_hold;
+
+/* Of an RLock that the caller holds: lets go of it entirely, and says how it was held. */
+fl_rlock_hold fl_rlock_save(PyObject *self);
+/* Takes it again like that, whatever signal handlers raise meanwhile: -1 with the last exception set, and
+   it is taken nevertheless. */
+int fl_rlock_restore(PyObject *self, fl_rlock_hold before);
+/* 1: the caller holds it; -1 with an exception set. */
+int fl_rlock_is_mine(PyObject *self);
 
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
 PyObject *fl_port_future(PyObject *port, fl_port **body);

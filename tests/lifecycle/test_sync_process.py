@@ -9,7 +9,7 @@ import pytest
 
 PRELUDE = """
 import os, signal, sys, threading, warnings
-from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore, SimpleQueue
+from fairlead.sync import *
 warnings.simplefilter("ignore", DeprecationWarning)  # of fork with threads
 
 def until(state):
@@ -76,6 +76,36 @@ assert theirs.locked() and mine.statistics().waiting == 2
 mine.release()
 """
     )
+
+
+def test_forked_child_finds_an_rlock_of_another_holder_free_and_its_own_as_deep_as_it_was() -> None:
+    run("""
+import asyncio
+theirs, mine, tasks = RLock(), RLock(), RLock()
+mine.acquire(); mine.acquire()
+start(theirs.acquire).join()
+
+def loop():
+    async def main():
+        await tasks.acquire_async()
+    asyncio.run(main())
+
+start(loop).join()
+
+def child():
+    assert mine.statistics() == (True, 2, 0, False)
+    mine.release(); mine.release()
+    for lock in theirs, mine, tasks:
+        assert lock.statistics()[:3] == (False, 0, 0)
+        with lock, lock:
+            other = start(lock.acquire)
+            until(lambda: lock.statistics().waiting == 1)
+        other.join()
+        assert lock.statistics().depth == 1
+
+in_child(child)
+assert theirs.locked() and tasks.locked()
+""")
 
 
 def test_forked_child_can_use_semaphores_events_and_queues() -> None:

@@ -9,10 +9,11 @@ and makes it the first time.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from fairlead._native import Port, Ticket, use_ports
+from fairlead._native import Port, Ticket, use_ports, use_tasks
 
-__all__ = ["Port", "Ticket", "current_port"]
+__all__ = ["Port", "Ticket", "current_port", "current_task"]
 
 
 def current_port() -> Port:
@@ -33,4 +34,18 @@ def current_port() -> Port:
     )
 
 
+def current_task() -> object | None:
+    """The task that runs in this thread at this moment, as its library knows it; None: no task does."""
+    for library in ("trio", "asyncio"):  # this order: see current_port
+        if library in sys.modules:
+            # not `import`, which costs more than all the rest: this is asked at every acquire of an RLock
+            adapter = sys.modules.get(f"fairlead.wait._{library}") or import_module(
+                f"fairlead.wait._{library}"
+            )
+            if (task := adapter.task()) is not None:
+                return task  # type: ignore[no-any-return]
+    return None
+
+
 use_ports(current_port)
+use_tasks(current_task)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from fairlead._native import Port
@@ -19,6 +20,12 @@ _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDiction
 def _running(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether a task of this loop runs in this thread. A signal handler may run while the loop sleeps."""
     return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
+
+
+def task() -> asyncio.Task[Any] | None:
+    """The task that runs in this thread, or None."""
+    loop = asyncio._get_running_loop()
+    return asyncio.current_task(loop) if loop is not None else None
 
 
 def port() -> Port | None:

@@ -46,11 +46,14 @@ async def _serve(port: Port) -> None:
         port.close()
 
 
+def task() -> trio.lowlevel.Task | None:
+    """The task that runs in this thread, or None."""
+    return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
+
+
 def port() -> Port | None:
     """The port of the run that this task is part of, or None."""
-    try:
-        trio.lowlevel.current_task()
-    except RuntimeError:
+    if not trio.lowlevel.in_trio_task():
         return None
     found = _port.get()
     if found is None:
