@@ -75,6 +75,7 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
     policy->fair = mode == FL_MODE_FAIR;
     policy->tripped = false;
     policy->stuck = policy->lost = 0;
+    policy->alone = NULL;
     fl_account_init(&policy->account, share, policy->k.window_ns, policy->k.debt_ns, now);
     fl_account_set(&policy->account, charging, charging, now);
 }
@@ -91,6 +92,9 @@ void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t 
     fl_policy_leave(policy, thread, now);
     if (policy->holder == thread) {
         policy->holder = NULL;
+    }
+    if (policy->alone == thread) {
+        policy->alone = NULL;
     }
 }
 
@@ -295,7 +299,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     }
     policy->counts.acquired++;
     policy->epoch++;
-    policy->limbo = NULL;
+    policy->limbo = policy->alone = NULL;
     policy->holder = thread;
     policy->holder_class = thread->cls;
     policy->holder_protected = thread->protected;
@@ -356,6 +360,8 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     }
     settle(policy, false, now);
     if (policy->waiting == 0) {
+        bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && thread->hold < k->cpu_hold_ns;
+        policy->alone = plain && thread->held_as < FL_CLASS_CPU ? thread : NULL;
         return (fl_drop){.kind = FL_DROP_NOBODY};
     }
     if (policy->mode == FL_MODE_STOCK) {
@@ -387,6 +393,23 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     return hand(policy, next, slice, now);
 }
 
+void fl_policy_catch_up(fl_policy *policy, int64_t t_acquired, int64_t t_dropped)
+{
+    fl_policy_thread *thread = policy->alone;
+
+    policy->alone = NULL;
+    thread->t_dropped = t_dropped;
+    if (policy->holder == thread) {
+        policy->counts.acquired--; /* it is counted already */
+        fl_policy_want(policy, thread, t_acquired);
+        fl_policy_acquired(policy, thread, t_acquired);
+        return;
+    }
+    thread->t_acquired = policy->t_acquired = policy->t_progress = t_acquired;
+    thread->hold = t_dropped - t_acquired;
+    policy->t_free = policy->reserved_until = t_dropped;
+}
+
 fl_policy_thread *fl_policy_evict(fl_policy *policy, int64_t now)
 {
     fl_policy_thread *thread = first(policy);
@@ -404,7 +427,7 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
     }
     policy->heap = NULL;
     policy->waiting = 0;
-    policy->limbo = NULL;
+    policy->limbo = policy->alone = NULL;
     policy->asked = false;
     policy->stuck = policy->lost = 0;
     policy->holder = holds ? self : NULL;

@@ -100,6 +100,7 @@ typedef struct fl_policy {
     bool spare_cores; /* more than one core may be used: spinning is allowed (lock to change) */
 
     fl_policy_thread *holder; /* NULL when free or in limbo */
+    fl_policy_thread *alone;  /* comes and goes with nobody else there; see fl_policy_retake */
     fl_policy_thread *limbo;  /* granted, not yet awake */
     int64_t t_acquired;       /* when the holder acquired, or the grant was made */
     int64_t reserved_until;   /* free, but expected to be retaken by its last holder until then */
@@ -196,6 +197,33 @@ typedef struct fl_drop {
 
 /* The holder lets go. Lock. */
 fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now);
+
+/* A thread that drops the GIL when nobody wants it, and is the next to take it, is only counted: a release
+ * and a retake take few nanoseconds. True: that is all there is to do in place of want and acquired (of drop,
+ * which then says NOBODY). Not to be called after a hold of k.cpu_hold_ns or more. Lock. */
+static inline bool fl_policy_retake(fl_policy *policy, fl_policy_thread *thread)
+{
+    if (policy->alone != thread || thread->yielding || thread->priority == FL_PRIORITY_BACKGROUND) {
+        return false;
+    }
+    policy->holder = thread;
+    policy->counts.acquired++;
+    return true;
+}
+
+static inline bool fl_policy_let_go(fl_policy *policy, const fl_policy_thread *thread)
+{
+    if (policy->alone != thread) {
+        return false;
+    }
+    policy->holder = NULL;
+    return true;
+}
+
+/* Makes up for that while policy->alone is not NULL, before anything else is called for that policy. The
+ * thread acquired the GIL at t_acquired; it has dropped it at t_dropped since, or, if it still is the holder,
+ * dropped it then before. Lock. */
+void fl_policy_catch_up(fl_policy *policy, int64_t t_acquired, int64_t t_dropped);
 
 /* Take any one waiter out of the queue, NULL when there is none: before the mode changes, wake each that this
  * returns; its next tick queues it anew under the new mode, or passes it. Lock. */

@@ -189,13 +189,9 @@ static int hook_lock(pthread_mutex_t *mutex)
     return UNLIKELY(mutex->__data.__lock) ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
 }
 
-/* Only while there is a scheduler. Nearly always it has nothing to do. */
-static int hook_unlock(pthread_mutex_t *mutex)
+/* By a thread that gave up its wait, or has somebody to wake. */
+__attribute__((noinline)) static int unlock_and_tell(pthread_mutex_t *mutex, fl_seat *seat)
 {
-    fl_seat *seat = fl_registry_here.seat;
-    if (LIKELY(seat == NULL || !(seat->waiting | seat->wakes))) {
-        return fl_find_real.unlock(mutex);
-    }
     fl_gil *gil = gil_by_mutex(mutex);
     if (gil == NULL || fl_seat_gil(seat) != gil) {
         return fl_find_real.unlock(mutex);
@@ -219,6 +215,16 @@ static int hook_unlock(pthread_mutex_t *mutex)
         }
     }
     return error;
+}
+
+/* Only while there is a scheduler. Nearly always it has nothing to do. */
+static int hook_unlock(pthread_mutex_t *mutex)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    if (UNLIKELY(seat != NULL && (seat->waiting | seat->wakes))) {
+        return unlock_and_tell(mutex, seat);
+    }
+    return fl_find_real.unlock(mutex);
 }
 
 static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline)

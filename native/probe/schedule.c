@@ -1,60 +1,40 @@
-/* A waiter parks on a word of its own (a futex) and not on the GIL's condition. The word says how it is:
- *
- *     AWAKE     it will look at the policy before it sleeps
- *     PARKED    it sleeps, or is about to: whoever changes this must wake it
- *     GRANTED   the GIL is its own; `locked` has stayed set for it
- *
- * It changes to PARKED and to GRANTED under the GIL's mutex, to AWAKE by its own thread, or by a kick. So a
- * grant is never lost: either its thread sees the word before it sleeps, or the futex does not let it
- * sleep, or it is woken. And should a wake-up be lost all the same, every sleep has an end.
- *
- * Wakes are made after the mutex is unlocked. The word may be gone by then, if its thread has already taken
- * the GIL and ended: a futex wake of an address that nobody sleeps on does nothing.
- */
+/* What the policy answers is done here, at the moments at which the hooks tell of a take or a drop. */
 #define _GNU_SOURCE
 
 #include "probe/schedule.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/cores.h"
 #include "core/ticks.h"
-#include "probe/got.h"
 #include "probe/hooks.h"
+#include "probe/parking.h"
 #include "probe/registry.h"
+#include "probe/yields.h"
 
 #ifndef FL_PROBE_REFUSAL
 
-enum { AWAKE, PARKED, GRANTED };
-
-/* How long it is relied upon which cores a thread may use. */
-#define LOOK_NS 10000000
-
 typedef struct {
     fl_policy_thread policy; /* first: a policy's thread is a record */
-    _Atomic uint32_t word;
+    fl_parker parker;
+    const fl_seat *seat;
     bool wanting;  /* the policy knows that it wants the GIL */
     bool ask;      /* to ask the holder at the next call */
     bool announce; /* to say that scheduling has ended */
     pid_t native_id;
-    bool alone;      /* may run on one core only, when it looked last */
-    int64_t t_alone; /* when that was */
-    bool forced;   /* its last drop was */
-    long slept;    /* how often it had slept by then */
-    _Atomic uint32_t *wakes[2]; /* to wake once the mutex is unlocked */
+    bool forced;         /* its last drop was */
+    long slept;          /* how often it had slept by then */
+    fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
 } record;
 
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+
 static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
+static uint64_t cpu_hold_ticks;       /* the policy's cpu_hold_ns */
 static __thread uint8_t own_priority;
 
 static record *record_of_policy(fl_policy_thread *thread)
@@ -79,6 +59,19 @@ static fl_policy *policy_of(fl_gil *gil)
     return policy;
 }
 
+/* The same, told of what it was not told at the time. */
+static fl_policy *policy_now(fl_gil *gil)
+{
+    fl_policy *policy = policy_of(gil);
+    if (policy && policy->alone) {
+        const fl_seat *seat = record_of_policy(policy->alone)->seat;
+        bool holds = policy->holder == policy->alone;
+        uint64_t acquired = holds ? seat->t_acquired : seat->t_dropped - seat->held;
+        fl_policy_catch_up(policy, ns_of(acquired), ns_of(seat->t_dropped));
+    }
+    return policy;
+}
+
 /* NULL: no memory; then the thread is not scheduled. */
 static record *record_of(fl_seat *seat)
 {
@@ -86,6 +79,7 @@ static record *record_of(fl_seat *seat)
         record *made = calloc(1, sizeof *made);
         if (made) {
             fl_policy_thread_new(&made->policy, (fl_priority)own_priority);
+            made->seat = seat;
             made->native_id = gettid();
         }
         seat->schedule = made;
@@ -93,72 +87,11 @@ static record *record_of(fl_seat *seat)
     return seat->schedule;
 }
 
-/* ---- Parking */
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns)
-{
-    struct timespec timeout = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
-}
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    __asm__ volatile("yield");
-#endif
-}
-
-/* The mutex is held before and after, and not meanwhile. */
-static void park(fl_gil *gil, record *me, int64_t ns)
-{
-    atomic_store(&me->word, PARKED);
-    pthread_mutex_unlock(&gil->py->mutex);
-    futex_wait(&me->word, PARKED, ns);
-    pthread_mutex_lock(&gil->py->mutex);
-    uint32_t parked = PARKED;
-    (void)atomic_compare_exchange_strong(&me->word, &parked, AWAKE);
-}
-
-/* Whether there is a core to spin on while the holder works: the affinity may change at any time. */
-static bool may_spin(record *me, int64_t now)
-{
-    if (me->t_alone == 0 || now - me->t_alone > LOOK_NS) {
-        me->alone = fl_cores_affinity() < 2;
-        me->t_alone = now;
-    }
-    return !me->alone;
-}
-
-static void spin(fl_gil *gil, record *me, int64_t ns)
-{
-    uint64_t until = fl_ticks_now() + fl_ticks_from_ns((uint64_t)ns);
-
-    pthread_mutex_unlock(&gil->py->mutex);
-    while (atomic_load_explicit(&me->word, memory_order_relaxed) != GRANTED && fl_ticks_now() < until) {
-        relax();
-    }
-    pthread_mutex_lock(&gil->py->mutex);
-}
-
 /* Under the mutex; woken when it is unlocked. */
 static void wake_later(fl_seat *seat, record *me, record *other)
 {
-    me->wakes[me->wakes[0] != NULL] = &other->word;
+    me->wakes[me->wakes[0] != NULL] = &other->parker;
     seat->wakes = true;
-}
-
-/* How often the calling thread has gone to sleep of its own accord. About 300 ns. */
-static long sleeps(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
 }
 
 /* ---- What the hooks tell. Under the mutex unless said otherwise there. */
@@ -177,13 +110,13 @@ static void give_back(fl_gil *gil, fl_policy *policy, record *me)
         gil->py->locked = 0;
     }
     me->policy.granted = false;
-    atomic_store(&me->word, AWAKE);
+    fl_parker_awake(&me->parker);
 }
 
 static void thread_end(fl_gil *gil, fl_seat *seat)
 {
     record *me = seat->schedule;
-    fl_policy *policy = gil->schedule;
+    fl_policy *policy = gil->schedule ? policy_now(gil) : NULL;
 
     if (me && policy) {
         give_back(gil, policy, me);
@@ -201,7 +134,8 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (policy && me) {
         /* Forced out, it comes straight back; unless the thread that it woke got its core: then it is late,
            but has not waited for anything. */
-        if (me->forced && ns_of(now - seat->t_dropped) >= policy->k.long_off_ns && me->slept == sleeps()) {
+        if (me->forced && ns_of(now - seat->t_dropped) >= policy->k.long_off_ns
+            && me->slept == fl_parker_sleeps()) {
             fl_policy_stays(&me->policy);
         }
         me->forced = false;
@@ -228,7 +162,7 @@ static bool is_lost(const record *other)
 
 static void withdraw(fl_seat *seat, record *me, record *other)
 {
-    atomic_store(&other->word, AWAKE);
+    fl_parker_awake(&other->parker);
     wake_later(seat, me, other);
 }
 
@@ -240,7 +174,7 @@ static int ask(fl_gil *gil, fl_seat *seat)
 
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
 {
-    fl_policy *policy = policy_of(gil);
+    fl_policy *policy = policy_now(gil);
     record *me = record_of(seat);
     unsigned long switches = gil->py->switch_number;
 
@@ -258,7 +192,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
     policy->interval = (int64_t)(gil->py->interval ? gil->py->interval : 1) * 1000;
     for (;;) {
         if (me->policy.granted) {
-            atomic_store(&me->word, AWAKE);
+            fl_parker_awake(&me->parker);
             gil->py->locked = 0; /* nobody sees it: take_gil() sets it again before it unlocks */
             return 0;
         }
@@ -281,13 +215,13 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             gil->py->locked = 0;
             return 0;
         case FL_TICK_SPIN: /* asked at most once per wait: without, the next tick says how long to sleep */
-            if (may_spin(me, now)) {
+            if (fl_parker_may_spin(&me->parker, now)) {
                 policy->counts.spun++;
-                spin(gil, me, tick.until - now);
+                fl_parker_spin(&me->parker, &gil->py->mutex, tick.until - now);
             }
             break;
         case FL_TICK_SLEEP:
-            park(gil, me, tick.until - now);
+            fl_parker_park(&me->parker, &gil->py->mutex, tick.until - now);
             break;
         }
     }
@@ -305,9 +239,9 @@ static void leave(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
-static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
+static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
-    fl_policy *policy = policy_of(gil);
+    fl_policy *policy = policy_now(gil);
     record *me = record_of(seat);
 
     if (policy && me) {
@@ -320,14 +254,22 @@ static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
     return false; /* a thread that dropped it before there was a scheduler may wait for this */
 }
 
-static bool dropped(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced)
+static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     fl_policy *policy = gil->schedule;
     record *me = seat->schedule;
 
-    if (policy == NULL || me == NULL) {
+    if (LIKELY(policy && me && seat->held < cpu_hold_ticks) && fl_policy_retake(policy, &me->policy)) {
         return false;
     }
+    return acquired_anew(gil, seat, now);
+}
+
+static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced)
+{
+    fl_policy *policy = policy_now(gil);
+    record *me = seat->schedule;
+
     if (policy->holder != &me->policy) { /* it took the GIL before there was a scheduler */
         fl_policy_acquired(policy, &me->policy, ns_of(seat->t_acquired));
     }
@@ -335,20 +277,30 @@ static bool dropped(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced)
     seat->wakes |= forced;
     fl_drop drop = fl_policy_drop(policy, &me->policy, ns_of(now));
     if (drop.kick) {
-        uint32_t parked = PARKED;
         record *other = record_of_policy(drop.kick);
-        if (atomic_compare_exchange_strong(&other->word, &parked, AWAKE)) {
+        if (fl_parker_kick(&other->parker)) {
             wake_later(seat, me, other);
         }
     }
     if (drop.kind == FL_DROP_HAND) {
         record *next = record_of_policy(drop.grant);
         gil->py->locked = 1;
-        if (atomic_exchange(&next->word, GRANTED) == PARKED) {
+        if (fl_parker_grant(&next->parker)) {
             wake_later(seat, me, next);
         }
     }
     return drop.kind != FL_DROP_NOBODY && policy->mode != FL_MODE_STOCK;
+}
+
+static bool dropped(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced)
+{
+    fl_policy *policy = gil->schedule;
+    record *me = seat->schedule;
+
+    if (policy == NULL || me == NULL || LIKELY(fl_policy_let_go(policy, &me->policy))) {
+        return false;
+    }
+    return dropped_before_others(gil, seat, now, forced);
 }
 
 static void unlocked(fl_gil *gil, fl_seat *seat)
@@ -361,12 +313,12 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
     }
     for (int i = 0; i < 2; i++) {
         if (me->wakes[i]) {
-            futex_wake(me->wakes[i]);
+            fl_parker_wake(me->wakes[i]);
             me->wakes[i] = NULL;
         }
     }
     if (me->forced) {
-        me->slept = sleeps();
+        me->slept = fl_parker_sleeps();
     }
     if (me->announce) {
         static const char text[] = "fairlead: threads that were given the GIL did not wake up for it; "
@@ -395,7 +347,10 @@ static void forked(fl_gil *gil, fl_seat *seat)
         free(policy);
         return;
     }
-    atomic_store(&me->word, AWAKE);
+    if (policy->alone == &me->policy) { /* of others, nothing is left to be told */
+        (void)policy_now(gil);
+    }
+    fl_parker_awake(&me->parker);
     me->native_id = gettid();
     me->wanting = me->ask = false;
     me->wakes[0] = me->wakes[1] = NULL;
@@ -414,66 +369,6 @@ static const fl_scheduler scheduler = {
     .forked = forked,
 };
 
-/* ---- Yields: sleep(0) and sched_yield(), which the interpreter calls through the same table. */
-
-enum { NANOSLEEP, YIELD, YIELDS };
-
-static fl_got_function yields[YIELDS] = {
-    [NANOSLEEP] = {.name = "clock_nanosleep"},
-    [YIELD] = {.name = "sched_yield"},
-};
-
-static void yielding(void)
-{
-    fl_seat *seat = fl_registry_here.seat;
-    if (seat && !seat->holding && seat->schedule) {
-        fl_policy_yields(&((record *)seat->schedule)->policy);
-    }
-}
-
-static int hook_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
-{
-    struct timespec from = {0, 0};
-    if (flags & TIMER_ABSTIME) {
-        (void)clock_gettime(clock, &from);
-    }
-    if (time->tv_sec < from.tv_sec || (time->tv_sec == from.tv_sec && time->tv_nsec <= from.tv_nsec)) {
-        yielding();
-    }
-    return clock_nanosleep(clock, flags, time, left);
-}
-
-static int hook_yield(void)
-{
-    yielding();
-    return sched_yield();
-}
-
-static void hook_yields(void)
-{
-    static bool done;
-    fl_got_object object;
-    union {
-        void (*function)(PyThreadState *);
-        const void *address;
-    } landmark = {PyEval_RestoreThread};
-    union {
-        int (*sleep)(clockid_t, int, const struct timespec *, struct timespec *);
-        int (*yield)(void);
-        void *address;
-    } hook[YIELDS] = {[NANOSLEEP] = {.sleep = hook_nanosleep}, [YIELD] = {.yield = hook_yield}};
-
-    if (done || !fl_got_find(landmark.address, &object, yields, YIELDS)) {
-        return;
-    }
-    for (int i = 0; i < YIELDS; i++) { /* without them a yield is taken for a short wait: slower, not wrong */
-        if (yields[i].count) {
-            (void)fl_got_set(&yields[i], hook[i].address);
-        }
-    }
-    done = true;
-}
-
 /* ---- Settings */
 
 static void apply(fl_gil *gil, void *context)
@@ -482,15 +377,15 @@ static void apply(fl_gil *gil, void *context)
     if (!gil->alive || (gil->idle && gil->schedule == NULL)) { /* it may be gone; else it gets one later */
         return;
     }
-    fl_policy *policy = policy_of(gil);
+    fl_policy *policy = policy_now(gil);
     if (policy == NULL) {
         return;
     }
     int64_t now = ns_of(fl_gil_now(gil));
     for (fl_policy_thread *thread; (thread = fl_policy_evict(policy, now)) != NULL;) {
         record *other = record_of_policy(thread);
-        atomic_store(&other->word, AWAKE); /* evicted, hence not granted: it looks anew, in the new mode */
-        futex_wake(&other->word);
+        fl_parker_awake(&other->parker); /* evicted, hence not granted: it looks anew, in the new mode */
+        fl_parker_wake(&other->parker);
     }
     fl_policy_set_mode(policy, settings.mode, settings.share, now);
     policy->spare_cores = settings.spin;
@@ -508,7 +403,8 @@ const char *fl_schedule_set(fl_schedule_settings wanted)
             return "the interpreter's table of functions cannot be changed";
         }
         on = true;
-        hook_yields();
+        cpu_hold_ticks = fl_ticks_from_ns((uint64_t)fl_policy_constants_default().cpu_hold_ns);
+        fl_yields_hook();
     }
     fl_registry_each(apply, NULL);
     return NULL;

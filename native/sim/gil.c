@@ -66,9 +66,6 @@ void fl_gil_take(fl_sim *sim, fl_actor *actor)
     if (!actor->gil_wanting) {
         actor->t_want = sim->now;
         actor->gil_wanting = true;
-        if (sim->config.gil == FL_GIL_SCHED) {
-            fl_policy_want(&sim->policy, &actor->policy, sim->now);
-        }
     }
     if (!sim->locked) {
         fl_gil_acquired(sim, actor);
@@ -149,12 +146,12 @@ void fl_gil_acquired(fl_sim *sim, fl_actor *actor)
     sim->holder = actor->id;
     sim->waiting -= actor->gil_waiting;
     actor->gil_wanting = actor->gil_waiting = false;
-    actor->t_acquired = sim->now;
     watch_free(sim);
     sim->drop_request = false;
     if (sim->config.gil == FL_GIL_SCHED) {
-        fl_policy_acquired(&sim->policy, &actor->policy, sim->now);
+        fl_sched_acquired(sim, actor);
     }
+    actor->t_acquired = sim->now;
     if (sim->last_holder != actor->id) {
         sim->last_holder = actor->id;
         sim->switch_number++;
@@ -202,6 +199,7 @@ void fl_gil_drop(fl_sim *sim, fl_actor *actor, bool forced)
     if (sim->config.gil == FL_GIL_SCHED) {
         cost += fl_sched_drop(sim, actor);
     }
+    actor->t_dropped = sim->now;
     if (sim->config.gil != FL_GIL_SCHED || sim->policy.limbo == NULL) {
         sim->locked = false;
     }

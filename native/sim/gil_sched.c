@@ -7,8 +7,27 @@ static fl_actor *actor_of(fl_policy_thread *thread)
     return (fl_actor *)(void *)thread;
 }
 
+/* The policy is told of what it was not told at the time. */
+static void catch_up(fl_sim *sim)
+{
+    if (sim->policy.alone != NULL) {
+        const fl_actor *alone = actor_of(sim->policy.alone);
+        fl_policy_catch_up(&sim->policy, alone->t_acquired, alone->t_dropped);
+    }
+}
+
+static void want(fl_sim *sim, fl_actor *actor)
+{
+    if (!actor->told) {
+        fl_policy_want(&sim->policy, &actor->policy, actor->t_want);
+        actor->told = true;
+    }
+}
+
 void fl_sched_take(fl_sim *sim, fl_actor *actor)
 {
+    catch_up(sim);
+    want(sim, actor);
     fl_policy_arrive(&sim->policy, &actor->policy, sim->now);
     fl_gil_waits(sim, actor, sim->policy.mode == FL_MODE_INTERACTIVE && actor->policy.cls == FL_CLASS_POLL);
     fl_sched_tick(sim, actor);
@@ -45,6 +64,18 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
     }
 }
 
+void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
+{
+    bool brief = actor->t_dropped - actor->t_acquired < sim->config.constants.cpu_hold_ns;
+
+    if (actor->told || !brief || !fl_policy_retake(&sim->policy, &actor->policy)) {
+        catch_up(sim);
+        want(sim, actor);
+        fl_policy_acquired(&sim->policy, &actor->policy, sim->now);
+    }
+    actor->told = false;
+}
+
 /* Wake a waiter that was granted the GIL, or that is to set its timer anew. */
 static int64_t call(fl_sim *sim, fl_actor *actor)
 {
@@ -68,6 +99,10 @@ static int64_t call(fl_sim *sim, fl_actor *actor)
 
 int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor)
 {
+    if (fl_policy_let_go(&sim->policy, &actor->policy)) {
+        return 0;
+    }
+    catch_up(sim);
     fl_drop drop = fl_policy_drop(&sim->policy, &actor->policy, sim->now);
     int64_t cost = 0;
 

@@ -45,6 +45,7 @@ typedef struct fl_actor {
     bool spinning;
     bool forced;      /* is dropping because it was asked to */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
+    bool told;        /* SCHED: the policy knows that it wants the GIL */
     bool has_run;     /* has held the GIL once */
     uint32_t next;    /* in a semaphore's or the GIL's queue of sleepers */
     uint32_t starter; /* who waits for its first run, or for its end */
@@ -55,7 +56,7 @@ typedef struct fl_actor {
     int64_t piece, left;       /* RUN: the present piece, and what is left of the operation with it */
     int64_t ticks;             /* OLD: until the next release */
     int64_t vruntime;
-    int64_t t_want, t_acquired, t_begin;
+    int64_t t_want, t_acquired, t_dropped, t_begin;
     fl_thread_stats stats;
 } fl_actor;
 
@@ -161,6 +162,7 @@ void fl_gil_waits(fl_sim *sim, fl_actor *actor, bool patient);
 /* gil_sched.c */
 void fl_sched_take(fl_sim *sim, fl_actor *actor);
 void fl_sched_tick(fl_sim *sim, fl_actor *actor);
+void fl_sched_acquired(fl_sim *sim, fl_actor *actor); /* t_acquired is still that of its last hold */
 int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor); /* the time that its wake-ups cost */
 
 /* program.c */

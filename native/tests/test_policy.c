@@ -248,6 +248,85 @@ static void test_drop_with_nobody_waiting(void)
     CHECK(drop.grant == NULL && drop.kick == NULL);
 }
 
+/* Eight short holds of a thread that is alone, told one by one or made up for: the same comes of it. */
+static fl_policy_thread habit_alone(bool told, bool holds)
+{
+    int64_t acquired = 0, dropped = 0;
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, acquired);
+    (void)fl_policy_drop(&policy, &io, dropped = 10 * US);
+    for (int i = 0; i < 8; i++) {
+        bool last = i == 7;
+        acquired = dropped + 40 * US;
+        if (told) {
+            take(&io, acquired);
+        }
+        else {
+            CHECK(fl_policy_retake(&policy, &io));
+        }
+        if (last && holds) {
+            break;
+        }
+        dropped = acquired + 10 * US;
+        if (told) {
+            (void)fl_policy_drop(&policy, &io, dropped);
+        }
+        else {
+            CHECK(fl_policy_let_go(&policy, &io));
+        }
+    }
+    if (!told) {
+        fl_policy_catch_up(&policy, acquired, dropped);
+    }
+    CHECK_EQUAL(policy.counts.acquired, 9);
+    CHECK(policy.holder == (holds ? &io : NULL));
+    CHECK_EQUAL(policy.t_progress, acquired);
+    return io;
+}
+
+static void test_thread_that_is_alone_is_made_up_for(void)
+{
+    for (int holds = 0; holds < 2; holds++) {
+        fl_policy_thread told = habit_alone(true, holds), late = habit_alone(false, holds);
+        CHECK_EQUAL(late.t_acquired, told.t_acquired);
+        CHECK_EQUAL(late.t_dropped, told.t_dropped);
+        CHECK_EQUAL(late.held_as >= FL_CLASS_CPU, told.held_as >= FL_CLASS_CPU);
+        CHECK_EQUAL(late.t_burst, told.t_burst);
+        CHECK_EQUAL(holds || late.hold == told.hold, true);
+    }
+}
+
+static void test_thread_is_not_alone_once_another_comes_or_it_has_shown_what_it_is(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 0);
+    CHECK(!fl_policy_let_go(&policy, &io)); /* its first hold, before which nothing was known */
+    (void)fl_policy_drop(&policy, &io, 10 * US);
+    CHECK(!fl_policy_retake(&policy, &other));
+    fl_policy_yields(&io);
+    CHECK(!fl_policy_retake(&policy, &io));
+    take(&io, 20 * US);
+    (void)fl_policy_drop(&policy, &io, 2 * MS);
+    CHECK(!fl_policy_retake(&policy, &io)); /* a hold of a CPU-bound thread */
+    take(&other, 3 * MS);
+    (void)fl_policy_drop(&policy, &other, 3 * MS + US);
+    fl_policy_set_priority(&other, FL_PRIORITY_BACKGROUND);
+    CHECK(!fl_policy_retake(&policy, &other));
+    fl_policy_set_priority(&other, FL_PRIORITY_NORMAL);
+    CHECK(fl_policy_retake(&policy, &other));
+    fl_policy_catch_up(&policy, 4 * MS, 3 * MS + US);
+    arrive(&io, 4 * MS + US);
+    CHECK(!fl_policy_let_go(&policy, &other));
+    CHECK_EQUAL(fl_policy_drop(&policy, &other, 4 * MS + 2 * US).kind, FL_DROP_HAND);
+    fl_policy_acquired(&policy, &io, 4 * MS + 3 * US);
+    (void)fl_policy_drop(&policy, &io, 4 * MS + 4 * US);
+    fl_policy_set_mode(&policy, FL_MODE_FAIR, FL_SHARE_ONE / 2, 5 * MS);
+    CHECK(!fl_policy_retake(&policy, &io));
+    take(&io, 5 * MS);
+    (void)fl_policy_drop(&policy, &io, 5 * MS + US);
+    CHECK(!fl_policy_retake(&policy, &io));
+}
+
 static void test_watchdog_takes_back_a_grant_and_ends_after_three_lost(void)
 {
     begin(FL_MODE_INTERACTIVE);
@@ -410,6 +489,8 @@ int main(void)
     test_sleeper_is_woken_for_a_free_gil_and_granted_the_next_if_it_missed();
     test_poller_and_forced_out_thread_cannot_overtake_a_sleeper();
     test_drop_with_nobody_waiting();
+    test_thread_that_is_alone_is_made_up_for();
+    test_thread_is_not_alone_once_another_comes_or_it_has_shown_what_it_is();
     test_watchdog_takes_back_a_grant_and_ends_after_three_lost();
     test_watchdog_is_patient_however_short_the_interval();
     test_watchdog_forgives_after_a_grant_was_taken();

@@ -1,0 +1,83 @@
+#define _GNU_SOURCE
+
+#include "probe/parking.h"
+
+#include <linux/futex.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/cores.h"
+#include "core/ticks.h"
+
+enum { AWAKE, PARKED, GRANTED };
+
+/* How long it is relied upon which cores a thread may use. */
+#define LOOK_NS 10000000
+
+void fl_parker_awake(fl_parker *parker)
+{
+    atomic_store(&parker->word, AWAKE);
+}
+
+bool fl_parker_grant(fl_parker *parker)
+{
+    return atomic_exchange(&parker->word, GRANTED) == PARKED;
+}
+
+bool fl_parker_kick(fl_parker *parker)
+{
+    uint32_t parked = PARKED;
+    return atomic_compare_exchange_strong(&parker->word, &parked, AWAKE);
+}
+
+void fl_parker_wake(fl_parker *parker)
+{
+    (void)syscall(SYS_futex, &parker->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
+{
+    struct timespec timeout = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    atomic_store(&parker->word, PARKED);
+    pthread_mutex_unlock(mutex);
+    (void)syscall(SYS_futex, &parker->word, FUTEX_WAIT_PRIVATE, PARKED, &timeout, NULL, 0);
+    pthread_mutex_lock(mutex);
+    (void)fl_parker_kick(parker);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield");
+#endif
+}
+
+void fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
+{
+    uint64_t until = fl_ticks_now() + fl_ticks_from_ns((uint64_t)ns);
+
+    pthread_mutex_unlock(mutex);
+    while (atomic_load_explicit(&parker->word, memory_order_relaxed) != GRANTED && fl_ticks_now() < until) {
+        relax();
+    }
+    pthread_mutex_lock(mutex);
+}
+
+bool fl_parker_may_spin(fl_parker *parker, int64_t now)
+{
+    if (parker->t_looked == 0 || now - parker->t_looked > LOOK_NS) {
+        parker->one_core = fl_cores_affinity() < 2; /* that may change at any time */
+        parker->t_looked = now;
+    }
+    return !parker->one_core;
+}
+
+long fl_parker_sleeps(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
+}

@@ -1,0 +1,72 @@
+#define _GNU_SOURCE
+
+#include "probe/yields.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "core/policy.h"
+#include "probe/got.h"
+#include "probe/registry.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+enum { NANOSLEEP, YIELD, YIELDS };
+
+static fl_got_function yields[YIELDS] = {
+    [NANOSLEEP] = {.name = "clock_nanosleep"},
+    [YIELD] = {.name = "sched_yield"},
+};
+
+static void yielding(void)
+{
+    fl_seat *seat = fl_registry_here.seat;
+    if (seat && !seat->holding && seat->schedule) {
+        fl_policy_yields(seat->schedule);
+    }
+}
+
+static int hook_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+    struct timespec from = {0, 0};
+    if (flags & TIMER_ABSTIME) {
+        (void)clock_gettime(clock, &from);
+    }
+    if (time->tv_sec < from.tv_sec || (time->tv_sec == from.tv_sec && time->tv_nsec <= from.tv_nsec)) {
+        yielding();
+    }
+    return clock_nanosleep(clock, flags, time, left);
+}
+
+static int hook_yield(void)
+{
+    yielding();
+    return sched_yield();
+}
+
+void fl_yields_hook(void)
+{
+    static bool done;
+    fl_got_object object;
+    union {
+        void (*function)(PyThreadState *);
+        const void *address;
+    } landmark = {PyEval_RestoreThread};
+    union {
+        int (*sleep)(clockid_t, int, const struct timespec *, struct timespec *);
+        int (*yield)(void);
+        void *address;
+    } hook[YIELDS] = {[NANOSLEEP] = {.sleep = hook_nanosleep}, [YIELD] = {.yield = hook_yield}};
+
+    if (done || !fl_got_find(landmark.address, &object, yields, YIELDS)) {
+        return;
+    }
+    for (int i = 0; i < YIELDS; i++) { /* without them a yield is taken for a short wait: slower, not wrong */
+        if (yields[i].count) {
+            (void)fl_got_set(&yields[i], hook[i].address);
+        }
+    }
+    done = true;
+}
+
+#endif
