@@ -1,4 +1,4 @@
-/* Event: the flag in core, as threading.Event and asyncio.Event at once. */
+/* Event: the flag in core, as threading.Event and asyncio.Event at once; and Gate, which is never cleared. */
 #include "bind/wait.h"
 
 #include "core/event.h"
@@ -102,6 +102,60 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return fl_shell_new(type, fl_flag_new());
 }
 
+PyDoc_STRVAR(is_open_doc,
+"is_open($self, /)\n"
+"--\n"
+"\n"
+"Whether it was open, a moment ago.");
+
+PyDoc_STRVAR(open_doc,
+"open($self, /)\n"
+"--\n"
+"\n"
+"Lets everyone pass, those who come later too. Never waits; wakes two threads, of which each wakes two\n"
+"more before it goes on.");
+
+static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Gate", names)) {
+        return NULL;
+    }
+    return fl_shell_new(type, fl_gate_new());
+}
+
+static PyMethodDef gate_methods[] = {
+    {"is_open", is_set, METH_NOARGS, is_open_doc},
+    {"open", set, METH_NOARGS, open_doc},
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(gate_type_doc,
+"Gate()\n"
+"--\n"
+"\n"
+"A flag that is set once: what fairlead.sync.StartGate is made of.");
+
+static PyType_Slot gate_slots[] = {
+    {Py_tp_new, (void *)gate_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, gate_methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_doc, (void *)(uintptr_t)gate_type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec gate_spec = {
+    .name = "fairlead._native.Gate",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = gate_slots,
+};
+
 static PyMethodDef methods[] = {
     {"is_set", is_set, METH_NOARGS, is_set_doc},
     {"set", set, METH_NOARGS, set_doc},
@@ -155,9 +209,10 @@ int fl_event_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->event_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &event_spec, NULL);
+    state->gate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &gate_spec, NULL);
     state->event_statistics = PyStructSequence_NewType(&desc);
-    if (state->event_type == NULL || state->event_statistics == NULL ||
-        PyModule_AddType(module, state->event_type) < 0) {
+    if (state->event_type == NULL || state->gate_type == NULL || state->event_statistics == NULL ||
+        PyModule_AddType(module, state->event_type) < 0 || PyModule_AddType(module, state->gate_type) < 0) {
         return -1;
     }
     return PyModule_AddType(module, state->event_statistics);

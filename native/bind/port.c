@@ -123,7 +123,7 @@ static void drain(port *self)
             fl_cell_retry(waiter);
         }
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */
-        if (state == FL_GRANTED || state == FL_REFUSED || state == FL_BROKEN) {
+        if (state == FL_GRANTED || state == FL_DONE || state == FL_REFUSED || state == FL_BROKEN) {
             complete(waiter);
         }
         fl_waiter_unref(waiter);

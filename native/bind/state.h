@@ -15,6 +15,10 @@
     X(PyTypeObject, semaphore_type)                                                                        \
     X(PyTypeObject, bounded_type)                                                                          \
     X(PyTypeObject, event_type)                                                                            \
+    X(PyTypeObject, gate_type)                                                                             \
+    X(PyTypeObject, combining_type)                                                                        \
+    X(PyTypeObject, section_type)                                                                          \
+    X(PyTypeObject, combining_statistics)                                                                  \
     X(PyTypeObject, simple_queue_type)                                                                     \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
@@ -44,6 +48,7 @@ static inline fl_state *fl_state_of(PyObject *module)
 
 /* Each adds one concern's functions and types to the module; -1 with an exception set on failure. */
 int fl_clock_exec(PyObject *module);
+int fl_combine_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);

@@ -7,6 +7,7 @@
  */
 #include "bind/wait.h"
 
+#include "core/combine.h"
 #include "core/port.h"
 
 typedef enum { NEW, WAITING, OVER } phase;
@@ -64,6 +65,9 @@ static void drop_waiter(ticket *self)
 {
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
+    if (waiter->cell->kind == &fl_combine_kind) {
+        fl_combine_forget(waiter); /* the request is the shell, which goes with the ticket */
+    }
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the port's taking it out */
     fl_port_forget(waiter);
     Py_XDECREF(future);
@@ -132,6 +136,7 @@ static int begin(ticket *self)
         goto done;
     }
     fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
+    self->waiter->request = self->shell;
     outcome = fl_cell_enter(self->waiter);
     if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_cell_refuse */
         outcome = FL_REFUSAL;
@@ -182,7 +187,7 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         drop_waiter(self);
         return finish(self, true, result);
     }
-    if (!granted) {
+    if (!granted && (self->waiter == NULL || state != FL_DONE)) {
         give_up(self);
         fl_raise("LoopClosed", "the event loop of this task was closed, or its future completed by another");
         return PYGEN_ERROR;

@@ -278,14 +278,18 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
         return true;
     }
     uint32_t state = FL_GRANTED;
-    if (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle */
-        return false;
+    while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle, fl_combine_done */
+        if (state != FL_CLAIMED && state != FL_DONE) {
+            return false;
+        }
     }
-    waiter->cell->kind->give_back(waiter);
+    if (state == FL_GRANTED) {
+        waiter->cell->kind->give_back(waiter);
+    }
     return true;
 }
 
-fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
+static fl_wait_result wait(fl_waiter *waiter, int64_t deadline)
 {
     for (;;) {
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
@@ -303,4 +307,18 @@ fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
             return FL_WAIT_INTERRUPTED;
         }
     }
+}
+
+fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
+{
+    fl_wait_result result = wait(waiter, deadline);
+#if FL_MODEL_BREAK != 7
+    if (result == FL_WAIT_GRANTED && waiter->cell->flags & FL_CELL_CHAIN) {
+        fl_wakes wakes = {0};
+        fl_cell_lock(waiter->cell);
+        waiter->cell->kind->serve(waiter->cell, &wakes);
+        fl_cell_unlock(waiter->cell, &wakes);
+    }
+#endif
+    return result;
 }

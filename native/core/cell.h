@@ -68,6 +68,8 @@ typedef enum {
     FL_CANCELLED,
     FL_TIMED_OUT,
     FL_BROKEN,
+    FL_CLAIMED, /* these two in combine.h only */
+    FL_DONE,
 } fl_waiter_state;
 
 typedef struct fl_waiter {
@@ -85,6 +87,7 @@ typedef struct fl_waiter {
     struct fl_waiter *ready;        /* the list of its port */
     struct fl_waiter *before, *after; /* all waiters of the port, under its lock */
     fl_atomic(void *) payload;      /* what the loop's side completes */
+    void *request;                  /* what the holder of a combining lock is to run; constant */
 } fl_waiter;
 
 typedef struct fl_wakes {
@@ -110,6 +113,7 @@ typedef struct fl_cell {
 
 #define FL_CELL_FAIR 1u  /* strict first-in first-out */
 #define FL_CELL_OWNED 2u /* `owner` is kept */
+#define FL_CELL_CHAIN 4u /* a thread that was granted something serves the next before it goes on */
 
 typedef struct fl_kind {
     bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */

@@ -25,8 +25,10 @@ static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
-    while (cell->head != NULL && fl_load(&cell->word, relaxed)) { /* changes under the queue lock only */
-        fl_cell_grant(cell, cell->head, wakes);
+    uint32_t most = cell->flags & FL_CELL_CHAIN ? FL_CHAIN_WIDTH : UINT32_MAX;
+    while (cell->head != NULL && most > 0 && fl_load(&cell->word, relaxed)) { /* under the queue lock only */
+        bool thread = cell->head->port == NULL; /* a task may not run for long, and wakes nobody */
+        most -= fl_cell_grant(cell, cell->head, wakes) && thread;
     }
 }
 

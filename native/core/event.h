@@ -11,6 +11,17 @@ static inline fl_cell *fl_flag_new(void)
     return fl_cell_new(&fl_event_kind, 0, 1, 0);
 }
 
+/* A gate: a flag that is never cleared. Setting it wakes few threads, and each that wakes a few more, before
+   it wants the GIL: who opens it for n threads makes no n system calls. */
+static inline fl_cell *fl_gate_new(void)
+{
+    return fl_cell_new(&fl_event_kind, 0, 1, FL_CELL_CHAIN);
+}
+
+#ifndef FL_CHAIN_WIDTH
+#define FL_CHAIN_WIDTH 2
+#endif
+
 static inline bool fl_flag_is_set(fl_cell *cell)
 {
     fl_cell_refresh(cell);

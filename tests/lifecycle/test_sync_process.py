@@ -227,3 +227,55 @@ except KeyboardInterrupt:
 else:
     raise AssertionError("not interrupted")
 """)
+
+
+def test_forked_child_finds_a_combining_lock_free_and_the_section_it_was_forked_in_held() -> None:
+    run("""
+from fairlead.sync import CombiningLock
+theirs, mine = CombiningLock(), CombiningLock()
+begun, go = Event(), Event()
+start(theirs.run, lambda: (begun.set(), go.wait()))
+begun.wait()
+start(theirs.run, int)
+until(lambda: theirs.statistics().waiting == 1)
+
+def child():
+    assert theirs.statistics()[:2] == (False, 0)
+    assert theirs.run(lambda: 3) == 3
+    assert mine.locked()
+
+def section():
+    start(mine.run, int)
+    until(lambda: mine.statistics().waiting == 1)
+    in_child(child)
+    return "whole"
+
+assert mine.run(section) == "whole"
+mine.run(int)
+go.set()
+theirs.run(int)
+""")
+
+
+def test_gate_starts_processes_that_were_forked_or_spawned() -> None:
+    run("""
+import multiprocessing
+from fairlead.sync import StartGate
+
+gate = StartGate(processes=True)
+children = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if gate.wait() else 1)
+    children.append(child)
+spawned = multiprocessing.get_context("spawn").Process(target=gate.behind(sys.exit), args=(7,))
+spawned.start()
+assert not gate.is_open()
+gate.open()
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+spawned.join()
+assert spawned.exitcode == 7
+""")

@@ -20,6 +20,8 @@ from __future__ import annotations
 import fairlead.wait  # noqa: F401 - from then on tasks can wait
 from fairlead._native import (
     BoundedSemaphore,
+    CombiningLock,
+    CombiningStatistics,
     Event,
     EventStatistics,
     Lock,
@@ -31,9 +33,12 @@ from fairlead._native import (
     SemaphoreStatistics,
     SimpleQueue,
 )
+from fairlead.sync._startgate import StartGate
 
 __all__ = [
     "BoundedSemaphore",
+    "CombiningLock",
+    "CombiningStatistics",
     "Event",
     "EventStatistics",
     "Lock",
@@ -44,4 +49,5 @@ __all__ = [
     "Semaphore",
     "SemaphoreStatistics",
     "SimpleQueue",
+    "StartGate",
 ]

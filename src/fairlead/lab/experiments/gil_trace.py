@@ -59,7 +59,7 @@ def measure(params):
         from fairlead.errors import UnsupportedInterpreter
         from fairlead.record.recording import BlockType, Recording
     except ImportError:
-        raise probe.Skipped("needs fairlead in this interpreter: %s -m pip install fairlead" % sys.executable)
+        raise probe.no_fairlead()
     sys.setswitchinterval(params["interval_ms"] / 1000.0)
     region = probe.Region()
     gate = threading.Event()

@@ -37,6 +37,11 @@ class Failed(Exception):
     """The experiment did not come to a result."""
 
 
+def no_fairlead():
+    """What an experiment about fairlead raises where that cannot be imported."""
+    return Skipped("needs fairlead in this interpreter: %s -m pip install fairlead" % sys.executable)
+
+
 def main(experiment, measure, sized=True):
     """Run ``measure(params)``, print its result as one line of JSON and end the process.
 

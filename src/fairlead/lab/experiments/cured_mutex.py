@@ -1,0 +1,76 @@
+"""n threads pass one lock that runs the sections of those who wait, while those already through keep running."""
+
+EXPERIMENT = {
+    "id": "cured.mutex",
+    "title": "Passing a lock, combined",
+    "question": "How long do n waiting threads take to pass a lock whose holder runs what they came for?",
+    "explanation": (
+        "As square.mutex, with fairlead's CombiningLock. Who holds it runs the sections of all who wait, "
+        "one after another and in its own thread, so that n sections need no n switches of threads and no "
+        "turn of anybody in between. Each of the n still needs the GIL once afterwards, to see that its "
+        "section is done; that is the tail, which belongs to no pass."
+    ),
+    "schedule": "pass",
+    "size_name": "threads",
+    "parameters": {
+        "work": {
+            "default": "sleep0",
+            "choices": ["sleep0", "yield", "spin"],
+            "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+    ],
+    "sizes": {
+        "quick": [50, 75, 110, 160],
+        "standard": [100, 200, 400],
+        "full": [100, 300, 500, 700, 900],
+    },
+    "timeout_s": 60,
+    "pythons": ">=3.11",
+    "needs": ["fairlead"],
+}
+
+import probe  # noqa: E402
+
+
+def measure(params):
+    try:
+        from fairlead.sync import CombiningLock
+    except ImportError:
+        raise probe.no_fairlead()
+    n = params["n"]
+    work = probe.work(params["work"])
+    lock = CombiningLock()
+    region = probe.Region()
+    arrived = []
+    passed = []
+    blocked = []
+
+    def section(index):
+        if not passed:
+            probe.wait_until(lambda: len(arrived) == n, "all threads have arrived")
+            blocked.append(probe.wait_until_blocked(probe.other_threads))
+            region.begin()
+        passed.append(index)
+        if len(passed) == n:
+            region.end()
+
+    def body(index):
+        arrived.append(index)
+        lock.run(lambda: section(index))
+        while len(passed) < n:
+            work()
+
+    for thread in probe.start(n, body):
+        thread.join()
+    tail_s = region.since_end()
+    if sorted(passed) != list(range(n)):
+        raise probe.Failed("not every thread passed exactly once: %d passes of %d" % (len(passed), n))
+    details = {"passed": len(passed), "all_blocked_first": blocked[0], "tail_s": tail_s}
+    return region.result(dict(details, combined=lock.statistics().combined))
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

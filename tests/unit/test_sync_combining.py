@@ -1,0 +1,309 @@
+"""CombiningLock: in whose thread sections are run, to whom results and exceptions go, and who leads next."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from waiting import PATIENCE_S, Thread, main_thread_sleeps, until, until_async
+
+from fairlead import errors
+from fairlead.sync import CombiningLock
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))
+
+
+class Held:
+    """A thread in a section of the lock, until it is let go."""
+
+    def __init__(self, lock: CombiningLock) -> None:
+        self._go = threading.Event()
+        self.ident = 0
+        self._thread = Thread(lock.run, self._section)
+        until(lambda: self.ident)
+
+    def _section(self) -> None:
+        self.ident = threading.get_ident()
+        self._go.wait(PATIENCE_S)
+
+    def let_go(self) -> None:
+        self._go.set()
+        self._thread.result()
+
+
+def queue(lock: CombiningLock, function: Callable[[], Any]) -> Thread:
+    """A thread that waits for its turn."""
+    waiting = lock.statistics().waiting
+    thread = Thread(lock.run, function)
+    until(lambda: lock.statistics().waiting == waiting + 1)
+    return thread
+
+
+def test_section_returns_and_raises_to_its_caller() -> None:
+    lock = CombiningLock()
+    assert lock.run(lambda: (1, 2)) == (1, 2)
+    with pytest.raises(KeyError, match="mine"):
+        lock.run(lambda: {}["mine"])
+    assert lock.statistics() == (False, 0, 0, 1024)
+    assert "unlocked" in repr(lock)
+
+
+def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> None:
+    lock, order = CombiningLock(), []
+
+    def section(number: int) -> tuple[int, int]:
+        order.append(number)
+        return number, threading.get_ident()
+
+    holder = Held(lock)
+    threads = [queue(lock, lambda number=number: section(number)) for number in range(5)]  # type: ignore[misc]
+    assert lock.statistics() == (True, 5, 0, 1024)
+    holder.let_go()
+    assert [thread.result() for thread in threads] == [(number, holder.ident) for number in range(5)]
+    assert order == list(range(5))
+    assert lock.statistics() == (False, 0, 5, 1024)
+
+
+def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -> None:
+    lock = CombiningLock()
+
+    def fail() -> None:
+        raise SystemExit("not the holder's")
+
+    holder = Held(lock)
+    loser, winner = queue(lock, fail), queue(lock, lambda: "went on")
+    holder.let_go()
+    with pytest.raises(SystemExit, match="not the holder's") as caught:
+        loser.result()
+    assert caught.traceback[-1].name == "fail"
+    assert winner.result() == "went on"
+
+
+def test_holder_that_fails_still_runs_the_sections_of_others_and_raises_its_own() -> None:
+    lock, go = CombiningLock(), threading.Event()
+
+    def fail() -> None:
+        go.wait(PATIENCE_S)
+        raise ValueError("mine")
+
+    holder = Thread(lock.run, fail)
+    until(lock.locked)
+    other = queue(lock, threading.get_ident)
+    go.set()
+    with pytest.raises(ValueError, match="mine"):
+        holder.result()
+    assert other.result() == holder.ident
+
+
+def test_batch_bounds_what_a_holder_runs_for_others() -> None:
+    lock = CombiningLock(batch=2)
+    holder = Held(lock)
+    threads = [queue(lock, threading.get_ident) for _ in range(7)]
+    holder.let_go()
+    ran = [thread.result() for thread in threads]
+    # the third and the sixth are handed the lock, and each runs two more
+    assert ran == [holder.ident] * 2 + [threads[2].ident] * 3 + [threads[5].ident] * 2
+    assert lock.statistics() == (False, 0, 5, 2)
+
+
+def test_main_thread_runs_no_section_but_its_own() -> None:
+    lock = CombiningLock()
+    threads: list[Thread] = []
+
+    def section() -> int:
+        threads.extend(queue(lock, threading.get_ident) for _ in range(3))
+        return threading.get_ident()
+
+    assert lock.run(section) == threading.get_ident()
+    assert {thread.result() for thread in threads} == {threads[0].ident}
+
+
+def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
+    lock = CombiningLock()
+    with pytest.raises(errors.WouldDeadlock, match="call what is to be run directly"):
+        lock.run(lambda: lock.run(int))
+    holder = Held(lock)
+    nested = queue(lock, lambda: lock.run(int))
+    holder.let_go()
+    with pytest.raises(errors.WouldDeadlock):
+        nested.result()
+    assert lock.run(lambda: CombiningLock().run(lambda: 3)) == 3
+
+
+def test_signal_handler_that_raises_while_a_section_waits_takes_it_back() -> None:
+    lock, ran = CombiningLock(), []
+    holder = Held(lock)
+
+    def interrupt() -> None:
+        until(lambda: lock.statistics().waiting == 1)
+        until(main_thread_sleeps)  # until then it may have let go of the GIL and not be asleep
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    def handle(*_: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        sender = Thread(interrupt)
+        with pytest.raises(InterruptedError):
+            lock.run(lambda: ran.append(1))
+        sender.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert lock.statistics().waiting == 0
+    holder.let_go()
+    assert ran == []
+
+
+def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
+    lock, inside = CombiningLock(batch=3), [0, 0]
+
+    def section() -> None:
+        inside[1] += 1
+        assert inside[1] == 1
+        seen = inside[0]
+        inside[0] = seen + 1
+        inside[1] -= 1
+
+    def thread() -> None:
+        for _ in range(300):
+            lock.run(section)
+
+    async def task() -> None:
+        for _ in range(300):
+            await lock.run_async(section)
+
+    async def main() -> None:
+        await asyncio.gather(*(task() for _ in range(3)))
+
+    threads = [Thread(thread), Thread(run, main()), Thread(thread), Thread(run, main())]
+    for one in threads:
+        one.result()
+    assert inside == [300 * 8, 0]
+    assert lock.statistics()[:2] == (False, 0)
+
+
+def test_free_lock_runs_a_tasks_section_without_a_switch() -> None:
+    async def main() -> None:
+        lock, switched = CombiningLock(), []
+        asyncio.get_running_loop().call_soon(switched.append, 1)
+        assert await lock.run_async(threading.get_ident) == threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await lock.run_async(lambda: 1 // 0)
+        assert switched == []
+
+    run(main())
+
+
+async def queue_task(lock: CombiningLock, function: Callable[[], Any]) -> asyncio.Task[Any]:
+    async def body() -> Any:
+        return await lock.run_async(function)
+
+    waiting = lock.statistics().waiting
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: lock.statistics().waiting == waiting + 1)
+    return task
+
+
+def test_task_that_is_cancelled_before_its_turn_runs_nothing() -> None:
+    async def main() -> None:
+        lock, ran = CombiningLock(), []
+        holder = Held(lock)
+        tasks = [await queue_task(lock, lambda number=number: ran.append(number)) for number in range(3)]  # type: ignore[misc]
+        tasks[1].cancel()
+        await asyncio.wait([tasks[1]])
+        assert tasks[1].cancelled()
+        assert lock.statistics().waiting == 2
+        holder.let_go()
+        await asyncio.gather(tasks[0], tasks[2])
+        assert ran == [0, 2]
+
+    run(main())
+
+
+def test_task_that_is_cancelled_in_its_turn_hinders_nobody() -> None:
+    async def main() -> None:
+        lock, begun, go = CombiningLock(), threading.Event(), threading.Event()
+
+        class Result:
+            pass
+
+        result = Result()
+        kept = weakref.ref(result)
+
+        def section(box: list[Result]) -> Result:
+            begun.set()
+            go.wait(PATIENCE_S)
+            return box.pop()
+
+        holder = Held(lock)
+        box = [result]
+        del result
+        task = await queue_task(lock, lambda: section(box))
+        last = await queue_task(lock, lambda: "served")
+        letting = Thread(holder.let_go)
+        await until_async(begun.is_set)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        go.set()
+        assert await last == "served"
+        letting.result()
+        assert lock.statistics()[:2] == (False, 0)
+        gc.collect()
+        assert kept() is None
+
+    run(main())
+
+
+def test_task_that_was_handed_the_lock_and_is_cancelled_hands_it_on() -> None:
+    async def main() -> None:
+        lock, ran = CombiningLock(batch=0), []
+        holder = Held(lock)
+        task = await queue_task(lock, lambda: ran.append("task"))
+        thread = queue(lock, lambda: ran.append("thread"))
+        holder.let_go()  # to the task, whose loop stands still
+        assert lock.statistics()[:2] == (True, 1)
+        task.cancel()
+        await asyncio.wait([task])
+        thread.result()
+        assert ran == ["thread"]
+        assert not lock.locked()
+
+    run(main())
+
+
+def test_loop_that_closes_takes_its_sections_along_and_hands_the_lock_on() -> None:
+    lock, ran = CombiningLock(batch=0), []
+    holder = Held(lock)
+    loop = asyncio.new_event_loop()
+    tasks = [loop.run_until_complete(queue_task(lock, lambda: ran.append("task"))) for _ in range(2)]
+    thread = queue(lock, lambda: ran.append("thread"))
+    holder.let_go()
+    loop.close()
+    thread.result()
+    assert ran == ["thread"]
+    assert lock.statistics()[:2] == (False, 0)
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+def test_bad_use_is_refused() -> None:
+    for batch in (-1, 2**31, 1 << 70):
+        with pytest.raises((ValueError, OverflowError)):
+            CombiningLock(batch=batch)
+    with pytest.raises(TypeError):
+        CombiningLock().run(3)  # type: ignore[arg-type]
+    lock = CombiningLock()
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(lock)
+    assert not lock.locked()
