@@ -7,45 +7,55 @@
  *
  * The ring is touched attached only: the GIL protects it, or where there is none the object's own lock.
  */
+#include "bind/queues.h"
+#include "bind/shelf.h"
 #include "bind/wait.h"
 
 typedef struct {
     fl_shell shell;
-    PyObject **ring; /* a power of two, or none yet */
-    size_t size, first, count;
+    fl_shelf shelf;
+    fl_atomic(uint32_t) generation;
 } simple_queue;
 
-static int grow(simple_queue *self)
+/* What getters of the parent had been granted is still on the shelf, and nobody will come for it. */
+static void put_in_order(simple_queue *self)
 {
-    size_t size = self->size ? 2 * self->size : 8;
-    PyObject **ring = PyMem_New(PyObject *, size);
-    if (ring == NULL) {
-        PyErr_NoMemory();
-        return -1;
+    FL_BEGIN_CRITICAL(self);
+    if (fl_load(&self->generation, relaxed) != fl_fork_generation) { /* within the critical section */
+        uint32_t known = fl_sem_value(self->shell.cell);
+        if (self->shelf.count > known) {
+            fl_sem_give(self->shell.cell, self->shelf.count - known);
+        }
+        fl_store(&self->generation, fl_fork_generation, release); /* pairs with begin */
     }
-    for (size_t i = 0; i < self->count; i++) {
-        ring[i] = self->ring[(self->first + i) & (self->size - 1)];
-    }
-    PyMem_Free(self->ring);
-    self->ring = ring;
-    self->size = size;
-    self->first = 0;
-    return 0;
+    FL_END_CRITICAL();
 }
 
-static int push(simple_queue *self, PyObject *item)
+/* Begins every operation. */
+static fl_cell *begin(PyObject *op)
 {
-    int failed = 0;
-    FL_BEGIN_CRITICAL(self);
-    if (self->count == FL_SEM_MOST) {
+    simple_queue *self = (simple_queue *)op;
+    if (fl_load(&self->generation, acquire) != fl_fork_generation) { /* pairs with put_in_order */
+        put_in_order(self);
+    }
+    return self->shell.cell;
+}
+
+static int push(PyObject *op, PyObject *item)
+{
+    fl_cell *cell = begin(op);
+    fl_shelf *shelf = &((simple_queue *)op)->shelf;
+    int failed;
+    FL_BEGIN_CRITICAL(op);
+    failed = -1;
+    if (shelf->count == FL_SEM_MOST) {
         PyErr_SetString(PyExc_OverflowError, "the queue holds all the objects that it can count");
-        failed = -1;
-    } else if (self->count < self->size || (failed = grow(self)) == 0) {
-        self->ring[(self->first + self->count++) & (self->size - 1)] = Py_NewRef(item);
+    } else if ((failed = fl_shelf_reserve(shelf)) == 0) {
+        fl_shelf_push(shelf, item);
     }
     FL_END_CRITICAL();
     if (!failed) {
-        fl_permits_give(fl_shell_cell((PyObject *)self), 1); /* at most as many as objects */
+        fl_permits_give(cell, 1); /* at most as many as objects */
     }
     return failed;
 }
@@ -53,19 +63,16 @@ static int push(simple_queue *self, PyObject *item)
 /* With a permit in hand. */
 static PyObject *pop(PyObject *op)
 {
-    simple_queue *self = (simple_queue *)op;
     PyObject *item;
     FL_BEGIN_CRITICAL(op);
-    item = self->ring[self->first];
-    self->first = (self->first + 1) & (self->size - 1);
-    self->count--;
+    item = fl_shelf_first(&((simple_queue *)op)->shelf);
     FL_END_CRITICAL();
     return item;
 }
 
 static PyObject *put_one(PyObject *op, PyObject *item)
 {
-    if (push((simple_queue *)op, item) < 0) {
+    if (push(op, item) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -109,12 +116,12 @@ PyDoc_STRVAR(put_async_doc,
 
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
-    return push((simple_queue *)op, item) < 0 ? NULL : fl_ticket_done(fl_shell_state(op));
+    return push(op, item) < 0 ? NULL : fl_ticket_done(fl_shell_state(op));
 }
 
 static PyObject *get_within(PyObject *op, int64_t deadline)
 {
-    fl_cell *cell = fl_shell_cell(op);
+    fl_cell *cell = begin(op);
     int taken = fl_sem_try(cell, 1, 0);
     if (!taken && deadline > 0) {
         taken = fl_wait_thread(cell, 1, 0, deadline);
@@ -122,7 +129,7 @@ static PyObject *get_within(PyObject *op, int64_t deadline)
     if (taken > 0) {
         return pop(op);
     }
-    return taken < 0 ? NULL : fl_raise("QueueEmpty", "the queue is empty");
+    return taken < 0 ? NULL : fl_raise_queue_error("QueueEmpty", "the queue is empty");
 }
 
 PyDoc_STRVAR(get_doc,
@@ -134,18 +141,9 @@ PyDoc_STRVAR(get_doc,
 
 static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline = FL_FOREVER;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"block", "timeout", NULL};
-        PyObject *values[2];
-        if (fl_arguments("get", names, args, count, kwnames, values) < 0) {
-            return NULL;
-        }
-        int block = values[0] == NULL ? 1 : PyObject_IsTrue(values[0]);
-        /* as in queue: a time-out means nothing to a call that does not block */
-        if (block < 0 || fl_deadline_parse(values[0], block ? values[1] : NULL, &deadline) < 0) {
-            return NULL;
-        }
+    int64_t deadline;
+    if (fl_queue_arguments("get", args, count, kwnames, &deadline) < 0) {
+        return NULL;
     }
     return get_within(op, deadline);
 }
@@ -175,6 +173,7 @@ PyDoc_STRVAR(get_async_doc,
 
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
+    begin(op);
     return fl_ticket_new(fl_shell_state(op), op, 1, finish);
 }
 
@@ -186,7 +185,7 @@ PyDoc_STRVAR(qsize_doc,
 
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromUnsignedLong(fl_sem_value(fl_shell_cell(op)));
+    return PyLong_FromUnsignedLong(fl_sem_value(begin(op)));
 }
 
 PyDoc_STRVAR(empty_doc,
@@ -197,7 +196,7 @@ PyDoc_STRVAR(empty_doc,
 
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_sem_value(fl_shell_cell(op)) == 0);
+    return PyBool_FromLong(fl_sem_value(begin(op)) == 0);
 }
 
 PyDoc_STRVAR(statistics_doc,
@@ -208,14 +207,14 @@ PyDoc_STRVAR(statistics_doc,
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *cell = fl_shell_cell(op);
+    fl_cell *cell = begin(op);
     long values[] = {(long)fl_sem_value(cell), (long)fl_cell_waiting(cell)};
-    return fl_record(fl_shell_state(op)->queue_statistics, values, 2, 0);
+    return fl_record(fl_shell_state(op)->simple_queue_statistics, values, 2, 0);
 }
 
 static PyObject *repr(PyObject *op)
 {
-    fl_cell *cell = fl_shell_cell(op);
+    fl_cell *cell = begin(op);
     return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
                                 (unsigned)fl_sem_value(cell), (unsigned)fl_cell_waiting(cell), (void *)op);
 }
@@ -226,17 +225,17 @@ static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":SimpleQueue", names)) {
         return NULL;
     }
-    return fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, 0));
+    PyObject *self = fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, 0));
+    if (self != NULL) {
+        fl_store(&((simple_queue *)self)->generation, fl_fork_generation, relaxed); /* nobody else has it */
+    }
+    return self;
 }
 
 static int queue_traverse(PyObject *op, visitproc visit, void *arg)
 {
-    simple_queue *self = (simple_queue *)op;
     Py_VISIT(Py_TYPE(op));
-    for (size_t i = 0; i < self->count; i++) {
-        Py_VISIT(self->ring[(self->first + i) & (self->size - 1)]);
-    }
-    return 0;
+    return fl_shelf_traverse(&((simple_queue *)op)->shelf, visit, arg);
 }
 
 /* As get() by nobody, so that what a destructor puts or gets meanwhile finds the queue whole. */
@@ -254,7 +253,7 @@ static void queue_dealloc(PyObject *op)
     if (fl_shell_cell(op) != NULL) {
         queue_clear(op);
     }
-    PyMem_Free(((simple_queue *)op)->ring);
+    fl_shelf_drop(&((simple_queue *)op)->shelf);
     fl_shell_dealloc(op);
 }
 
@@ -312,7 +311,7 @@ static PyStructSequence_Field fields[] = {
 };
 
 static PyStructSequence_Desc desc = {
-    .name = "fairlead.sync.QueueStatistics",
+    .name = "fairlead.sync.SimpleQueueStatistics",
     .doc = "A queue at one moment.",
     .fields = fields,
     .n_in_sequence = 2,
@@ -322,10 +321,10 @@ int fl_simplequeue_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->simple_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
-    state->queue_statistics = PyStructSequence_NewType(&desc);
-    if (state->simple_queue_type == NULL || state->queue_statistics == NULL ||
+    state->simple_queue_statistics = PyStructSequence_NewType(&desc);
+    if (state->simple_queue_type == NULL || state->simple_queue_statistics == NULL ||
         PyModule_AddType(module, state->simple_queue_type) < 0) {
         return -1;
     }
-    return PyModule_AddType(module, state->queue_statistics);
+    return PyModule_AddType(module, state->simple_queue_statistics);
 }

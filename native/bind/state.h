@@ -25,6 +25,7 @@
     X(PyTypeObject, lock_statistics)                                                                       \
     X(PyTypeObject, semaphore_statistics)                                                                  \
     X(PyTypeObject, event_statistics)                                                                      \
+    X(PyTypeObject, simple_queue_statistics)                                                               \
     X(PyTypeObject, queue_statistics)                                                                      \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
@@ -53,6 +54,7 @@ int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
+int fl_queue_exec(PyObject *module);
 int fl_rlock_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);

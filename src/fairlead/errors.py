@@ -7,6 +7,7 @@ one line that says what is wrong and what to do.
 """
 
 from _queue import Empty
+from typing import TYPE_CHECKING, Any
 
 
 class FairleadError(Exception):
@@ -71,3 +72,29 @@ class LoopClosed(FairleadError, RuntimeError):
 
 class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
+
+
+if TYPE_CHECKING:
+    from queue import Full
+
+    class QueueFull(FairleadError, Full): ...
+
+    class QueueShutDown(FairleadError): ...
+
+
+def __getattr__(name: str) -> Any:
+    # queue.Full and queue.ShutDown live in a module that takes threading along: for those who have a queue
+    if name not in {"QueueFull", "QueueShutDown"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import queue
+
+    class QueueFull(FairleadError, queue.Full):
+        """There was no room to put something, at once or within the time. Also a queue.Full."""
+
+    class QueueShutDown(FairleadError, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
+        """The queue has been shut down, and has nothing to get. From 3.13 on also a queue.ShutDown."""
+
+    for made in (QueueFull, QueueShutDown):
+        made.__qualname__ = made.__name__
+        globals().setdefault(made.__name__, made)  # one of each, whoever asks at the same time
+    return globals()[name]
