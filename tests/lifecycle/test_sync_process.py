@@ -279,3 +279,134 @@ for child in children:
 spawned.join()
 assert spawned.exitcode == 7
 """)
+
+
+QUEUES = "from fairlead.sync import LifoQueue, PriorityQueue, Queue\n"
+
+
+@pytest.mark.parametrize("kind", ["Queue", "LifoQueue", "PriorityQueue"])
+def test_forked_child_finds_a_queue_whole_though_others_had_been_granted_something(
+    kind: str,
+) -> None:
+    """The thread that holds a permit or a slot, and not the object yet, exists in the parent only."""
+    run(
+        QUEUES
+        + f"kind = {kind}"
+        + """
+line, simple = kind(2, fair=True), SimpleQueue()
+line.put(0); line.get()
+full = kind(1, fair=True)
+full.put(1)
+start(line.get); start(full.put, 2); start(simple.get); start(full.join)
+until(lambda: line.statistics().getting == full.statistics().putting == full.statistics().joining == 1)
+until(lambda: simple.statistics().waiting == 1)
+sys.setswitchinterval(1000)  # nobody who is woken gets the GIL before the fork
+line.put(3); full.get(); simple.put(4)
+
+def child():
+    assert line.statistics()[2:5] == (0, 0, 0) and full.statistics()[2:5] == (0, 0, 0)
+    assert (line.get_nowait(), simple.get_nowait()) == (3, 4)
+    for one, held in ((line, 0), (full, 0)):
+        assert one.qsize() == held
+        while one.qsize() < one.maxsize:
+            one.put_nowait(one.qsize())
+        assert one.full()
+        getter = start(one.get)
+        getter.join()
+        one.put_nowait(7)
+    waiter = start(simple.get)
+    until(lambda: simple.statistics().waiting == 1)
+    simple.put(5)
+    waiter.join()
+    line.shutdown(immediate=True)
+    assert line.join(0) in (True, False)
+
+if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
+    in_child(child)
+"""
+    )
+
+
+def test_signal_handler_puts_while_the_main_thread_gets_or_compares() -> None:
+    run(
+        QUEUES
+        + """
+line, ranked = Queue(), PriorityQueue()
+signal.signal(signal.SIGUSR1, lambda *_: line.put_nowait("from a handler"))
+
+def press():
+    until(lambda: line.statistics().getting == 1)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+for _ in range(20):
+    thread = start(press)
+    assert line.get() == "from a handler"
+    thread.join()
+
+class Ranked:
+    def __init__(self, rank):
+        self.rank = rank
+    def __lt__(self, other):
+        global pressed
+        if not pressed:
+            pressed = True
+            signal.raise_signal(signal.SIGUSR2)
+        return self.rank < other.rank
+
+pressed = False
+signal.signal(signal.SIGUSR2, lambda *_: (ranked.put_nowait(Ranked(-1)), ranked.get_nowait().rank))
+for rank in (3, 2, 1):
+    pressed = False
+    ranked.put(Ranked(rank))
+pressed = False
+assert [ranked.get().rank for _ in range(ranked.qsize())] == sorted(range(1, 4))
+"""
+    )
+
+
+def test_ctrl_c_ends_a_put_a_get_and_a_join_and_takes_nothing() -> None:
+    run(
+        QUEUES
+        + """
+full, empty = Queue(1), Queue()
+full.put(1)
+for call, line, place in ((lambda: full.put(2), full, 3), (empty.get, empty, 2), (full.join, full, 4)):
+    def press():
+        until(lambda: line.statistics()[place] == 1)
+        os.kill(os.getpid(), signal.SIGINT)
+    thread = start(press)
+    try:
+        call()
+    except KeyboardInterrupt:
+        thread.join()
+    else:
+        raise AssertionError("not interrupted")
+    assert line.statistics()[2:5] == (0, 0, 0)
+assert full.get_nowait() == 1 and full.empty() and empty.empty()
+"""
+    )
+
+
+def test_daemon_threads_in_queues_do_not_hinder_the_exit() -> None:
+    run(
+        QUEUES
+        + """
+empty, full = Queue(), PriorityQueue(1)
+full.put(1)
+
+class Last:
+    def __del__(self, empty=empty, full=full):
+        empty.put_nowait(1); full.shutdown(immediate=True); empty.shutdown()
+
+def impatient():
+    while True:
+        try:
+            empty.get(timeout=0.0005)
+        except Exception:
+            pass
+
+threads = [start(empty.get), start(full.put, 2), start(full.join), start(impatient)]
+until(lambda: empty.statistics().getting and full.statistics().putting and full.statistics().joining)
+sys.last = Last()
+"""
+    )
