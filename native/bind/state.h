@@ -20,6 +20,7 @@
     X(PyTypeObject, section_type)                                                                          \
     X(PyTypeObject, combining_statistics)                                                                  \
     X(PyTypeObject, simple_queue_type)                                                                     \
+    X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, lock_statistics)                                                                       \
@@ -52,6 +53,7 @@ int fl_clock_exec(PyObject *module);
 int fl_combine_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
+int fl_notices_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);

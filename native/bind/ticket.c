@@ -155,6 +155,11 @@ done:
     return outcome;
 }
 
+int fl_ticket_join(PyObject *self)
+{
+    return begin((ticket *)self);
+}
+
 static PySendResult step(ticket *self, PyObject *value, PyObject **result)
 {
     *result = NULL;

@@ -98,6 +98,27 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
     return 1;
 }
 
+int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
+{
+    for (;;) {
+        fl_wait_result result;
+        Py_BEGIN_ALLOW_THREADS
+        result = fl_cell_wait_in_place(waiter, deadline);
+        Py_END_ALLOW_THREADS
+        if (result != FL_WAIT_INTERRUPTED) {
+            return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            fl_waiter_abandon(waiter, FL_CANCELLED);
+            return -1;
+        }
+        if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */
+            fl_load(&waiter->state, acquire) == FL_WAITING && fl_cell_enter(waiter)) { /* pairs with settle */
+            return 1;
+        }
+    }
+}
+
 int fl_wait_thread_always(fl_cell *cell, uint64_t owner)
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;

@@ -50,8 +50,12 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 #define FL_REFUSAL 2
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
-/* The same for ever, and for a lock that must be had: an exception of a signal handler waits until it is
-   taken (-1). */
+/* Waits for an allocated waiter that is queued, in its place whatever signals come. As fl_wait_thread; with
+   -1 the waiter is settled, and what it may have been granted is given back. */
+int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
+
+/* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
+   is taken (-1). */
 int fl_wait_thread_always(fl_cell *cell, uint64_t owner);
 
 /* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
@@ -69,6 +73,10 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
 typedef int (*fl_attempt)(PyObject *shell);
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
                        fl_finish finish);
+
+/* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
+   must be one that cannot take at once. */
+int fl_ticket_join(PyObject *ticket);
 
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_ticket_done(fl_state *state);

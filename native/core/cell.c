@@ -289,7 +289,7 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
     return true;
 }
 
-static fl_wait_result wait(fl_waiter *waiter, int64_t deadline)
+fl_wait_result fl_cell_wait_in_place(fl_waiter *waiter, int64_t deadline)
 {
     for (;;) {
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
@@ -303,7 +303,7 @@ static fl_wait_result wait(fl_waiter *waiter, int64_t deadline)
         if (result == FL_PARK_TIMED_OUT && fl_cell_leave(waiter, FL_TIMED_OUT)) {
             return FL_WAIT_TIMED_OUT;
         }
-        if (result == FL_PARK_INTERRUPTED && fl_cell_leave(waiter, FL_CANCELLED)) {
+        if (result == FL_PARK_INTERRUPTED) {
             return FL_WAIT_INTERRUPTED;
         }
     }
@@ -311,7 +311,10 @@ static fl_wait_result wait(fl_waiter *waiter, int64_t deadline)
 
 fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
 {
-    fl_wait_result result = wait(waiter, deadline);
+    fl_wait_result result;
+    do {
+        result = fl_cell_wait_in_place(waiter, deadline);
+    } while (result == FL_WAIT_INTERRUPTED && !fl_cell_leave(waiter, FL_CANCELLED));
 #if FL_MODEL_BREAK != 7
     if (result == FL_WAIT_GRANTED && waiter->cell->flags & FL_CELL_CHAIN) {
         fl_wakes wakes = {0};

@@ -205,6 +205,8 @@ typedef enum {
 /* The thread's ending. Blocks, detached. The waiter is out of the queue when it returns, whatever it returns.
    */
 fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline);
+/* The same for a waiter that is allocated (invariant 3), and stays queued when a signal interrupts. */
+fl_wait_result fl_cell_wait_in_place(fl_waiter *waiter, int64_t deadline);
 
 /* Takes the waiter out of the queue, for a reason. False: it was granted first. */
 bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why);

@@ -13,6 +13,7 @@
 #include "check.h"
 #include "core/combine.h"
 #include "core/event.h"
+#include "core/notices.h"
 #include "core/port.h"
 #include "core/semaphore.h"
 #include "model.h"
@@ -599,6 +600,72 @@ static void end_sections(void)
     end();
 }
 
+/* A condition: notices beside a lock. Who sees the flag passes the notice on, so that one notice for all who
+   wait is enough, unless somebody takes it along. */
+static fl_cell *notices;
+static bool flag;
+
+static void begin_condition(void)
+{
+    begin(1, FL_CELL_OWNED);
+    notices = fl_notices_new();
+    flag = false;
+}
+
+static void end_condition(void)
+{
+    MODEL_CHECK(notices->head == NULL && notices->waiting == 0 && notices->lock == 0 && notices->refs == 1);
+    fl_cell_unref(notices);
+    end();
+}
+
+static void take_the_lock(void)
+{
+    MODEL_CHECK(fl_sem_try(cell, 1, fl_owner_thread()) || wait_for(1, FL_FOREVER));
+    took(1);
+}
+
+static void wait_for_notice(int64_t deadline)
+{
+    take_the_lock();
+    bool notified = true;
+    while (!flag && notified) {
+        fl_waiter waiter;
+        fl_waiter_init(&waiter, notices, 0, 0);
+        fl_cell_enter(&waiter);
+        give(1);
+        fl_wait_result result = fl_cell_wait_in_place(&waiter, deadline);
+        if (result == FL_WAIT_INTERRUPTED) {
+            fl_waiter_abandon(&waiter, FL_CANCELLED);
+        }
+        poison(&waiter);
+        take_the_lock();
+        notified = result == FL_WAIT_GRANTED;
+    }
+    if (notified) {
+        fl_notices_give(notices, 1);
+    }
+    give(1);
+}
+
+static void wait_for_notice_for_ever(void)
+{
+    wait_for_notice(FL_FOREVER);
+}
+
+static void wait_for_notice_within_a_time(void)
+{
+    wait_for_notice(1);
+}
+
+static void notify_one(void)
+{
+    take_the_lock();
+    flag = true;
+    fl_notices_give(notices, 1);
+    give(1);
+}
+
 #define PATIENT 1           /* nobody waits long enough to be served first */
 #define IMPATIENT 100000000 /* everybody does */
 
@@ -633,6 +700,11 @@ static const model_scenario scenarios[] = {
     {"task-2-closes", 3, 1, PATIENT, begin_lock, end, {loop_that_closes, lock_and_unlock}},
     {"task-2-closes-overdue", 3, 1, IMPATIENT, begin_lock, end, {loop_that_closes, lock_twice}},
     {"task-3", 3, 1, PATIENT, begin_lock, end, {loop_that_closes, lock_and_unlock, lock_and_unlock}},
+    {"condition-2", 3, 1, PATIENT, begin_condition, end_condition, {wait_for_notice_for_ever, notify_one}},
+    {"condition-3", 2, 1, PATIENT, begin_condition, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},
+    {"condition-3-timed", 2, 0, PATIENT, begin_condition, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_within_a_time, notify_one}},
     {"event-3", 3, 0, PATIENT, begin_event, end_event,
      {wait_for_flag, wait_for_flag_within_a_time, set_flag}},
     {"queue-2", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_two, get_two}},
@@ -665,6 +737,7 @@ static const char *const broken_as[] = {
     "what is given pays no debt",
     "the holder of a combining lock lets go without looking whether somebody has queued since it looked",
     "who is woken at a gate does not wake the next",
+    "a condition's waiter that is cancelled takes its notice along",
 };
 
 int main(int argc, char **argv)

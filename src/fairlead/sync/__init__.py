@@ -37,12 +37,15 @@ from fairlead._native import (
     SimpleQueue,
     SimpleQueueStatistics,
 )
+from fairlead.sync._condition import Condition, ConditionStatistics
 from fairlead.sync._startgate import StartGate
 
 __all__ = [
     "BoundedSemaphore",
     "CombiningLock",
     "CombiningStatistics",
+    "Condition",
+    "ConditionStatistics",
     "Event",
     "EventStatistics",
     "LifoQueue",

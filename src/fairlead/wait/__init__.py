@@ -9,11 +9,13 @@ and makes it the first time.
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from importlib import import_module
+from typing import Any
 
 from fairlead._native import Port, Ticket, use_ports, use_tasks
 
-__all__ = ["Port", "Ticket", "current_port", "current_task"]
+__all__ = ["Port", "Ticket", "current_port", "current_task", "uncancelled"]
 
 
 def current_port() -> Port:
@@ -45,6 +47,19 @@ def current_task() -> object | None:
             if (task := adapter.task()) is not None:
                 return task  # type: ignore[no-any-return]
     return None
+
+
+async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
+    """Awaits what the call returns until that succeeds. A cancellation meanwhile is raised afterwards."""
+    if "trio" in sys.modules:
+        from fairlead.wait import _trio
+
+        if _trio.task() is not None:
+            await _trio.uncancelled(call)
+            return
+    from fairlead.wait import _asyncio
+
+    await _asyncio.uncancelled(call)
 
 
 use_ports(current_port)

@@ -8,6 +8,7 @@ closes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -40,3 +41,19 @@ def port() -> Port | None:
         loop.add_reader(found.fileno(), found)
         _ports[loop] = ref(found)
     return found
+
+
+async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
+    """See fairlead.wait. Every cancellation ends one future, so that the next is waited for."""
+    cancelled = None
+    while True:
+        try:
+            await call()
+            break
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        try:
+            raise cancelled
+        finally:
+            del cancelled  # no cycle through this frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextvars import copy_context
 from typing import Any
 
@@ -61,3 +61,9 @@ def port() -> Port | None:
         _port.set(found)
         trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
     return found
+
+
+async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
+    """See fairlead.wait. The cancellation comes through at the next checkpoint."""
+    with trio.CancelScope(shield=True):
+        await call()

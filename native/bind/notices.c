@@ -1,0 +1,215 @@
+/* Notices: what a Condition's waiters wait for, with the thread's whole wait in one call, so that no signal
+ * handler runs between its steps. The task's is a coroutine in fairlead.sync._condition.
+ */
+#include "bind/wait.h"
+
+#include <stdlib.h>
+
+#include "core/notices.h"
+
+/* Either kind of lock, while it is let go. */
+typedef struct {
+    PyObject *lock;
+    bool recursive;
+    fl_rlock_hold hold;
+} loan;
+
+/* 0: let go; -1: an exception, and nothing has changed. The caller holds it. */
+static int let_go(loan *lent)
+{
+    if (lent->recursive) {
+        lent->hold = fl_rlock_save(lent->lock);
+    } else if (fl_permits_give(fl_shell_cell(lent->lock), 1) != FL_SEM_OK) {
+        fl_raise("NotHeld", "cannot wait on un-acquired lock");
+        return -1;
+    }
+    return 0;
+}
+
+/* -1: an exception of a signal handler. It is held in any case. */
+static int take_again(loan *lent)
+{
+    if (lent->recursive) {
+        return fl_rlock_restore(lent->lock, lent->hold);
+    }
+    return fl_wait_thread_always(fl_shell_cell(lent->lock), fl_owner_thread());
+}
+
+/* What a wait is not to begin with; 0, or -1 with an exception set. */
+static int check(fl_state *state, loan *lent)
+{
+    PyObject *task = fl_task_here(state);
+    if (task != NULL) {
+        Py_DECREF(task);
+        fl_raise("WouldDeadlock", "a task that waits in its loop's thread stops all that could hand it the "
+                                  "lock again; await wait_async()");
+        return -1;
+    }
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    int held = lent->recursive ? fl_rlock_is_mine(lent->lock) : fl_sem_value(fl_shell_cell(lent->lock)) == 0;
+    if (held == 0) {
+        fl_raise("NotHeld", "cannot wait on un-acquired lock");
+    }
+    return held > 0 ? 0 : -1;
+}
+
+/* 1: notified; 0: not within the time; -1: an exception. */
+static int wait_with(fl_cell *cell, loan *lent, int64_t deadline)
+{
+    fl_waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    fl_waiter_init(waiter, cell, 0, 0);
+    fl_cell_enter(waiter);
+    if (let_go(lent) < 0) {
+        fl_waiter_abandon(waiter, FL_CANCELLED);
+        free(waiter);
+        return -1;
+    }
+    int notified;
+    if (deadline > 0) {
+        notified = fl_wait_in_place(waiter, deadline);
+    } else {
+        notified = !fl_cell_leave(waiter, FL_TIMED_OUT);
+    }
+    free(waiter);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (take_again(lent) == 0) {
+        PyErr_Restore(type, value, traceback);
+        return notified;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    if (notified == 1) {
+        FL_WAKING(fl_notices_give(cell, 1)); /* it ends without success, and takes no notice along */
+    }
+    return -1;
+}
+
+PyDoc_STRVAR(wait_doc,
+"wait($self, lock, timeout=None, /)\n"
+"--\n"
+"\n"
+"Lets go of the lock, waits for a notice and takes the lock again; False: the time was over first. The lock\n"
+"is held afterwards, whatever happened.");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    fl_state *state = fl_shell_state(self);
+    int64_t deadline;
+    if (count < 1 || count > 2) {
+        PyErr_SetString(PyExc_TypeError, "wait() takes a lock and a timeout");
+        return NULL;
+    }
+    loan lent = {args[0], Py_IS_TYPE(args[0], state->rlock_type), {NULL, 0}};
+    if (!lent.recursive && !Py_IS_TYPE(args[0], state->lock_type)) {
+        PyErr_SetString(PyExc_TypeError, "wait() takes a Lock or an RLock");
+        return NULL;
+    }
+    if (fl_deadline_parse(NULL, count > 1 ? args[1] : NULL, &deadline) < 0 || check(state, &lent) < 0) {
+        return NULL;
+    }
+    int notified = wait_with(fl_shell_cell(self), &lent, deadline);
+    return notified < 0 ? NULL : PyBool_FromLong(notified);
+}
+
+PyDoc_STRVAR(join_doc,
+"join($self, /)\n"
+"--\n"
+"\n"
+"An awaitable that waits for a notice, and counts as waiting from now on.");
+
+static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *ticket = fl_ticket_new(fl_shell_state(self), self, 0, NULL);
+    if (ticket != NULL && fl_ticket_join(ticket) < 0) {
+        Py_CLEAR(ticket);
+    }
+    return ticket;
+}
+
+PyDoc_STRVAR(notify_doc,
+"notify($self, n, /)\n"
+"--\n"
+"\n"
+"Wakes the first n that wait; says how many there were.");
+
+static PyObject *notify(PyObject *self, PyObject *number)
+{
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (count < 0 || count > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "n must not be negative, nor beyond 32 bits");
+        return NULL;
+    }
+    uint32_t woken = 0;
+    if (fl_cell_waiting(fl_shell_cell(self)) > 0) {
+        FL_WAKING(woken = fl_notices_give(fl_shell_cell(self), (uint32_t)count));
+    }
+    return PyLong_FromUnsignedLong(woken);
+}
+
+PyDoc_STRVAR(waiting_doc,
+"waiting($self, /)\n"
+"--\n"
+"\n"
+"How many threads and tasks wait.");
+
+static PyObject *waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLong(fl_cell_waiting(fl_shell_cell(self)));
+}
+
+static PyObject *notices_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Notices", names)) {
+        return NULL;
+    }
+    return fl_shell_new(type, fl_notices_new());
+}
+
+static PyMethodDef methods[] = {
+    {"wait", FL_METHOD(wait), METH_FASTCALL, wait_doc},
+    {"join", join, METH_NOARGS, join_doc},
+    {"notify", notify, METH_O, notify_doc},
+    {"waiting", waiting, METH_NOARGS, waiting_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+"Notices()\n"
+"--\n"
+"\n"
+"What a Condition's waiters wait for. Nothing is kept: a notice goes to who waits at that moment.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)notices_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "fairlead._native.Notices",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+int fl_notices_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->notices_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return state->notices_type == NULL ? -1 : PyModule_AddType(module, state->notices_type);
+}

@@ -1,0 +1,179 @@
+"""Condition: threads and tasks that wait, under one lock, until another tells them to look again.
+
+A thread's wait is one call of native code. A task's is a coroutine: it queues, lets go of the lock, waits,
+and takes the lock again under the protection of its library, so that a cancellation comes through only when
+the lock is held.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from fairlead._native import Lock, LockStatistics, Notices, RLock, RLockStatistics, Ticket
+from fairlead.errors import NotHeld
+from fairlead.wait import uncancelled
+
+T = TypeVar("T")
+
+
+class ConditionStatistics(NamedTuple):
+    """A condition at one moment.
+
+    Attributes:
+        waiting: threads and tasks that wait to be notified.
+        lock: the statistics of its lock.
+    """
+
+    waiting: int
+    lock: LockStatistics | RLockStatistics
+
+
+class Condition:
+    """As threading.Condition, and with ``wait_async`` and ``async with`` as asyncio.Condition.
+
+    Guarantees: who waits is served in the order in which it began to wait. When ``wait`` or ``wait_async``
+    ends, in whatever way, the lock is held again, as often as before. A wait that ends with an exception
+    takes no notice along: if it had been notified, the next one is. Nobody is woken for no reason, but who is
+    woken may find that another was quicker: look again, or use ``wait_for``.
+
+    Args:
+        lock: a Lock or an RLock; without one, an RLock of its own.
+        fair: of the condition's own lock, as of an RLock.
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_lost", "_notices", "acquire", "acquire_async", "locked", "release")
+
+    def __init__(self, lock: Lock | RLock | None = None, *, fair: bool = False) -> None:
+        if lock is None:
+            lock = RLock(fair=fair)
+        elif fair:
+            raise ValueError("fair is of a condition's own lock: give it to the lock")
+        if not isinstance(lock, Lock | RLock):
+            raise TypeError(
+                f"a Condition takes a Lock or an RLock of fairlead.sync, not {type(lock).__name__}"
+            )
+        self._lock = lock
+        self._notices = Notices()
+        self._lost: dict[int, int] = {}
+        self.acquire = lock.acquire
+        self.release = lock.release
+        self.locked = lock.locked
+        self.acquire_async = lock.acquire_async
+
+    def __enter__(self) -> bool:
+        return self._lock.__enter__()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.__exit__(*exc_info)
+
+    def __aenter__(self) -> Ticket[Any]:
+        self._lost.pop(threading.get_ident(), None)
+        return self._lock.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is GeneratorExit and (times := self._lost.pop(threading.get_ident(), 0)):
+            if times > 1:
+                self._lost[threading.get_ident()] = times - 1
+            return
+        self._lock.release()
+
+    def _held(self) -> bool:
+        """As far as the lock can tell: an RLock by whom, a Lock only whether."""
+        return self._lock._is_owned() if isinstance(self._lock, RLock) else self._lock.locked()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Lets go of the lock, waits until it is notified, and takes the lock again.
+
+        For threads. False: it was not notified within the time. NotHeld (a RuntimeError) when the lock is not
+        held, WouldDeadlock in a task.
+        """
+        return self._notices.wait(self._lock, timeout)
+
+    def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
+        """Waits until the predicate is true, which is called with the lock held; returns its last value."""
+        if timeout is not None and timeout != -1 and not timeout >= 0:
+            raise ValueError("timeout value must be a non-negative number, or None")
+        deadline = None if timeout is None or timeout == -1 else time.monotonic() + timeout
+        while not (result := predicate()):
+            if deadline is None:
+                self.wait(timeout)
+            elif (left := deadline - time.monotonic()) > 0:
+                self.wait(left)
+            else:
+                break
+        return result
+
+    async def wait_async(self) -> bool:
+        """As ``wait``, for tasks, with the time-outs of their library."""
+        if not self._held():
+            raise NotHeld("cannot wait on un-acquired lock")
+        ticket = self._notices.join()
+        times = self._let_go()
+        try:
+            await ticket
+        except GeneratorExit:
+            self._lose(times)
+            raise
+        except BaseException:
+            await self._take_again(times)
+            raise
+        try:
+            await self._take_again(times)
+        except BaseException:
+            self._notices.notify(1)
+            raise
+        return True
+
+    async def wait_for_async(self, predicate: Callable[[], T]) -> T:
+        """As ``wait_for``, for tasks."""
+        while not (result := predicate()):
+            await self.wait_async()
+        return result
+
+    def _let_go(self) -> int:
+        """Lets go of the lock entirely; how often it was held."""
+        if isinstance(self._lock, RLock):
+            return self._lock._release_save()[0]
+        self._lock.release()
+        return 1
+
+    async def _take_again(self, times: int) -> None:
+        try:
+            await uncancelled(self._lock.acquire_async)
+        except GeneratorExit:
+            self._lose(times)
+            raise
+        finally:
+            if times > 1 and self._held():
+                for _ in range(times - 1):
+                    self._lock.acquire()
+
+    def _lose(self, times: int) -> None:
+        """The coroutine is closed, in this thread, and cannot wait for the lock, which somebody may hold.
+
+        As many `async with` blocks around it are left next, and must not release what is not theirs.
+        """
+        self._lost[threading.get_ident()] = times
+
+    def notify(self, n: int = 1) -> None:
+        """Wakes the first n that wait. The lock must be held, or it raises NotHeld."""
+        if not self._held():
+            raise NotHeld("cannot notify on un-acquired lock")
+        self._notices.notify(n)
+
+    def notify_all(self) -> None:
+        """Wakes all that wait. The lock must be held, or it raises NotHeld."""
+        self.notify(self._notices.waiting())
+
+    def statistics(self) -> ConditionStatistics:
+        """A record of the moment."""
+        return ConditionStatistics(self._notices.waiting(), self._lock.statistics())
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("cannot pickle 'fairlead.sync.Condition' object")
+
+    def __repr__(self) -> str:
+        return f"<fairlead.sync.Condition {self._lock!r}, {self._notices.waiting()} waiting>"

@@ -1,0 +1,465 @@
+"""Condition: who is notified, what a cancelled wait leaves, and that the lock is always held afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from waiting import Thread, main_thread_sleeps, until, until_async
+
+from fairlead import errors
+from fairlead.sync import Condition, Lock, RLock
+
+
+@pytest.fixture(params=[Lock, RLock, None], ids=["Lock", "RLock", "own"])
+def condition(request: pytest.FixtureRequest) -> Condition:
+    return Condition(request.param and request.param())
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+def free(condition: Condition) -> bool:
+    return not condition.locked() and condition.statistics().waiting == 0
+
+
+def waiting(condition: Condition, many: int) -> Callable[[], bool]:
+    """The state that so many wait and the lock is free, so that all of them have let go of it."""
+    return lambda: condition.statistics().waiting == many and not condition.locked()
+
+
+def in_thread(condition: Condition, order: list[str], name: str = "thread", **how: Any) -> Thread:
+    def body() -> bool:
+        with condition:
+            notified = condition.wait(**how)
+            assert condition.locked()
+            order.append(name)
+            return notified
+
+    return Thread(body)
+
+
+async def in_task(condition: Condition, order: list[str], name: str = "task") -> bool:
+    async with condition:
+        notified = await condition.wait_async()
+        assert condition.locked()
+        order.append(name)
+        return notified
+
+
+def test_notify_wakes_threads_and_tasks_of_two_libraries_in_the_order_of_waiting(
+    condition: Condition,
+) -> None:
+    order: list[str] = []
+    first = in_thread(condition, order, "first")
+    until(waiting(condition, 1))
+    second = Thread(run, in_task(condition, order, "second"))
+    until(waiting(condition, 2))
+    third = Thread(trio.run, in_task, condition, order, "third")
+    until(waiting(condition, 3))
+    fourth = in_thread(condition, order, "fourth")
+    until(waiting(condition, 4))
+    for served in range(1, 5):
+        with condition:
+            condition.notify()
+            assert len(order) == served - 1
+        until(lambda served=served: len(order) == served)
+    assert [one.result() for one in (first, second, third, fourth)] == [True] * 4
+    assert order == ["first", "second", "third", "fourth"]
+    assert free(condition)
+
+
+def test_notify_all_wakes_all_and_notify_of_many_so_many(condition: Condition) -> None:
+    order: list[str] = []
+    threads = []
+    for number in range(5):
+        threads.append(in_thread(condition, order))
+        until(waiting(condition, number + 1))
+    with condition:
+        condition.notify(0)
+        condition.notify(2)
+        assert condition.statistics().waiting == 3
+    until(lambda: len(order) == 2)
+    with condition:
+        condition.notify_all()
+    for thread in threads:
+        assert thread.result() is True
+    with condition:
+        condition.notify(1000)  # to nobody, and kept by nothing
+        assert condition.wait(timeout=0.001) is False
+
+
+def test_a_notice_goes_to_nobody_who_comes_later(condition: Condition) -> None:
+    order: list[str] = []
+    early = in_thread(condition, order, "early")
+    until(waiting(condition, 1))
+    with condition:
+        condition.notify()
+        assert condition.wait(timeout=0.001) is False or order == ["early"]
+    assert early.result() is True
+
+
+@pytest.mark.parametrize("how", ["wait", "wait_async", "notify", "notify_all"])
+def test_without_the_lock_it_is_refused(condition: Condition, how: str) -> None:
+    async def main() -> None:
+        await condition.wait_async()
+
+    with pytest.raises(errors.NotHeld, match="un-acquired"):
+        run(main()) if how == "wait_async" else getattr(condition, how)()
+    with pytest.raises(RuntimeError):
+        run(main()) if how == "wait_async" else getattr(condition, how)()
+    assert free(condition)
+
+
+def test_an_rlock_held_by_another_is_not_ones_own() -> None:
+    condition = Condition()
+    Thread(condition.acquire).result()
+    for call in (condition.wait, condition.notify, condition.notify_all, condition.release):
+        with pytest.raises(errors.NotHeld):
+            call()
+
+    async def main() -> None:
+        with pytest.raises(errors.NotHeld):
+            await condition.wait_async()
+        with pytest.raises(errors.NotHeld):
+            condition.notify()
+
+    run(main())
+
+
+def test_rlock_is_let_go_entirely_and_taken_again_as_often() -> None:
+    lock = RLock()
+    condition = Condition(lock)
+
+    def thread() -> None:
+        with condition, condition, condition:
+            assert condition.wait(30)
+            assert lock.statistics().depth == 3
+
+    async def task() -> None:
+        async with condition, condition, condition:
+            assert await condition.wait_async()
+            assert lock.statistics().depth == 3
+
+    for how in (lambda: thread(), lambda: run(task()), lambda: trio.run(task)):
+        one = Thread(how)
+        until(waiting(condition, 1))
+        with condition:
+            condition.notify()
+        one.result()
+        assert lock.statistics()[:3] == (False, 0, 0)
+
+
+def test_wait_for_returns_what_the_predicate_said_last(condition: Condition) -> None:
+    values: list[Any] = [0, ""]
+    asked = []
+
+    def predicate() -> Any:
+        assert condition.locked()
+        asked.append(1)
+        return values[-1]
+
+    def thread() -> Any:
+        with condition:
+            return condition.wait_for(predicate)
+
+    async def task() -> Any:
+        async with condition:
+            return await condition.wait_for_async(predicate)
+
+    threads = [Thread(thread), Thread(run, task())]
+    until(waiting(condition, 2))
+    with condition:
+        condition.notify_all()
+    until(lambda: len(asked) == 4 and waiting(condition, 2)())
+    with condition:
+        values.append("found")
+        condition.notify_all()
+    assert [one.result() for one in threads] == ["found"] * 2
+    with condition:
+        assert condition.wait_for(lambda: "", timeout=0.001) == ""
+        assert condition.wait_for(lambda: "at once", timeout=0) == "at once"
+
+
+@pytest.mark.parametrize("timeout", [math.nan, -0.5, -math.inf])
+def test_senseless_timeouts_are_refused_with_the_lock_held(condition: Condition, timeout: float) -> None:
+    with condition:
+        with pytest.raises(ValueError, match="timeout"):
+            condition.wait(timeout)
+        with pytest.raises(ValueError, match="timeout"):
+            condition.wait_for(lambda: False, timeout)
+        with pytest.raises(OverflowError):
+            condition.wait(math.inf)
+        with pytest.raises(ValueError, match="negative"):
+            condition.notify(-1)
+        assert condition.locked()
+
+
+def test_zero_does_not_wait_and_a_time_is_kept(condition: Condition) -> None:
+    with condition:
+        for timeout in [0, 1e-9] * 100 + [0.002]:
+            assert condition.wait(timeout) is False
+            assert condition.locked()
+    assert free(condition)
+
+
+@pytest.mark.parametrize("chosen", ["cancelled at once", "cancelled when its future is done"])
+def test_notified_then_cancelled_notifies_the_next(condition: Condition, chosen: str) -> None:
+    order: list[str] = []
+
+    async def main() -> None:
+        first = asyncio.ensure_future(in_task(condition, order, "first"))
+        await until_async(waiting(condition, 1))
+        second = asyncio.ensure_future(in_task(condition, order, "second"))
+        await until_async(waiting(condition, 2))
+        async with condition:
+            condition.notify(1)
+            if chosen != "cancelled at once":
+                await until_async(lambda: first._fut_waiter is None or first._fut_waiter.done())
+            first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await second is True
+        assert order == ["second"]
+        assert free(condition)
+
+    run(main())
+
+
+def test_cancelled_while_it_takes_the_lock_again_holds_it_and_notifies_the_next(condition: Condition) -> None:
+    order: list[str] = []
+
+    async def first() -> None:
+        async with condition:
+            try:
+                await condition.wait_async()
+            finally:
+                assert condition.locked()
+                order.append("first ends")
+
+    async def main() -> None:
+        task = asyncio.ensure_future(first())
+        await until_async(waiting(condition, 1))
+        second = asyncio.ensure_future(in_task(condition, order, "second"))
+        await until_async(waiting(condition, 2))
+        async with condition:
+            condition.notify(1)
+            for _ in range(3):  # it waits for the lock, and is cancelled as often as one likes
+                await asyncio.sleep(0)
+                task.cancel()
+            await asyncio.sleep(0)
+            assert (order, task.done()) == ([], False)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await second
+        assert order == ["first ends", "second"]
+        assert free(condition)
+
+    run(main())
+
+
+def test_trio_cancellation_comes_through_with_the_lock_held(condition: Condition) -> None:
+    order: list[str] = []
+
+    async def first(scope: trio.CancelScope) -> None:
+        with scope:
+            async with condition:
+                try:
+                    await condition.wait_async()
+                finally:
+                    assert condition.locked()
+                    order.append("first ends")
+
+    async def main() -> None:
+        scope = trio.CancelScope()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(first, scope)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(in_task, condition, order, "second")
+            await trio.testing.wait_all_tasks_blocked()
+            async with condition:
+                condition.notify(1)
+                scope.cancel()
+                await trio.testing.wait_all_tasks_blocked()
+                assert order == []
+        assert scope.cancelled_caught
+        assert order == ["first ends", "second"]
+        with trio.move_on_after(0.001) as late:
+            async with condition:
+                await condition.wait_async()
+        assert late.cancelled_caught
+        assert free(condition)
+
+    trio.run(main)
+
+
+def test_timeouts_of_asyncio_end_the_wait_with_the_lock_held(condition: Condition) -> None:
+    async def main() -> None:
+        for delay in (0, 0.0005):
+            async with condition:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await condition.wait_async()
+                assert condition.locked()
+        assert free(condition)
+
+    run(main())
+
+
+@pytest.fixture
+def handler() -> Iterator[Any]:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda function: signal.signal(signal.SIGUSR1, function)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def interrupt(state: Callable[[], object]) -> None:
+    until(state)
+    until(main_thread_sleeps)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+
+def test_notice_that_comes_while_a_signal_is_handled_is_not_lost(condition: Condition, handler: Any) -> None:
+    def notify() -> None:
+        with condition:
+            condition.notify(1)
+
+    handler(lambda *_: Thread(notify).result())
+    sender = Thread(interrupt, waiting(condition, 1))
+    with condition:
+        assert condition.wait(30) is True
+    sender.result()
+
+
+def test_exception_of_a_signal_handler_ends_the_wait_with_the_lock_held_and_passes_the_notice_on(
+    condition: Condition, handler: Any
+) -> None:
+    order: list[str] = []
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        def notify() -> None:
+            with condition:
+                condition.notify(1)
+
+        Thread(notify).result()
+        raise Stop
+
+    handler(stop)
+
+    def others() -> None:
+        until(waiting(condition, 1))
+        second = in_thread(condition, order, "second")
+        interrupt(waiting(condition, 2))
+        second.result()
+
+    other = Thread(others)
+    with condition:
+        with pytest.raises(Stop):
+            condition.wait()
+        assert condition.locked()
+    other.result()
+    assert order == ["second"]
+    assert free(condition)
+
+
+def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_it_is_held(
+    handler: Any,
+) -> None:
+    lock = Lock()
+    condition = Condition(lock)
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    handler(stop)
+
+    def other() -> None:
+        until(waiting(condition, 1))
+        with condition:
+            condition.notify()
+            interrupt(lambda: lock.statistics().waiting == 1)
+            until(lambda: lock.statistics().waiting == 0)
+            until(lambda: lock.statistics().waiting == 1)  # it is back in the queue
+
+    sender = Thread(other)
+    with condition:
+        with pytest.raises(Stop):
+            condition.wait()
+        assert condition.locked()
+    sender.result()
+    assert free(condition)
+
+
+def test_thread_s_wait_in_a_task_is_refused(condition: Condition) -> None:
+    async def main() -> None:
+        async with condition:
+            with pytest.raises(errors.WouldDeadlock, match="wait_async"):
+                condition.wait(1)
+            assert condition.locked()
+        assert free(condition)
+
+    run(main())
+
+
+def test_loop_closed_with_a_waiter_releases_nobody_elses_lock(condition: Condition) -> None:
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(in_task(condition, []))
+    loop.run_until_complete(until_async(waiting(condition, 1)))
+    keep = threading.Event()
+
+    def hold() -> None:
+        with condition:
+            keep.wait(30)
+
+    holder = Thread(hold)
+    until(condition.locked)
+    loop.close()
+    assert condition.statistics().waiting == 0
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    del task
+    gc.collect()  # the coroutine is closed: GeneratorExit
+    assert condition.locked()
+    keep.set()
+    holder.result()
+    assert free(condition)
+
+    async def again() -> None:
+        async with condition:
+            pass
+
+    run(again())
+    assert free(condition)
+
+
+def test_senseless_locks_are_refused() -> None:
+    with pytest.raises(TypeError, match="not lock"):
+        Condition(threading.Lock())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="fair"):
+        Condition(Lock(), fair=True)
+
+
+def test_it_tells_its_state_and_is_not_pickled() -> None:
+    condition = Condition(fair=True)
+    assert condition.statistics() == (0, (False, 0, 0, True))
+    assert repr(condition).startswith("<fairlead.sync.Condition <fairlead.sync.RLock unlocked")
+    assert repr(condition).endswith(", 0 waiting>")
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(condition)
