@@ -7,7 +7,7 @@ PyDoc_STRVAR(is_set_doc,
 "is_set($self, /)\n"
 "--\n"
 "\n"
-"Whether the flag is set.");
+"Whether the flag is set, or what is counted has come to nothing.");
 
 static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -43,7 +43,7 @@ PyDoc_STRVAR(wait_doc,
 "wait($self, /, timeout=None)\n"
 "--\n"
 "\n"
-"Waits until the flag is set; False: the time was over first. For threads; tasks await wait_async().");
+"Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
 
 static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -65,7 +65,7 @@ PyDoc_STRVAR(wait_async_doc,
 "wait_async($self, /)\n"
 "--\n"
 "\n"
-"An awaitable that waits until the flag is set, and returns True. For tasks.");
+"An awaitable that waits until it is set, and returns True. For tasks.");
 
 static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -91,6 +91,129 @@ static PyObject *repr(PyObject *self)
     return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
                                 fl_flag_is_set(cell) ? "set" : "unset",
                                 (unsigned)fl_cell_waiting(cell), (void *)self);
+}
+
+/* How much: a whole number from `least` on; -1 with an exception set. */
+static int64_t parse_count(const char *name, PyObject *number, int least)
+{
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (count < least || count > FL_COUNT_MOST) {
+        PyErr_Format(PyExc_ValueError, "%s must be %d or more, and at most %u", name, least, FL_COUNT_MOST);
+        return -1;
+    }
+    return count;
+}
+
+static PyObject *change(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t count,
+                        PyObject *kwnames, bool (*by)(fl_cell *cell, uint32_t count), const char *refusal)
+{
+    static const char *const names[] = {"n", NULL};
+    int64_t number = 1;
+    if (count > 0 || kwnames != NULL) {
+        PyObject *value;
+        if (fl_arguments(method, names, args, count, kwnames, &value) < 0 ||
+            (number = parse_count("n", value, 1)) < 0) {
+            return NULL;
+        }
+    }
+    bool done;
+    FL_WAKING(done = by(fl_shell_cell(self), (uint32_t)number));
+    if (!done) {
+        return fl_raise("TooManyReleases", refusal);
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(count_down_doc,
+"count_down($self, /, n=1)\n"
+"--\n"
+"\n"
+"Says that n of what is waited for have come. Never waits, and a signal handler or a destructor may call\n"
+"it. Raises TooManyReleases (a ValueError) when fewer than n are to come; then none is counted.");
+
+static PyObject *count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return change(self, "count_down", args, count, kwnames, fl_count_down,
+                  "the latch was counted down more often than it counts");
+}
+
+PyDoc_STRVAR(down_doc,
+"down($self, /, n=1)\n"
+"--\n"
+"\n"
+"As Latch.count_down().");
+
+static PyObject *down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return change(self, "down", args, count, kwnames, fl_count_down,
+                  "the event was counted down below nothing");
+}
+
+PyDoc_STRVAR(up_doc,
+"up($self, /, n=1)\n"
+"--\n"
+"\n"
+"Says that n more are to come. Never waits, and a signal handler or a destructor may call it.");
+
+static PyObject *up(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return change(self, "up", args, count, kwnames, fl_count_up, "the event counts no further");
+}
+
+PyDoc_STRVAR(count_statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"A record of the moment: value (what is still to come), waiting (threads and tasks).");
+
+static PyObject *count_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    long values[] = {(long)fl_count_value(cell), (long)fl_cell_waiting(cell)};
+    return fl_record(fl_shell_state(self)->count_statistics, values, 2, 0);
+}
+
+static PyObject *get_value(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_count_value(fl_shell_cell(self)));
+}
+
+static PyObject *count_repr(PyObject *self)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                (unsigned)fl_count_value(cell), (unsigned)fl_cell_waiting(cell),
+                                (void *)self);
+}
+
+/* Not literals: see permits.c. */
+static char count_word[] = "count", value_word[] = "value";
+
+static PyObject *latch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {count_word, NULL};
+    PyObject *number;
+    int64_t count;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Latch", names, &number) ||
+        (count = parse_count("count", number, 0)) < 0) {
+        return NULL;
+    }
+    return fl_shell_new(type, fl_count_new((uint32_t)count));
+}
+
+static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {value_word, NULL};
+    PyObject *number = NULL;
+    int64_t count = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:CountdownEvent", names, &number) ||
+        (number != NULL && (count = parse_count("value", number, 0)) < 0)) {
+        return NULL;
+    }
+    return fl_shell_new(type, fl_count_new((uint32_t)count));
 }
 
 static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -166,6 +289,47 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMethodDef latch_methods[] = {
+    {"count_down", FL_METHOD(count_down), METH_FASTCALL | METH_KEYWORDS, count_down_doc},
+    {"is_set", is_set, METH_NOARGS, is_set_doc},
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
+    {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef countdown_methods[] = {
+    {"up", FL_METHOD(up), METH_FASTCALL | METH_KEYWORDS, up_doc},
+    {"down", FL_METHOD(down), METH_FASTCALL | METH_KEYWORDS, down_doc},
+    {"is_set", is_set, METH_NOARGS, is_set_doc},
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
+    {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef count_fields_got[] = {
+    {"value", get_value, NULL, "What is still to come.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(latch_type_doc,
+"Latch(count)\n"
+"--\n"
+"\n"
+"Opens for good when it has been counted down so often; threads and tasks wait for that.\n"
+"\n"
+"In a forked child it counts what it counted at the fork, and nobody waits.");
+
+PyDoc_STRVAR(countdown_type_doc,
+"CountdownEvent(value=0)\n"
+"--\n"
+"\n"
+"Is set while what it counts has come to nothing; unlike a Latch it may be counted up again.\n"
+"\n"
+"Who waits in the moment in which it comes to nothing is woken, even if it is counted up at once. In a\n"
+"forked child it counts what it counted at the fork, and nobody waits.");
+
 PyDoc_STRVAR(type_doc,
 "Event()\n"
 "--\n"
@@ -183,6 +347,42 @@ static PyType_Slot slots[] = {
     {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)type_doc},
     {0, NULL},
+};
+
+static PyType_Slot latch_slots[] = {
+    {Py_tp_new, (void *)latch_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_repr, (void *)count_repr},
+    {Py_tp_methods, latch_methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_getset, count_fields_got},
+    {Py_tp_doc, (void *)(uintptr_t)latch_type_doc},
+    {0, NULL},
+};
+
+static PyType_Slot countdown_slots[] = {
+    {Py_tp_new, (void *)countdown_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_repr, (void *)count_repr},
+    {Py_tp_methods, countdown_methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_getset, count_fields_got},
+    {Py_tp_doc, (void *)(uintptr_t)countdown_type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec latch_spec = {
+    .name = "fairlead.sync.Latch",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = latch_slots,
+};
+
+static PyType_Spec countdown_spec = {
+    .name = "fairlead.sync.CountdownEvent",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = countdown_slots,
 };
 
 static PyType_Spec event_spec = {
@@ -205,15 +405,34 @@ static PyStructSequence_Desc desc = {
     .n_in_sequence = 2,
 };
 
+static PyStructSequence_Field count_fields[] = {
+    {"value", "what is still to come"},
+    {"waiting", "threads and tasks that wait"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc count_desc = {
+    .name = "fairlead.sync.CountdownStatistics",
+    .doc = "A latch or a countdown at one moment.",
+    .fields = count_fields,
+    .n_in_sequence = 2,
+};
+
 int fl_event_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->event_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &event_spec, NULL);
     state->gate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &gate_spec, NULL);
+    state->latch_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &latch_spec, NULL);
+    state->countdown_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &countdown_spec, NULL);
     state->event_statistics = PyStructSequence_NewType(&desc);
-    if (state->event_type == NULL || state->gate_type == NULL || state->event_statistics == NULL ||
-        PyModule_AddType(module, state->event_type) < 0 || PyModule_AddType(module, state->gate_type) < 0) {
-        return -1;
+    state->count_statistics = PyStructSequence_NewType(&count_desc);
+    PyTypeObject *types[] = {state->event_type,     state->gate_type,        state->latch_type,
+                             state->countdown_type, state->event_statistics, state->count_statistics};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++) {
+        if (types[i] == NULL || PyModule_AddType(module, types[i]) < 0) {
+            return -1;
+        }
     }
-    return PyModule_AddType(module, state->event_statistics);
+    return 0;
 }

@@ -20,6 +20,9 @@
     X(PyTypeObject, section_type)                                                                          \
     X(PyTypeObject, combining_statistics)                                                                  \
     X(PyTypeObject, simple_queue_type)                                                                     \
+    X(PyTypeObject, latch_type)                                                                            \
+    X(PyTypeObject, countdown_type)                                                                        \
+    X(PyTypeObject, count_statistics)                                                                      \
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \

@@ -9,7 +9,7 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
 
 static bool enter(fl_cell *cell, fl_waiter *waiter)
 {
-    if (fl_load(&cell->word, acquire)) { /* pairs with fl_flag_set */
+    if (fl_load(&cell->word, acquire) == 0) { /* pairs with fl_count_down */
         return true;
     }
     fl_cell_push(cell, waiter);
@@ -26,7 +26,7 @@ static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
     uint32_t most = cell->flags & FL_CELL_CHAIN ? FL_CHAIN_WIDTH : UINT32_MAX;
-    while (cell->head != NULL && most > 0 && fl_load(&cell->word, relaxed)) { /* under the queue lock only */
+    while (cell->head != NULL && most > 0 && fl_load(&cell->word, relaxed) == 0) { /* queue lock only */
         bool thread = cell->head->port == NULL; /* a task may not run for long, and wakes nobody */
         most -= fl_cell_grant(cell, cell->head, wakes) && thread;
     }
@@ -37,7 +37,7 @@ static void give_back(fl_waiter *waiter)
     (void)waiter;
 }
 
-/* Set or not, as it was at the fork. */
+/* As it was at the fork. */
 static void forked(fl_cell *cell)
 {
     (void)cell;
@@ -45,22 +45,43 @@ static void forked(fl_cell *cell)
 
 const fl_kind fl_event_kind = {attempt, enter, retry, serve, give_back, forked};
 
-void fl_flag_set(fl_cell *cell)
+/* By the queue lock alone. */
+static bool count(fl_cell *cell, uint64_t least, uint64_t most, uint64_t by)
 {
-    if (fl_flag_is_set(cell)) {
-        return;
-    }
     fl_wakes wakes = {0};
     fl_cell_lock(cell);
-    fl_store(&cell->word, 1, release); /* pairs with fl_flag_is_set */
-    serve(cell, &wakes);
+    uint64_t word = fl_load(&cell->word, relaxed); /* changes under the queue lock only */
+    bool possible = word >= least && word <= most;
+    if (possible) {
+        fl_store(&cell->word, word + by, release); /* pairs with fl_count_value */
+#if FL_MODEL_BREAK == 9
+        fl_cell_unlock(cell, &wakes);
+        fl_cell_lock(cell);
+#endif
+        serve(cell, &wakes);
+    }
     fl_cell_unlock(cell, &wakes);
+    return possible;
+}
+
+bool fl_count_down(fl_cell *cell, uint32_t by)
+{
+    return count(cell, by, UINT64_MAX, 0 - (uint64_t)by);
+}
+
+bool fl_count_up(fl_cell *cell, uint32_t by)
+{
+    return count(cell, 0, cell->limit - by, by);
+}
+
+void fl_flag_set(fl_cell *cell)
+{
+    if (!fl_flag_is_set(cell)) {
+        count(cell, 1, 1, 0 - (uint64_t)1);
+    }
 }
 
 void fl_flag_clear(fl_cell *cell)
 {
-    fl_wakes wakes = {0};
-    fl_cell_lock(cell);
-    fl_store(&cell->word, 0, relaxed); /* says nothing about what came before */
-    fl_cell_unlock(cell, &wakes);
+    count(cell, 0, 0, 1);
 }

@@ -282,11 +282,59 @@ static void set_flag(void)
     fl_flag_set(cell);
 }
 
+/* A count: who waits when it comes to nothing wakes, though it goes up at once. */
+static void begin_count(void)
+{
+    begin_event();
+    set_done = true;
+    fl_count_up(cell, 1);
+}
+
+static void count_down(void)
+{
+    MODEL_CHECK(fl_count_down(cell, 1));
+}
+
+static void count_down_up_and_down(void)
+{
+    count_down();
+    MODEL_CHECK(fl_count_up(cell, 1));
+    count_down();
+}
+
+/* Who was queued, as `waiting` says, when it came to nothing is woken; who was not waits for the next. */
+static bool queued;
+
+static void count_down_once(void)
+{
+    queued = fl_cell_waiting(cell) == 1;
+    set_done = true;
+    count_down();
+}
+
+static void count_up_again(void)
+{
+    if (fl_flag_is_set(cell)) {
+        MODEL_CHECK(fl_count_up(cell, 1));
+        if (!queued) {
+            count_down();
+        }
+    }
+}
+
 static void end_event(void)
 {
     end_poison();
-    MODEL_CHECK(cell->word == 1 && cell->head == NULL && cell->waiting == 0 && cell->lock == 0);
+    MODEL_CHECK(cell->word == 0 && cell->head == NULL && cell->waiting == 0 && cell->lock == 0);
     fl_cell_unref(cell);
+}
+
+static void end_count(void)
+{
+    if (!fl_flag_is_set(cell)) {
+        count_down();
+    }
+    end_event();
 }
 
 /* A queue as bind/queue.c has it: a cell of slots, a cell of objects, and between them a shelf that one
@@ -705,6 +753,11 @@ static const model_scenario scenarios[] = {
      {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},
     {"condition-3-timed", 2, 0, PATIENT, begin_condition, end_condition,
      {wait_for_notice_for_ever, wait_for_notice_within_a_time, notify_one}},
+    {"count-3", 3, 0, PATIENT, begin_count, end_event, {wait_for_flag, count_down, count_down}},
+    {"count-3-up", 3, 0, PATIENT, begin_count, end_event,
+     {wait_for_flag_within_a_time, count_down, count_down_up_and_down}},
+    {"count-3-again", 3, 0, PATIENT, begin_event, end_count,
+     {wait_for_flag, count_down_once, count_up_again}},
     {"event-3", 3, 0, PATIENT, begin_event, end_event,
      {wait_for_flag, wait_for_flag_within_a_time, set_flag}},
     {"queue-2", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_two, get_two}},
@@ -738,6 +791,7 @@ static const char *const broken_as[] = {
     "the holder of a combining lock lets go without looking whether somebody has queued since it looked",
     "who is woken at a gate does not wake the next",
     "a condition's waiter that is cancelled takes its notice along",
+    "who waits when a count comes to nothing sleeps on if it goes up at once",
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,171 @@
+"""Latch and CountdownEvent: who is woken when the count comes to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import pickle
+import weakref
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, until, until_async
+
+from fairlead import errors
+from fairlead.sync import CountdownEvent, Latch
+
+kinds = pytest.mark.parametrize("kind", [Latch, CountdownEvent])
+
+
+def down(subject: Any, *args: Any, **kwargs: Any) -> None:
+    (subject.count_down if isinstance(subject, Latch) else subject.down)(*args, **kwargs)
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+@kinds
+def test_all_kinds_of_waiters_are_woken_by_the_last_and_by_no_earlier_one(kind: Any) -> None:
+    subject = kind(3)
+
+    async def task() -> bool:
+        return bool(await subject.wait_async())
+
+    waiters = [
+        Thread(subject.wait),
+        Thread(subject.wait, 30),
+        Thread(run, task()),
+        Thread(trio.run, task),
+    ]
+    until(lambda: subject.statistics().waiting == 4)
+    down(subject)
+    down(subject)
+    assert subject.statistics() == (1, 4)
+    assert not subject.is_set()
+    down(subject)
+    assert [one.result() for one in waiters] == [True] * 4
+    assert subject.is_set()
+    assert subject.wait() is subject.wait(0) is run(task()) is True
+    assert subject.statistics() == (0, 0)
+
+
+@kinds
+def test_counting_below_nothing_is_refused_and_counts_nothing(kind: Any) -> None:
+    subject = kind(3)
+    with pytest.raises(errors.TooManyReleases, match="counted down"):
+        down(subject, 4)
+    with pytest.raises(ValueError, match="counted down"):
+        down(subject, n=4)
+    assert subject.value == 3
+    down(subject, n=3)
+    with pytest.raises(errors.TooManyReleases):
+        down(subject)
+    assert subject.is_set()
+
+
+@kinds
+@pytest.mark.parametrize("number", [0, -1, 2**31, 2**70, 1.5, "1"])
+def test_senseless_numbers_are_refused(kind: Any, number: Any) -> None:
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        down(kind(2), number)
+    if number != 0:
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            kind(number)
+
+
+@kinds
+def test_time_outs_are_kept_and_leave_nothing_behind(kind: Any) -> None:
+    subject = kind(1)
+    for timeout in [0, 1e-9] * 50 + [0.002]:
+        assert subject.wait(timeout) is False
+    for wrong, error in ((math.nan, ValueError), (-0.5, ValueError), (math.inf, OverflowError)):
+        with pytest.raises(error):
+            subject.wait(wrong)
+
+    async def main() -> None:
+        for _ in range(10):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await subject.wait_async()
+
+    run(main())
+    assert subject.statistics() == (1, 0)
+
+
+def test_who_waits_when_it_comes_to_nothing_is_woken_though_it_goes_up_at_once() -> None:
+    event = CountdownEvent(1)
+
+    async def main() -> None:
+        async def task() -> None:
+            await event.wait_async()
+
+        waiter = asyncio.ensure_future(task())
+        await until_async(lambda: event.statistics().waiting == 1)
+        thread = Thread(event.wait)
+        await until_async(lambda: event.statistics().waiting == 2)
+        event.down()
+        event.up(2)
+        await waiter
+        assert thread.result() is True
+        assert event.statistics() == (2, 0)
+        assert event.wait(0) is False  # who comes later waits anew
+
+    run(main())
+    with pytest.raises(errors.TooManyReleases, match="no further"):
+        event.up(2**31 - 2)
+    assert event.value == 2
+
+
+def test_cancelled_waiter_leaves_and_changes_nothing() -> None:
+    async def main() -> None:
+        latch = Latch(1)
+
+        async def task() -> None:
+            await latch.wait_async()
+
+        first, second = asyncio.ensure_future(task()), asyncio.ensure_future(task())
+        await until_async(lambda: latch.statistics().waiting == 2)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert latch.statistics() == (1, 1)
+        latch.count_down()
+        second.cancel()  # after it was woken
+        await asyncio.wait([second])
+        assert latch.statistics() == (0, 0)
+
+    run(main())
+
+
+def test_destructor_may_count_down() -> None:
+    latch = Latch(1)
+
+    class Guard:
+        def __del__(self) -> None:
+            latch.count_down()
+
+    waiter = Thread(latch.wait)
+    until(lambda: latch.statistics().waiting == 1)
+    Guard()
+    assert waiter.result() is True
+
+
+@kinds
+def test_it_tells_its_state_and_is_not_pickled(kind: Any) -> None:
+    subject = kind(2)
+    assert repr(subject).startswith(f"<fairlead.sync.{kind.__name__} value=2, 0 waiting, at 0x")
+    assert subject.value == 2
+    assert kind(0).is_set()
+    with pytest.raises(TypeError, match=kind.__name__):
+        pickle.dumps(subject)
+    with pytest.raises(AttributeError):
+        subject.value = 1
+    assert weakref.ref(subject)() is subject
+
+
+def test_countdown_begins_with_nothing_to_come_and_a_latch_must_be_told() -> None:
+    assert CountdownEvent().is_set()
+    with pytest.raises(TypeError):
+        Latch()  # type: ignore[call-arg]
