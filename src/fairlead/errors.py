@@ -6,6 +6,7 @@ so that code written against the standard library keeps working. The message is
 one line that says what is wrong and what to do.
 """
 
+from _pickle import PicklingError
 from _queue import Empty
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,31 @@ class LoopClosed(FairleadError, RuntimeError):
 
 class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
+
+
+class PoolClosed(FairleadError, RuntimeError, ValueError):
+    """A task was given to a pool that takes no more. A RuntimeError, as of executors, and a ValueError, as of
+    multiprocessing's pools."""
+
+
+class BrokenPool(FairleadError, RuntimeError):
+    """A pool has no worker that could run its tasks: none can be started, or an initializer failed.
+
+    What pools raise is also a concurrent.futures.BrokenExecutor.
+    """
+
+
+class WorkerLost(FairleadError, RuntimeError):
+    """The worker that ran the task ended before the task did: killed, crashed, or made to exit. The pool
+    lives, and only this task is lost; ``with_options(retries=...)`` has such tasks run again."""
+
+
+class TaskTimeout(FairleadError, TimeoutError):
+    """A task ran longer than its time-out; its worker was told to stop."""
+
+
+class CannotSend(FairleadError, PicklingError):
+    """A function, an argument or a result cannot be sent to or from a worker; the message says which part."""
 
 
 if TYPE_CHECKING:

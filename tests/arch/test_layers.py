@@ -26,7 +26,7 @@ LAYERS: dict[str, set[str]] = {
     # mend
     "wait": {"_native"},
     "sync": {"wait", "_native"},
-    "pools": {"sync", "wait"},
+    "pools": {"sync"},
     # see
     "record": set(),
     "gil.observe": {"_probe", "record"},

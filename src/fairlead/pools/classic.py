@@ -1,0 +1,201 @@
+"""The calls of multiprocessing.pool.Pool, made of those of an executor."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from fairlead.errors import UsageError
+from fairlead.pools.stream import Stream
+
+if TYPE_CHECKING:
+    from fairlead.pools.contract import Engine
+    from fairlead.pools.future import Future
+
+T = TypeVar("T")
+
+
+def result_timeout() -> type[TimeoutError]:
+    """A TimeoutError that those who look for multiprocessing's find too."""
+    import multiprocessing
+
+    class ResultTimeout(multiprocessing.TimeoutError, TimeoutError):
+        """The result was not there within the time."""
+
+    return ResultTimeout
+
+
+class AsyncResult(Generic[T]):
+    """As multiprocessing.pool.AsyncResult, over a future."""
+
+    def __init__(self, future: concurrent.futures.Future[T]) -> None:
+        self._future = future
+
+    def get(self, timeout: float | None = None) -> T:
+        """The result; raises what the call raised, or multiprocessing.TimeoutError."""
+        self.wait(timeout)
+        if not self._future.done():
+            raise result_timeout()(f"no result within {timeout} s")
+        return self._future.result()
+
+    def wait(self, timeout: float | None = None) -> None:
+        concurrent.futures.wait((self._future,), timeout)
+
+    def ready(self) -> bool:
+        return self._future.done()
+
+    def successful(self) -> bool:
+        """Whether the call returned; ValueError while it runs."""
+        if not self._future.done():
+            raise ValueError(f"{self!r} is not ready")
+        return not self._future.cancelled() and self._future.exception() is None
+
+
+class IMapIterator(Generic[T]):
+    """As multiprocessing's: ``next(timeout)`` raises multiprocessing.TimeoutError."""
+
+    def __init__(self, stream: Stream[T]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> IMapIterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return self._stream.next()
+
+    def next(self, timeout: float | None = None) -> T:
+        try:
+            return self._stream.next(timeout)
+        except TimeoutError as late:
+            if timeout is None:
+                raise  # the call's own
+            raise result_timeout()(str(late)) from None
+
+
+def _report(
+    future: concurrent.futures.Future[Any],
+    callback: Callable[[Any], object] | None,
+    error_callback: Callable[[BaseException], object] | None,
+) -> None:
+    def ended(future: concurrent.futures.Future[Any]) -> None:
+        error = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
+        if error is not None:
+            if error_callback is not None:
+                error_callback(error)
+        elif callback is not None:
+            callback(future.result())
+
+    if callback is not None or error_callback is not None:
+        future.add_done_callback(ended)
+
+
+class ClassicCalls:
+    """multiprocessing.pool.Pool's methods besides ``map``, which is the executor's too.
+
+    Differences: ``imap`` and ``imap_unordered`` read their input as results are taken, so that it may be
+    endless; callbacks are called by a worker's thread, and one that raises stops nothing.
+    """
+
+    if TYPE_CHECKING:
+        _engine: Engine
+
+        def _submit(
+            self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+        ) -> Future[T]: ...
+
+        @abstractmethod
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None: ...
+
+    def apply(
+        self, func: Callable[..., T], args: Iterable[Any] = (), kwds: dict[str, Any] | None = None
+    ) -> T:
+        """Calls it in a worker and waits."""
+        return self._submit(func, tuple(args), dict(kwds or {})).result()
+
+    def apply_async(
+        self,
+        func: Callable[..., T],
+        args: Iterable[Any] = (),
+        kwds: dict[str, Any] | None = None,
+        callback: Callable[[T], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[T]:
+        future = self._submit(func, tuple(args), dict(kwds or {}))
+        _report(future, callback, error_callback)
+        return AsyncResult(future)
+
+    def map_async(
+        self,
+        func: Callable[[Any], T],
+        iterable: Iterable[Any],
+        chunksize: int | None = None,
+        callback: Callable[[list[T]], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[list[T]]:
+        return self._map_async(func, iterable, chunksize, callback, error_callback, star=False)
+
+    def starmap(
+        self, func: Callable[..., T], iterable: Iterable[Iterable[Any]], chunksize: int | None = None
+    ) -> list[T]:
+        """As ``map``, each item being the call's arguments; waits for all."""
+        return self.starmap_async(func, iterable, chunksize).get()
+
+    def starmap_async(
+        self,
+        func: Callable[..., T],
+        iterable: Iterable[Iterable[Any]],
+        chunksize: int | None = None,
+        callback: Callable[[list[T]], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[list[T]]:
+        return self._map_async(func, iterable, chunksize, callback, error_callback, star=True)
+
+    def _map_async(
+        self,
+        func: Callable[..., T],
+        iterable: Iterable[Any],
+        chunksize: int | None,
+        callback: Callable[[list[T]], object] | None,
+        error_callback: Callable[[BaseException], object] | None,
+        *,
+        star: bool,
+    ) -> AsyncResult[list[T]]:
+        whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
+        _report(whole, callback, error_callback)
+
+        def finish(stream: Stream[T]) -> None:
+            try:
+                whole.set_result(list(stream))
+            except Exception as error:  # noqa: BLE001 - the result's
+                whole.set_exception(error)
+
+        Stream(self, func, list(iterable), star=star, chunksize=chunksize, eager=True, at_end=finish)  # type: ignore[arg-type]
+        return AsyncResult(whole)
+
+    def imap(self, func: Callable[[Any], T], iterable: Iterable[Any], chunksize: int = 1) -> IMapIterator[T]:
+        return IMapIterator(Stream(self, func, iterable, star=False, chunksize=chunksize))  # type: ignore[arg-type]
+
+    def imap_unordered(
+        self, func: Callable[[Any], T], iterable: Iterable[Any], chunksize: int = 1
+    ) -> IMapIterator[T]:
+        stream: Stream[T] = Stream(self, func, iterable, star=False, chunksize=chunksize, ordered=False)  # type: ignore[arg-type]
+        return IMapIterator(stream)
+
+    def close(self) -> None:
+        """No more tasks; those taken are finished."""
+        self.shutdown(wait=False)
+
+    def terminate(self) -> None:
+        """Cancels what is queued and stops what runs; does not wait."""
+        self._engine.terminate()
+
+    def join(self) -> None:
+        """Waits until the workers have ended, after ``close`` or ``terminate``."""
+        if not self._engine.closed:
+            raise UsageError("join() waits for the end of a pool: call close() or terminate() first")
+        self._engine.join()
+
+
+__all__ = ["AsyncResult", "ClassicCalls", "IMapIterator"]

@@ -1,0 +1,234 @@
+"""What a kind of pool implements. The face that callers see (base.Pool) is the same for all kinds.
+
+A kind is an :class:`Engine`. It is given :class:`Task` objects and promises that the future of each ends
+exactly once. There are two ways to write one:
+
+* a :class:`Worker` for the engine in crew.py, which has one thread in this process for each worker. Threads,
+  processes and interpreters are of this kind: queue, time-outs, retries, replacement and the end are done
+  there, and the worker only runs one call after another;
+* an Engine of its own, where something else already has a queue and workers (an event loop, a cluster).
+
+How a task ends: whoever takes it calls ``task.begin()``, and leaves it alone when that says no (it was
+cancelled meanwhile). Then exactly one of those who want to end it (its worker, a time-out, a cancellation)
+wins, by a lock or on the engine's one thread, and calls ``task.succeed``, ``task.fail`` or ``task.give_up``.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.errors import BrokenPool
+from fairlead.pools.future import Future
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How tasks are run: what ``with_options`` sets."""
+
+    timeout: float | None = None
+    """Seconds that one attempt may run."""
+    retries: int = 0
+    """Further attempts after a worker was lost or the time was up."""
+    context: bool | tuple[contextvars.ContextVar[Any], ...] = False
+    """Context variables that the task sees as they were at its submission: none, all, or these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a pool has done so far. Times are sums over tasks, in seconds; an attempt of a task counts as
+    one."""
+
+    kind: str
+    workers: int
+    """At most so many at once."""
+    started: int
+    """Workers that live now."""
+    queued: int
+    running: int
+    done: int
+    """Tasks that returned or raised by themselves."""
+    timed_out: int
+    cancelled: int
+    lost: int
+    """Attempts that ended with their worker."""
+    retried: int
+    restarts: int
+    """Workers that took the place of another."""
+    queue_time_s: float
+    run_time_s: float
+    bytes_out: int
+    """Sent to workers; 0 where nothing is."""
+    bytes_in: int
+
+
+class Broken(BrokenPool, BrokenExecutor):
+    """BrokenPool, also for those who look for the standard library's word."""
+
+
+class Lost(Exception):
+    """Raised by Worker.run: the worker is gone. The message says how it ended."""
+
+
+class Stopped(BaseException):
+    """Sent into a thread to end its task; never leaves the pool."""
+
+
+def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:
+    here = contextvars.copy_context()
+    if wanted is True or wanted is False:
+        return here
+    chosen = contextvars.Context()
+    for variable in wanted:
+        if variable in here:
+            chosen.run(variable.set, here[variable])
+    return chosen
+
+
+class Task:
+    """One call and the future of its result."""
+
+    __slots__ = (
+        "args",
+        "attempts",
+        "began_ns",
+        "context",
+        "function",
+        "future",
+        "kwargs",
+        "options",
+        "queued_ns",
+    )
+
+    def __init__(
+        self,
+        future: Future[Any],
+        function: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        options: Options,
+    ) -> None:
+        self.future = future
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.context = _context(options.context) if options.context else None
+        self.attempts = 0
+        self.queued_ns = time.monotonic_ns()
+        self.began_ns = 0
+
+    def begin(self) -> bool:
+        """Whether it may be run now by the caller: not if it was cancelled, or if somebody runs it
+        already."""
+        if self.attempts == 0 and not self.future.begin():
+            return False
+        self.attempts += 1
+        self.began_ns = time.monotonic_ns()
+        return True
+
+    def may_retry(self) -> bool:
+        return self.attempts <= self.options.retries
+
+    def succeed(self, value: Any) -> None:
+        self.future.forget()
+        self.future.set_result(value)
+
+    def fail(self, error: BaseException) -> None:
+        self.future.forget()
+        self.future.set_exception(error)
+
+    def give_up(self) -> None:
+        """Ends it as cancelled, though it had begun."""
+        self.future.forget()
+        self.future.end_cancelled()
+
+
+class Worker(ABC):
+    """Runs one call after another, for the one thread of the engine that owns it.
+
+    All methods but ``stop`` are called by that thread only.
+    """
+
+    __slots__ = ()
+
+    bytes_out = 0
+    bytes_in = 0
+
+    @abstractmethod
+    def start(self) -> None:
+        """Makes it ready, initializer included. Raises what is wrong; nothing is left behind then."""
+
+    @abstractmethod
+    def run(self, task: Task) -> Any:
+        """Calls the task's function and returns its result or raises its exception; Lost if the worker is
+        gone."""
+
+    @abstractmethod
+    def stop(self) -> bool:
+        """From any thread, while ``run`` is going on: makes that end. Whether it surely will; if so, soon."""
+
+    def settle(self) -> None:
+        """After ``stop``, by the worker's thread: whatever that has sent arrives now or never."""
+        return
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends it, also after Lost and after ``stop``; when it returns, nothing is left of it."""
+
+
+class Engine(ABC):
+    """Runs tasks. All methods may be called from any thread."""
+
+    kind: str
+    workers: int
+    call_cost_s = 20e-6
+    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+
+    @abstractmethod
+    def enqueue(self, task: Task) -> None:
+        """Takes it over. PoolClosed or BrokenPool: it was not taken, and its future has not ended."""
+
+    @abstractmethod
+    def stop(self, task: Task) -> bool:
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled."""
+
+    @abstractmethod
+    def help(self, task: Task) -> None:
+        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
+        and nobody has begun it, so that tasks may wait for tasks of their own pool. May do nothing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No more tasks; those taken are run, and then the workers end. Does not wait."""
+
+    @abstractmethod
+    def cancel_queued(self) -> None:
+        """Cancels what has not begun."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
+
+    @abstractmethod
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
+        waited for. False if they had not within the time."""
+
+    @abstractmethod
+    def forget_after_fork(self) -> None:
+        """In a forked child, which has neither threads nor workers of it: takes no more tasks."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics: ...
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool: ...

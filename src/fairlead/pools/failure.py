@@ -1,0 +1,91 @@
+"""Exceptions on their way out of a worker: their type, attributes and traceback are kept."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from fairlead.errors import CannotSend
+
+_HERE = str(Path(__file__).parent)
+
+
+class WorkerTraceback(Exception):
+    """The ``__cause__`` of an exception that came from another process or interpreter; prints its traceback
+    there.
+
+    Attributes:
+        tb: the traceback as text.
+    """
+
+    def __init__(self, tb: str) -> None:
+        super().__init__(tb)
+        self.tb = tb
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.tb}"""'
+
+
+class Failure:
+    """An exception as a value: of one call among many, or of a whole task. It can be pickled whatever it
+    holds."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        return _unpack, _pack(self.error)
+
+
+def _pack(error: BaseException) -> tuple[str, bytes | None, str]:
+    from fairlead.pools import pickling
+
+    kind = type(error)
+    state = {name: value for name, value in error.__dict__.items() if name != "__cause__"}
+    own = kind.__reduce__ not in (BaseException.__reduce__, Failure.__reduce__) or "__reduce_ex__" in vars(
+        kind
+    )
+    parts = error if own else (kind, error.args, state)
+    name = f"{kind.__module__}.{kind.__qualname__}: {error}" if kind.__module__ != "builtins" else repr(error)
+    try:
+        return _text(error), pickling.dumps(parts), name
+    except Exception as reason:  # noqa: BLE001 - whatever pickling its parts raises
+        return _text(error), None, f"{name} ({reason})"
+
+
+def _unpack(text: str, pickled: bytes | None, name: str) -> Failure:
+    from fairlead.pools import pickling
+
+    error: BaseException = CannotSend(f"a task raised {name}, and this exception cannot be sent here")
+    if pickled is not None:
+        try:
+            parts = pickling.loads(pickled)
+            error = _rebuild(*parts) if isinstance(parts, tuple) else parts
+        except Exception as reason:  # noqa: BLE001 - whatever classes raise when they are made
+            error.add_note(f"it cannot be made again: {reason!r}")
+    error.__cause__ = WorkerTraceback(text)
+    return Failure(error)
+
+
+def _rebuild(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> BaseException:
+    try:
+        error = kind(*args)
+        alike = error.args == args
+    except Exception:  # noqa: BLE001 - its __init__ wants something else than what it gave to Exception's
+        alike = False
+    if not alike:
+        error = kind.__new__(kind, *args)
+        error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+def _text(error: BaseException) -> str:
+    where: TracebackType | None = error.__traceback__
+    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
+        where = where.tb_next
+    return "".join(traceback.format_exception(type(error), error, where))

@@ -1,0 +1,86 @@
+"""A concurrent.futures.Future whose ``cancel`` also stops what runs, where the kind of pool can."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from concurrent.futures import _base
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from fairlead.pools.contract import Engine, Task
+
+T = TypeVar("T")
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of a task that is to come.
+
+    As the standard library's, with two differences. ``cancel()`` of a task that runs ends the future at once
+    and stops the work: a process is killed and replaced, a thread is sent an exception that ends it at its
+    next step in Python. And ``result()`` called by a worker of the same pool runs a task that nobody has
+    begun, so that waiting for tasks of one's own pool does not deadlock it.
+    """
+
+    _engine: Engine | None = None
+    _task: Task | None = None
+
+    def attach(self, engine: Engine, task: Task) -> None:
+        self._engine = engine
+        self._task = task
+
+    def forget(self) -> None:
+        """Lets go of the task, and with it of the function and the arguments."""
+        self._task = None
+
+    def begin(self) -> bool:
+        """PENDING to RUNNING; False if it was in another state. Waiters learn of a cancellation here."""
+        with self._condition:
+            if self._state == _base.PENDING:
+                self._state = _base.RUNNING
+                return True
+            if self._state == _base.CANCELLED:
+                self._notify_cancelled()
+            return False
+
+    def cancel(self) -> bool:
+        task, engine = self._task, self._engine
+        if super().cancel():
+            self.forget()
+            with self._condition:
+                self._notify_cancelled()
+            return True
+        return task is not None and engine is not None and engine.stop(task)
+
+    def end_cancelled(self) -> None:
+        """RUNNING to CANCELLED."""
+        with self._condition:
+            self._state = _base.CANCELLED
+            self._condition.notify_all()
+            self._notify_cancelled()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+
+    def _notify_cancelled(self) -> None:
+        """What the standard library leaves to the worker that finds it cancelled: wait() and as_completed()
+        need not wait for one."""
+        if self._state == _base.CANCELLED:
+            self._state = _base.CANCELLED_AND_NOTIFIED
+            for waiter in self._waiters:
+                waiter.add_cancelled(self)
+
+    def result(self, timeout: float | None = None) -> T:
+        self._help()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._help()
+        return super().exception(timeout)
+
+    def _help(self) -> None:
+        task = self._task
+        if task is not None and self._engine is not None and self._state == _base.PENDING:
+            self._engine.help(task)
+
+    if TYPE_CHECKING:  # the standard library's private parts that this class is made of
+        _condition: Any
+        _state: str
+        _waiters: list[Any]

@@ -1,0 +1,22 @@
+"""Pickle, and cloudpickle for what pickle refuses: lambdas, closures, classes made in functions."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+loads = pickle.loads
+
+
+def dumps(value: Any) -> bytes:
+    """Raises what pickle says of it if neither can."""
+    try:
+        return pickle.dumps(value, 5)
+    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
+        import cloudpickle
+
+        try:
+            pickled: bytes = cloudpickle.dumps(value, 5)
+        except Exception:  # noqa: BLE001 - the plain refusal says more
+            raise refusal from None
+        return pickled

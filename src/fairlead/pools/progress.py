@@ -1,0 +1,52 @@
+"""Progress bars: rich's, or any object that speaks as tqdm's do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from fairlead.errors import MissingExtra, UsageError
+
+
+@runtime_checkable
+class Bar(Protocol):
+    """What of tqdm's interface is used."""
+
+    def update(self, n: int) -> Any: ...
+
+    def close(self) -> Any: ...
+
+
+Progress = bool | Bar
+
+
+def bar(wanted: Progress, total: int | None) -> Bar | None:
+    """The bar to advance, or None."""
+    if wanted is False:
+        return None
+    if wanted is True:
+        return _RichBar(total)
+    if not isinstance(wanted, Bar):
+        raise UsageError(
+            f"progress must be True or have update() and close(), as tqdm's bars; not {wanted!r}"
+        )
+    return wanted
+
+
+class _RichBar:
+    def __init__(self, total: int | None) -> None:
+        try:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+        except ImportError as error:
+            raise MissingExtra(
+                "progress=True needs rich: pip install 'fairlead[lab]', or give an object as tqdm's"
+            ) from error
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns)
+        self._task = self._progress.add_task("", total=total)
+        self._progress.start()
+
+    def update(self, n: int) -> None:
+        self._progress.advance(self._task, n)
+
+    def close(self) -> None:
+        self._progress.stop()

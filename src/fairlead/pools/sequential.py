@@ -1,0 +1,116 @@
+"""SequentialPool: every call at once, in the thread that submits it. For debugging, and to compare with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.errors import PoolClosed, TaskTimeout
+from fairlead.pools.base import Pool
+from fairlead.pools.contract import Broken, Engine, Statistics, Task
+
+
+class SequentialPool(Pool):
+    """Calls at once, in the thread that submits: no concurrency, and a debugger's steps lead into the
+    function.
+
+    A task cannot be stopped or cancelled, because nobody else runs meanwhile. One that took longer than its
+    time-out raises TaskTimeout when it has ended, and is not retried.
+    """
+
+    def __init__(
+        self, *, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
+    ) -> None:
+        self._begin(_AtOnce(initializer, initargs))
+
+
+class _AtOnce(Engine):
+    kind = "sequential"
+    workers = 1
+    call_cost_s = 0.0
+
+    def __init__(self, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+        self._initialize = None if initializer is None else (initializer, initargs)
+        self._closed = False
+        self._broken: Broken | None = None
+        self._lock = threading.Lock()
+        self._done = 0
+        self._late = 0
+        self._running = 0
+        self._run_ns = 0
+
+    def enqueue(self, task: Task) -> None:
+        if self._broken is not None:
+            raise Broken(str(self._broken)) from self._broken
+        if self._closed:
+            raise PoolClosed("the pool has been shut down: it takes no more tasks")
+        if self._initialize is not None:
+            (function, args), self._initialize = self._initialize, None
+            try:
+                function(*args)
+            except Exception as refusal:
+                self._broken = Broken(f"the initializer raised {refusal!r}")
+                raise self._broken from refusal
+        task.begin()
+        with self._lock:
+            self._running += 1
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            if task.context is not None:
+                value = task.context.run(task.function, *task.args, **task.kwargs)
+            else:
+                value = task.function(*task.args, **task.kwargs)
+        except BaseException as raised:  # noqa: BLE001 - the task's
+            error = raised
+        took_ns = time.monotonic_ns() - task.began_ns
+        limit = task.options.timeout
+        late = limit is not None and took_ns > limit * 1e9
+        with self._lock:
+            self._running -= 1
+            self._run_ns += took_ns
+            self._done += not late
+            self._late += late
+        if late:
+            task.fail(TaskTimeout(f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)"))
+        elif error is not None:
+            task.fail(error)
+            if isinstance(error, KeyboardInterrupt):
+                raise error
+        else:
+            task.succeed(value)
+
+    def stop(self, task: Task) -> bool:  # noqa: ARG002
+        return False
+
+    def help(self, task: Task) -> None:
+        """There is never a task that has not begun."""
+
+    def close(self) -> None:
+        self._closed = True
+
+    def cancel_queued(self) -> None:
+        """Nothing is ever queued."""
+
+    def terminate(self) -> None:
+        self._closed = True
+
+    def join(self, timeout: float | None = None) -> bool:  # noqa: ARG002
+        return True
+
+    def forget_after_fork(self) -> None:
+        """It has neither threads nor workers."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def statistics(self) -> Statistics:
+        with self._lock:
+            return Statistics(
+                kind=self.kind, workers=1, started=1, queued=0, running=self._running, done=self._done,
+                timed_out=self._late, cancelled=0, lost=0, retried=0, restarts=0, queue_time_s=0.0,
+                run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
+            )  # fmt: skip

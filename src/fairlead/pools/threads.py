@@ -1,0 +1,91 @@
+"""ThreadPool: calls in threads of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.pools.base import Pool, checked, checked_workers
+from fairlead.pools.contract import Stopped, Task, Worker
+from fairlead.pools.crew import Crew
+
+_numbers = itertools.count()
+_send = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_send.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_send.restype = ctypes.c_int
+
+
+class ThreadPool(Pool):
+    """Calls in threads of this process: for work that waits, and, without a GIL, for work that computes.
+
+    Time-outs and cancellation end the future at once and send the thread an exception, which arrives at its
+    next step in Python. **A thread that is inside a call into C (sleeping, reading, a long computation of a
+    library) cannot be stopped before that call returns**; another thread takes its place meanwhile, and it
+    ends when it comes back. Code that catches BaseException may keep it for as long as it likes.
+
+    Args:
+        workers: threads; None: as many as cores that this process may use, plus four, because threads mostly
+            wait. initializer: called in each thread before its first task. If it raises, the pool is broken,
+            and every task raises a BrokenPool whose cause is that exception.
+        max_tasks_per_worker: tasks after which a thread is replaced; None for never.
+        name: the threads' names begin with it.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_worker: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be callable")
+        self._begin(
+            Crew(
+                "threads",
+                checked_workers(None) + 4 if workers is None else checked_workers(workers),
+                lambda: _Here(initializer, initargs),
+                name=name or f"ThreadPool-{next(_numbers)}",
+                most_tasks=0
+                if max_tasks_per_worker is None
+                else checked("max_tasks_per_worker", max_tasks_per_worker),
+                in_thread=True,
+                call_cost_s=5e-6,
+            )
+        )
+
+
+class _Here(Worker):
+    """Calls in the seat's own thread."""
+
+    __slots__ = ("_args", "_ident", "_initializer")
+
+    def __init__(self, initializer: Callable[..., object] | None, args: tuple[Any, ...]) -> None:
+        self._initializer = initializer
+        self._args = args
+        self._ident = 0
+
+    def start(self) -> None:
+        self._ident = threading.get_ident()
+        if self._initializer is not None:
+            self._initializer(*self._args)
+
+    def run(self, task: Task) -> Any:
+        if task.context is not None:
+            return task.context.run(task.function, *task.args, **task.kwargs)
+        return task.function(*task.args, **task.kwargs)
+
+    def stop(self) -> bool:
+        _send(self._ident, Stopped)
+        return False
+
+    def settle(self) -> None:
+        _send(self._ident, ctypes.py_object())
+
+    def close(self) -> None:
+        """Its thread is the seat's."""

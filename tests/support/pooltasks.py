@@ -1,0 +1,87 @@
+"""What tests have workers do: functions that a worker of any kind can import."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+_seen: list[int] = []
+
+
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def negative_raises(n: int) -> int:
+    if n < 0:
+        raise ValueError(n)
+    return n
+
+
+def spin() -> None:
+    """Never ends, and is always about to take its next step in Python."""
+    while True:
+        pass
+
+
+def spin_below(path: str, attempts: int) -> int:
+    """Never ends but in its last attempt; each leaves a byte in the file."""
+    with open(path, "ab") as file:  # noqa: PTH123
+        file.write(b".")
+    if os.path.getsize(path) < attempts:  # noqa: PTH202
+        spin()
+    return attempts
+
+
+def wait_for(path: str) -> str:
+    while not os.path.exists(path):  # noqa: PTH110
+        time.sleep(0.001)
+    return path
+
+
+def announce_and_spin(path: str) -> None:
+    open(path, "w").close()  # noqa: PTH123
+    spin()
+
+
+def remember(number: int) -> None:
+    _seen.append(number)
+
+
+def remembered() -> list[int]:
+    return list(_seen)
+
+
+def refuse() -> None:
+    raise OSError(5, "the initializer refuses")
+
+
+def where() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+class Odd(Exception):
+    """Wants other arguments than it gives to Exception's constructor, and has an attribute."""
+
+    def __init__(self, code: int, *, hint: str) -> None:
+        super().__init__(f"odd {code}")
+        self.code = code
+        self.hint = hint
+
+
+def raise_odd(code: int) -> None:
+    raise Odd(code, hint="as it was")
+
+
+def fail_with(error: BaseException) -> None:
+    raise error
+
+
+def identity(value: Any) -> Any:
+    return value
