@@ -38,6 +38,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_combine_exec},
     {Py_mod_exec, (void *)fl_simplequeue_exec},
     {Py_mod_exec, (void *)fl_queue_exec},
+    {Py_mod_exec, (void *)fl_handle_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},

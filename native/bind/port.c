@@ -22,6 +22,7 @@ typedef struct {
     fl_port *body;
     PyObject *make_future;
     PyObject *running; /* NULL: never known */
+    PyInterpreterState *interpreter;
     PyObject *weak;
 } port;
 
@@ -41,6 +42,7 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->make_future = Py_NewRef(make_future);
     self->running = running == Py_None ? NULL : Py_NewRef(running);
+    self->interpreter = PyInterpreterState_Get();
     self->body = fl_port_new();
     if (self->body == NULL) {
         Py_DECREF(self);
@@ -136,7 +138,11 @@ void fl_port_tell(fl_port *body)
     port *self = fl_load(&body->shell, acquire); /* pairs with port_new; the loop holds it */
     PyObject *type, *value, *traceback; /* a destructor may release while an exception is on its way */
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *task = self == NULL || self->running == NULL ? NULL : PyObject_CallNoArgs(self->running);
+    PyObject *task = NULL;
+    /* a task may have called into another interpreter, which is not to touch its loop's objects */
+    if (self != NULL && self->running != NULL && self->interpreter == PyInterpreterState_Get()) {
+        task = PyObject_CallNoArgs(self->running);
+    }
     if (task != NULL && task != Py_None && task != Py_False) {
         Py_INCREF(self);
         drain(self);

@@ -6,7 +6,13 @@
  * and granted, because an object goes in before its permit is given and comes out after it was taken.
  *
  * The ring is touched attached only: the GIL protects it, or where there is none the object's own lock.
+ *
+ * A queue that was handed to another interpreter has the line in core/shared.h instead of the ring, and
+ * carries copies: an object never leaves its interpreter.
  */
+#include <stdlib.h>
+
+#include "bind/codec.h"
 #include "bind/queues.h"
 #include "bind/shelf.h"
 #include "bind/wait.h"
@@ -41,19 +47,51 @@ static fl_cell *begin(PyObject *op)
     return self->shell.cell;
 }
 
+static fl_shared *shared_of(PyObject *op)
+{
+    return fl_load(&((fl_shell *)op)->shared, acquire); /* pairs with the store in handle.c */
+}
+
+bool fl_simplequeue_may_share(PyObject *op)
+{
+    if (((simple_queue *)op)->shelf.count > 0) {
+        fl_raise("UsageError", "hand a queue to another interpreter before something is put into it");
+        return false;
+    }
+    return true;
+}
+
+static int push_copy(fl_shared *shared, PyObject *object)
+{
+    fl_item *item = fl_encode(object);
+    if (item == NULL) {
+        return -1;
+    }
+    fl_line_put(shared, item);
+    fl_permits_give(shared->cell, 1); /* at most as many as items */
+    return 0;
+}
+
 static int push(PyObject *op, PyObject *item)
 {
     fl_cell *cell = begin(op);
     fl_shelf *shelf = &((simple_queue *)op)->shelf;
+    fl_shared *shared;
     int failed;
     FL_BEGIN_CRITICAL(op);
     failed = -1;
-    if (shelf->count == FL_SEM_MOST) {
+    shared = shared_of(op);
+    if (shared != NULL) {
+        /* below: making a copy may run anything */
+    } else if (shelf->count == FL_SEM_MOST) {
         PyErr_SetString(PyExc_OverflowError, "the queue holds all the objects that it can count");
     } else if ((failed = fl_shelf_reserve(shelf)) == 0) {
         fl_shelf_push(shelf, item);
     }
     FL_END_CRITICAL();
+    if (shared != NULL) {
+        return push_copy(shared, item);
+    }
     if (!failed) {
         fl_permits_give(cell, 1); /* at most as many as objects */
     }
@@ -63,6 +101,13 @@ static int push(PyObject *op, PyObject *item)
 /* With a permit in hand. */
 static PyObject *pop(PyObject *op)
 {
+    fl_shared *shared = shared_of(op);
+    if (shared != NULL) {
+        fl_item *copy = fl_line_get(shared);
+        PyObject *object = fl_decode(copy);
+        free(copy);
+        return object;
+    }
     PyObject *item;
     FL_BEGIN_CRITICAL(op);
     item = fl_shelf_first(&((simple_queue *)op)->shelf);
@@ -241,7 +286,7 @@ static int queue_traverse(PyObject *op, visitproc visit, void *arg)
 /* As get() by nobody, so that what a destructor puts or gets meanwhile finds the queue whole. */
 static int queue_clear(PyObject *op)
 {
-    while (fl_sem_try(fl_shell_cell(op), 1, 0)) {
+    while (shared_of(op) == NULL && fl_sem_try(fl_shell_cell(op), 1, 0)) {
         Py_DECREF(pop(op));
     }
     return 0;

@@ -57,6 +57,7 @@ int fl_combine_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_notices_exec(PyObject *module);
+int fl_handle_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);

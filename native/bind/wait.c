@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/clock.h"
+#include "core/shared.h"
 
 PyMemberDef fl_shell_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
@@ -29,6 +30,10 @@ void fl_shell_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     if (((fl_shell *)self)->weak != NULL) {
         PyObject_ClearWeakRefs(self);
+    }
+    fl_shared *shared = fl_load(&((fl_shell *)self)->shared, relaxed); /* nobody else has this object */
+    if (shared != NULL) {
+        fl_shared_unref(shared);
     }
     if (((fl_shell *)self)->cell != NULL) {
         fl_cell_unref(((fl_shell *)self)->cell);

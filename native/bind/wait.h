@@ -20,6 +20,7 @@ typedef struct {
     PyObject_HEAD
     fl_cell *cell;
     PyObject *weak;
+    fl_atomic(struct fl_shared *) shared; /* NULL: no other interpreter has it */
 } fl_shell;
 
 static inline fl_cell *fl_shell_cell(PyObject *shell)
@@ -39,6 +40,10 @@ extern PyMemberDef fl_shell_members[];
    MemoryError. */
 PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell);
 void fl_shell_dealloc(PyObject *self);
+
+/* By who shares a queue, attached and with the object's own lock: whether it has no objects in it. If not, an
+   exception is set. */
+bool fl_simplequeue_may_share(PyObject *queue);
 
 /* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
    None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that

@@ -71,6 +71,14 @@ class LoopClosed(FairleadError, RuntimeError):
     """The event loop of a task that waits has been closed; what it waited for was given on."""
 
 
+class OtherProcess(FairleadError, TypeError):
+    """A primitive was pickled for another process, or has come from one; only interpreters share it."""
+
+
+class HandleGone(FairleadError, LookupError):
+    """The primitive with this handle does not exist any more: no interpreter has kept it."""
+
+
 class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
 

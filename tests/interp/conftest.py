@@ -29,6 +29,7 @@ class Subinterpreter:
     """One with a GIL of its own from 3.12 on; it refuses extensions that do not support that."""
 
     def __init__(self) -> None:
+        self.closed = False
         self._module: Any = importlib.import_module(MODULE)
         self._id = self._module.create("isolated") if sys.version_info >= (3, 13) else self._module.create()
         self.run(IMPORTABLE)
@@ -50,6 +51,13 @@ class Subinterpreter:
 
     def close(self) -> None:
         self._module.destroy(self._id)
+        self.closed = True
+
+
+@pytest.fixture
+def importable() -> str:
+    """A program after which another interpreter can import fairlead."""
+    return IMPORTABLE
 
 
 @pytest.fixture
@@ -63,4 +71,5 @@ def new_interpreter() -> Iterator[Callable[[], Subinterpreter]]:
 
     yield new
     for interpreter in made:
-        interpreter.close()
+        if not interpreter.closed:
+            interpreter.close()

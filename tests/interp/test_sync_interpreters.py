@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S, Thread, until
+
+from fairlead.errors import HandleGone, TooManyReleases, UsageError
+from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore, SimpleQueue, from_handle, handle
 
 PROGRAM = """
 import asyncio, threading
@@ -67,3 +74,219 @@ def test_interpreter_that_ends_with_waiting_tasks_takes_its_ports_along(
         "loop.close()\n"
         "assert lock.statistics().waiting == 0\n"
     )
+
+
+SHARED = """
+from fairlead.sync import from_handle
+{name} = from_handle({number})
+"""
+
+
+def give(interpreter: Any, **primitives: Any) -> None:
+    """Objects of that interpreter for the same primitives, under these names."""
+    for name, primitive in primitives.items():
+        interpreter.run(SHARED.format(name=name, number=handle(primitive)))
+
+
+def test_primitives_are_shared_by_interpreters(new_interpreter: Callable[[], Any]) -> None:
+    lock, semaphore, event = Lock(fair=True), BoundedSemaphore(2), Event()
+    other = new_interpreter()
+    give(other, lock=lock, semaphore=semaphore, event=event)
+    lock.acquire()
+    other.run(
+        "assert lock.locked() and not lock.acquire(False) and lock.statistics().fair\n"
+        "lock.release()\n"
+        "assert semaphore.acquire(n=2) and not event.is_set()\n"
+        "event.set()\n"
+    )
+    assert not lock.locked()
+    assert semaphore.locked()
+    assert event.wait(0)
+    semaphore.release(2)
+    with pytest.raises(TooManyReleases):
+        semaphore.release()
+    assert handle(lock) == handle(from_handle(handle(lock)))
+
+
+def test_thread_of_one_interpreter_is_woken_by_another(new_interpreter: Callable[[], Any]) -> None:
+    lock, event = Lock(), Event()
+    lock.acquire()
+    thread = Thread(lock.acquire)
+    sleeper = Thread(event.wait)
+    other = new_interpreter()
+    give(other, lock=lock, event=event)
+    until(lambda: lock.statistics().waiting == event.statistics().waiting == 1)
+    other.run("assert lock.statistics().waiting == 1\nlock.release()\nevent.set()\n")
+    assert thread.result() is True
+    assert sleeper.result() is True
+    assert lock.locked()
+
+
+def test_task_that_runs_another_interpreter_is_woken_in_its_own(new_interpreter: Callable[[], Any]) -> None:
+    """The thread is the loop's, and the interpreter that releases is not."""
+    lock = Lock()
+    other = new_interpreter()
+    give(other, lock=lock)
+
+    async def waits() -> str:
+        async with lock:
+            return "taken"
+
+    async def main() -> None:
+        await lock.acquire_async()
+        task = asyncio.ensure_future(waits())
+        await asyncio.sleep(0)
+        assert lock.statistics().waiting == 1
+        other.run("lock.release()")
+        assert await asyncio.wait_for(task, PATIENCE_S) == "taken"
+
+    asyncio.run(main())
+
+
+EVERYTHING = (
+    None,
+    True,
+    (False, -1, 2**63 - 1, -(2**63), 2**100, 1.5, float("inf"), 3 - 2j),
+    ("", "ascii", "Grün", "Ж", "\U0001f600", "\ud800"),
+    (b"", b"bytes", bytearray(b"array"), (), ((),)),
+    [1, {"a": {2}}],
+)
+
+
+def test_queue_carries_copies_between_interpreters(new_interpreter: Callable[[], Any]) -> None:
+    there: SimpleQueue[Any] = SimpleQueue()
+    back: SimpleQueue[Any] = SimpleQueue()
+    other = new_interpreter()
+    give(other, there=there, back=back)
+    for item in EVERYTHING:
+        there.put(item)
+    there.put(memoryview(b"abcdef")[::2])
+    there.put(Lock)
+    assert there.qsize() == len(EVERYTHING) + 2
+    other.run("while not there.empty(): back.put(there.get())\n")
+    received = [back.get() for _ in EVERYTHING]
+    assert tuple(received) == EVERYTHING
+    assert [type(item) for item in received[4]] == [bytes, bytes, bytearray, tuple, tuple]
+    assert received[5] is not EVERYTHING[5]
+    assert back.get() == b"ace"
+    assert back.get() is Lock
+    with pytest.raises(Exception, match="pickle"):
+        there.put(lambda: None)
+    assert there.empty()
+
+
+def test_queue_that_is_not_empty_is_not_handed_over() -> None:
+    queue: SimpleQueue[int] = SimpleQueue()
+    queue.put(1)
+    with pytest.raises(UsageError, match="before something is put into it"):
+        handle(queue)
+    assert queue.get() == 1
+    assert from_handle(handle(queue)).empty()
+
+
+def test_deep_tuple_is_refused_and_not_half_sent() -> None:
+    queue: SimpleQueue[Any] = SimpleQueue()
+    handle(queue)
+    deep: Any = ()
+    for _ in range(200_000):
+        deep = (deep,)
+    with pytest.raises(RecursionError):
+        queue.put(deep)
+    assert queue.empty()
+    while deep:  # taken apart here: its destruction must not depend on the C stack
+        (deep,) = deep
+
+
+def test_getter_is_woken_by_an_item_from_another_interpreter(new_interpreter: Callable[[], Any]) -> None:
+    queue: SimpleQueue[Any] = SimpleQueue()
+    other = new_interpreter()
+    give(other, queue=queue)
+
+    async def main() -> Any:
+        return await queue.get_async()
+
+    thread = Thread(asyncio.run, main())
+    until(lambda: queue.statistics().waiting == 1)
+    other.run("queue.put(('from', 'there'))")
+    assert thread.result() == ("from", "there")
+
+
+def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
+    lock = Lock()
+    number = handle(lock)
+    copy = from_handle(number)
+    del lock
+    assert copy.acquire(False)
+    del copy
+    later = [Lock() for _ in range(100)]
+    assert len({handle(one) for one in later}) == 100
+    for gone in (number, 0, 2**64 - 1):
+        with pytest.raises(HandleGone, match="no interpreter"):
+            from_handle(gone)
+    with pytest.raises(OverflowError):
+        from_handle(-1)
+    with pytest.raises(TypeError, match="a dict cannot be handed"):
+        handle({})  # type: ignore[arg-type]
+
+
+def test_pickle_within_the_process_is_the_same_primitive_and_copying_too() -> None:
+    for primitive in (Lock(), Semaphore(3), BoundedSemaphore(2), Event(), SimpleQueue()):
+        same = pickle.loads(pickle.dumps(primitive))
+        assert type(same) is type(primitive)
+        assert handle(same) == handle(primitive)
+        assert handle(copy.copy(primitive)) == handle(primitive)
+    lock = Lock()
+    lock.acquire()
+    pickle.loads(pickle.dumps(lock)).release()
+    assert not lock.locked()
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_gives_its_grant_on(
+    new_interpreter: Callable[[], Any], fair: bool
+) -> None:
+    lock = Lock(fair=fair)
+    lock.acquire()
+    other = new_interpreter()
+    give(other, lock=lock)
+    other.run(
+        "import asyncio\n"
+        "loop = asyncio.new_event_loop()\n"
+        "async def body():\n"
+        "    async with lock: raise SystemError('never resumed')\n"
+        "tasks = [loop.create_task(body()) for _ in range(3)]\n"
+        "for task in tasks: task._log_destroy_pending = False\n"
+        "loop.run_until_complete(asyncio.sleep(0))\n"
+        # as a leak would keep it: the end does not wait for a collection
+        "import sys; sys.kept = [loop, tasks]\n"
+    )
+    assert lock.statistics().waiting == 3
+    lock.release()  # granted to a loop that will not run, or nudged
+    other.close()
+    assert lock.acquire(timeout=PATIENCE_S)
+    assert lock.statistics() == (True, 0, fair)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="concurrent.interpreters came with Python 3.14")
+def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) -> None:
+    from concurrent import interpreters
+
+    lock, queue, event = Lock(), SimpleQueue(), Event()
+    interpreter = interpreters.create()
+    try:
+        interpreter.exec(importable)
+        interpreter.prepare_main(lock=lock, queue=queue, event=event)
+        interpreter.exec("lock.acquire(); queue.put(('x', 1)); event.set()")
+        assert lock.locked()
+        assert event.is_set()
+        assert queue.get(timeout=PATIENCE_S) == ("x", 1)
+        interpreter.call(_put_and_release, queue, lock)
+        assert queue.get(timeout=PATIENCE_S) == "called"
+        assert not lock.locked()
+    finally:
+        interpreter.close()
+
+
+def _put_and_release(queue: SimpleQueue[str], lock: Lock) -> None:
+    queue.put("called")
+    lock.release()

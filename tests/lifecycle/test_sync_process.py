@@ -410,3 +410,31 @@ until(lambda: empty.statistics().getting and full.statistics().putting and full.
 sys.last = Last()
 """
     )
+
+
+def test_pickle_for_another_process_is_refused_by_name() -> None:
+    run("""
+import multiprocessing, pickle
+from fairlead.errors import OtherProcess
+from fairlead.sync import handle
+
+lock = Lock()
+try:
+    multiprocessing.get_context("spawn").Process(target=lock.acquire).start()
+except OtherProcess as error:
+    assert "Lock" in str(error), error
+else:
+    raise AssertionError("went through")
+pickled = pickle.dumps(lock)
+
+def child():
+    try:
+        pickle.loads(pickled)
+    except OtherProcess as error:
+        assert isinstance(error, TypeError) and "Lock" in str(error), error
+    else:
+        raise AssertionError("went through")
+    assert handle(pickle.loads(pickle.dumps(lock))) == handle(lock)
+
+in_child(child)
+""")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import signal
 import threading
 import time
@@ -260,9 +259,7 @@ def test_lock_tells_its_state() -> None:
     assert Lock(fair=True).statistics().fair is True
 
 
-def test_lock_cannot_be_pickled_and_can_be_referred_to_weakly(lock: Lock) -> None:
-    with pytest.raises(TypeError, match=r"fairlead\.sync\.Lock|Lock"):
-        pickle.dumps(lock)
+def test_lock_can_be_referred_to_weakly(lock: Lock) -> None:
     assert weakref.ref(lock)() is lock
     with pytest.raises(TypeError):
         Lock(1)  # type: ignore[misc]

@@ -41,6 +41,7 @@ from fairlead._native import (
     SimpleQueueStatistics,
 )
 from fairlead.sync._condition import Condition, ConditionStatistics
+from fairlead.sync._handles import from_handle, handle
 from fairlead.sync._startgate import StartGate
 
 __all__ = [
@@ -67,4 +68,6 @@ __all__ = [
     "SimpleQueue",
     "SimpleQueueStatistics",
     "StartGate",
+    "from_handle",
+    "handle",
 ]

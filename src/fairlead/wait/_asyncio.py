@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from fairlead._native import Port
+from fairlead.wait._ports import enlisted
 
 _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDictionary()
 
@@ -37,7 +38,7 @@ def port() -> Port | None:
     known = _ports.get(loop)
     found = known() if known is not None else None
     if found is None:
-        found = Port(loop.create_future, partial(_running, loop))
+        found = enlisted(Port(loop.create_future, partial(_running, loop)))
         loop.add_reader(found.fileno(), found)
         _ports[loop] = ref(found)
     return found

@@ -11,6 +11,7 @@ import trio
 from trio.lowlevel import Abort, RunVar
 
 from fairlead._native import Port
+from fairlead.wait._ports import enlisted
 
 _port: RunVar[Port | None] = RunVar("fairlead.wait port", None)
 
@@ -57,7 +58,7 @@ def port() -> Port | None:
         return None
     found = _port.get()
     if found is None:
-        found = Port(_Future)
+        found = enlisted(Port(_Future))
         _port.set(found)
         trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
     return found

@@ -1,0 +1,129 @@
+/* Handles: a primitive of this interpreter as a number, and the number as a primitive of another one. */
+#include "bind/wait.h"
+
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/shared.h"
+
+/* A type, by its place in every interpreter's state. */
+static const size_t types[] = {
+    offsetof(fl_state, lock_type),    offsetof(fl_state, semaphore_type),
+    offsetof(fl_state, bounded_type), offsetof(fl_state, event_type),
+    offsetof(fl_state, gate_type),    offsetof(fl_state, simple_queue_type),
+};
+#define TYPES (sizeof types / sizeof types[0])
+
+static PyTypeObject *type_at(fl_state *state, size_t which)
+{
+    return *(PyTypeObject **)((char *)state + types[which]);
+}
+
+static fl_shared *share(PyObject *op, uint32_t type)
+{
+    fl_shell *shell = (fl_shell *)op;
+    fl_shared *shared;
+    FL_BEGIN_CRITICAL(op);
+    shared = fl_load(&shell->shared, relaxed); /* written under this lock */
+    if (shared == NULL) {
+        shared = fl_shared_new(shell->cell, type);
+        if (shared == NULL) {
+            PyErr_NoMemory();
+        } else if (types[type] != offsetof(fl_state, simple_queue_type) || fl_simplequeue_may_share(op)) {
+            fl_store(&shell->shared, shared, release); /* pairs with a queue's put and get */
+        } else {
+            fl_shared_unref(shared);
+            shared = NULL;
+        }
+    }
+    FL_END_CRITICAL();
+    return shared;
+}
+
+PyDoc_STRVAR(handle_doc,
+"handle($module, primitive, /)\n"
+"--\n"
+"\n"
+"The number by which attach() finds this primitive in any interpreter of this process.");
+
+static PyObject *handle(PyObject *module, PyObject *primitive)
+{
+    fl_state *state = fl_state_of(module);
+    for (uint32_t i = 0; i < TYPES; i++) {
+        if (Py_TYPE(primitive) == type_at(state, i)) {
+            fl_shared *shared = share(primitive, i);
+            return shared == NULL ? NULL : PyLong_FromUnsignedLongLong(fl_shared_handle(shared));
+        }
+    }
+    const char *name = Py_TYPE(primitive)->tp_name;
+    PyErr_Format(PyExc_TypeError, "a %s cannot be handed to another interpreter", name);
+    return NULL;
+}
+
+PyDoc_STRVAR(attach_doc,
+"attach($module, handle, /)\n"
+"--\n"
+"\n"
+"An object of this interpreter for the primitive with this handle. Raises HandleGone when no interpreter\n"
+"has it any more.");
+
+static PyObject *attach(PyObject *module, PyObject *number)
+{
+    unsigned long long value = PyLong_AsUnsignedLongLong(number);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    fl_shared *shared = fl_shared_find(value);
+    if (shared == NULL) {
+        return fl_raise("HandleGone",
+                        "no interpreter of this process has the object with this handle any more: keep it "
+                        "until it has arrived");
+    }
+    fl_cell_ref(shared->cell);
+    PyObject *op = fl_shell_new(type_at(fl_state_of(module), shared->type), shared->cell);
+    if (op == NULL) {
+        fl_shared_unref(shared);
+    } else {
+        fl_store(&((fl_shell *)op)->shared, shared, release); /* pairs with a queue's put and get */
+    }
+    return op;
+}
+
+PyDoc_STRVAR(process_doc,
+"process($module, /)\n"
+"--\n"
+"\n"
+"Numbers that no other process has, nor one that this one was forked from.");
+
+static PyObject *process(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    static fl_atomic(int64_t) since;
+    int64_t none = 0;
+    fl_cas(&since, &none, fl_clock_now(), relaxed, relaxed); /* any thread's will do */
+    return Py_BuildValue("iIL", (int)getpid(), (unsigned)fl_fork_generation,
+                         (long long)fl_load(&since, relaxed)); /* never changes again */
+}
+
+PyDoc_STRVAR(in_main_interpreter_doc,
+"in_main_interpreter($module, /)\n"
+"--\n"
+"\n"
+"Whether this is the interpreter that the process began with.");
+
+static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
+}
+
+static PyMethodDef functions[] = {
+    {"handle", handle, METH_O, handle_doc},
+    {"attach", attach, METH_O, attach_doc},
+    {"process", process, METH_NOARGS, process_doc},
+    {"in_main_interpreter", in_main_interpreter, METH_NOARGS, in_main_interpreter_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_handle_exec(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,124 @@
+/* Handles: what they find, for how long, and that none of them ever means another thing. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "core/semaphore.h"
+#include "core/shared.h"
+
+#define MANY 300
+
+static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
+{
+    fl_cell *cell = fl_sem_new(1, 1, 0);
+    fl_shared *one = fl_shared_new(cell, 7);
+    uint64_t handle = fl_shared_handle(one);
+    CHECK_EQUAL(cell->refs, 2);
+    fl_shared *again = fl_shared_find(handle);
+    CHECK(again == one);
+    CHECK_EQUAL(again->type, 7);
+    fl_shared_unref(one);
+    CHECK(fl_shared_find(handle) == again);
+    fl_shared_unref(again);
+    fl_shared_unref(again);
+    CHECK(fl_shared_find(handle) == NULL);
+    CHECK_EQUAL(cell->refs, 1);
+    fl_shared *later = fl_shared_new(cell, 7);
+    CHECK_EQUAL(later->slot, (uint32_t)handle);
+    CHECK(fl_shared_find(handle) == NULL);
+    CHECK(fl_shared_find(0) == NULL && fl_shared_find(UINT64_MAX) == NULL);
+    fl_shared_unref(later);
+    fl_cell_unref(cell);
+}
+
+static void test_table_grows(void)
+{
+    fl_cell *cell = fl_sem_new(1, 1, 0);
+    fl_shared *many[MANY];
+    for (int i = 0; i < MANY; i++) {
+        many[i] = fl_shared_new(cell, (uint32_t)i);
+    }
+    for (int i = 0; i < MANY; i++) {
+        fl_shared *found = fl_shared_find(fl_shared_handle(many[i]));
+        CHECK(found == many[i] && found->type == (uint32_t)i);
+        fl_shared_unref(found);
+        fl_shared_unref(many[i]);
+    }
+    CHECK_EQUAL(cell->refs, 1);
+    fl_cell_unref(cell);
+}
+
+static fl_item *item(int value)
+{
+    fl_item *made = malloc(sizeof *made + sizeof value);
+    made->size = sizeof value;
+    memcpy(made->bytes, &value, sizeof value);
+    return made;
+}
+
+static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
+{
+    fl_cell *cell = fl_sem_new(0, FL_SEM_MOST, 0);
+    fl_shared *line = fl_shared_new(cell, 0);
+    CHECK(fl_line_get(line) == NULL);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 5; i++) {
+            fl_line_put(line, item(i));
+        }
+        for (int i = 0; i < 5; i++) {
+            fl_item *first = fl_line_get(line);
+            CHECK(memcmp(first->bytes, &i, sizeof i) == 0);
+            free(first);
+        }
+        CHECK(fl_line_get(line) == NULL);
+    }
+    fl_line_put(line, item(1));
+    fl_line_put(line, item(2)); /* freed with it, as a sanitizer sees */
+    fl_shared_unref(line);
+    fl_cell_unref(cell);
+}
+
+static void *come_and_go(void *argument)
+{
+    uint64_t handle = *(uint64_t *)argument;
+    fl_cell *cell = fl_sem_new(1, 1, 0);
+    for (int i = 0; i < 2000; i++) {
+        fl_shared *mine = fl_shared_new(cell, 1), *common = fl_shared_find(handle);
+        CHECK(common != NULL && common->type == 9);
+        fl_line_put(common, item(i));
+        free(fl_line_get(common));
+        fl_shared_unref(common);
+        fl_shared_unref(mine);
+    }
+    fl_cell_unref(cell);
+    return NULL;
+}
+
+static void test_threads_share_and_let_go_at_once(void)
+{
+    fl_cell *cell = fl_sem_new(1, 1, 0);
+    fl_shared *common = fl_shared_new(cell, 9);
+    uint64_t handle = fl_shared_handle(common);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, come_and_go, &handle), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    CHECK(fl_line_get(common) == NULL);
+    CHECK_EQUAL(common->refs, 1);
+    fl_shared_unref(common);
+    fl_cell_unref(cell);
+}
+
+int main(void)
+{
+    CHECK(fl_cell_setup());
+    test_handle_finds_what_is_shared_until_nobody_has_it();
+    test_table_grows();
+    test_line_keeps_the_order_and_goes_with_the_last_who_has_it();
+    test_threads_share_and_let_go_at_once();
+    return 0;
+}

@@ -1,0 +1,55 @@
+"""How a primitive goes to another interpreter of this process: by a number, or by its pickle."""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+from typing import Any
+
+from fairlead import _native
+from fairlead._native import BoundedSemaphore, Event, Gate, Lock, Semaphore, SimpleQueue
+from fairlead.errors import OtherProcess
+
+Shared = BoundedSemaphore | Event | Gate | Lock | Semaphore | SimpleQueue[Any]
+
+
+def handle(primitive: Shared) -> int:
+    """The number by which :func:`from_handle` finds this primitive in any interpreter of this process.
+
+    It is good as long as some interpreter has the primitive. A ``SimpleQueue`` is to be empty when it is
+    handed over for the first time, and carries copies from then on.
+
+    Raises:
+        TypeError: not one of Lock, Semaphore, BoundedSemaphore, Event, SimpleQueue.
+        UsageError: a queue with objects in it.
+    """
+    return _native.handle(primitive)
+
+
+def from_handle(number: int) -> Any:
+    """The primitive with this handle, as an object of the interpreter that calls.
+
+    Raises:
+        HandleGone: no interpreter of this process has it any more.
+    """
+    return _native.attach(number)
+
+
+def _elsewhere(name: str, process: tuple[int, int, int], number: int) -> Any:
+    if process != _native.process():
+        raise OtherProcess(f"this {name} belongs to another process, and cannot be shared with this one")
+    return from_handle(number)
+
+
+def _reduce(primitive: Any) -> tuple[Any, ...]:
+    name = type(primitive).__name__
+    context = sys.modules.get("multiprocessing.context")
+    if context is not None and context.get_spawning_popen() is not None:
+        raise OtherProcess(
+            f"cannot pickle a {name} for another process: it is shared by the interpreters of one"
+        )
+    return _elsewhere, (name, _native.process(), handle(primitive))
+
+
+for _type in (BoundedSemaphore, Event, Gate, Lock, Semaphore, SimpleQueue):
+    copyreg.pickle(_type, _reduce)
