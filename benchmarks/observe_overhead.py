@@ -74,12 +74,12 @@ class Work:
                 pass
             count[0] += 1
 
-    def rate(self, seconds: float) -> float:
-        """Work per second in the next so many seconds."""
-        before, begun = sum(count[0] for count in self.counts), time.perf_counter()
+    def rates(self, seconds: float) -> tuple[float, float]:
+        """Work per second, and per second of this process's CPU time, in the next so many seconds."""
+        before, begun, used = sum(count[0] for count in self.counts), time.perf_counter(), time.process_time()
         time.sleep(seconds)
-        ended = time.perf_counter()
-        return (sum(count[0] for count in self.counts) - before) / (ended - begun)
+        done, ended = sum(count[0] for count in self.counts) - before, time.perf_counter()
+        return done / (ended - begun), done / (time.process_time() - used)
 
     def end(self) -> None:
         self.stop = True
@@ -118,35 +118,39 @@ def observed(mode: str, directory: str) -> AbstractContextManager[Any]:
 
 def measure(name: str, rounds: int, block: float) -> None:
     work = Work(name)
-    ratios: dict[str, list[float]] = {mode: [] for mode in MODES[1:]}
-    plain: list[float] = []
+    ratios: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES[1:]}
+    plain: list[tuple[float, float]] = []
     meter = Meter()
     meter.begin()
     with tempfile.TemporaryDirectory(dir=os.curdir) as directory:
         time.sleep(block)
-        untouched = work.rate(block)
+        untouched = work.rates(block)[0]
         for number in range(rounds):
             rates = {}
             for mode in (*MODES[number % 3 :], *MODES[: number % 3]):
                 with observed(mode, directory):
-                    rates[mode] = work.rate(block)
+                    rates[mode] = work.rates(block)
+            by_clock, by_cpu = rates["nothing"]
             plain.append(rates["nothing"])
             for mode, found in ratios.items():
-                found.append(rates[mode] / rates["nothing"])
+                found.append((rates[mode][0] / by_clock, by_cpu / rates[mode][1]))
     work.end()
     foreign = meter.end() or 0.0
-    cells = []
+    usual = median(rate for rate, _ in plain)
+    print(
+        f"{name:6} {usual:11,.0f}/s, {1e6 / median(rate for _, rate in plain):.2f} us of CPU time each",
+        end="",
+    )
     for mode, found in ratios.items():
-        low, _, high = quantiles(found, n=4)
-        cells.append(f"{mode} {median(found):.3f} [{low:.3f} {high:.3f}]")
-    print(
-        f"{name:6} {median(plain):11,.0f}/s  {'  '.join(cells)}  idle {median(plain) / untouched:.3f}", end=""
-    )
-    print(
-        f"  (foreign {foreign:.0%}, the echo's clients among it)"
-        if name.startswith("echo-")
-        else f"  (foreign {foreign:.0%})"
-    )
+        done, used = ([pair[which] for pair in found] for which in (0, 1))
+        print(f"  {mode}: done {spread(done)}, CPU time {spread(used)}", end="")
+    others = "the echo's clients among it" if name.startswith("echo-") else "other processes"
+    print(f"  idle {usual / untouched:.3f}  (foreign {foreign:.0%}, {others})")
+
+
+def spread(ratios: list[float]) -> str:
+    low, _, high = quantiles(ratios, n=4)
+    return f"{median(ratios):.3f} [{low:.3f} {high:.3f}]"
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 #include "core/blame.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/ticks.h"
 
@@ -11,7 +12,16 @@ void fl_blame_free(fl_blame *blame)
     free(blame->holds);
     free(blame->pairs);
     free(blame->losses);
+    free(blame->spare_pairs);
+    free(blame->spare_losses);
     *blame = (fl_blame){0};
+}
+
+size_t fl_blame_bytes(const fl_blame *blame)
+{
+    return (blame->holds ? FL_BLAME_HOLDS * sizeof *blame->holds : 0)
+           + blame->pairs_room * sizeof *blame->pairs * (blame->spare_pairs ? 2 : 1)
+           + blame->losses_room * sizeof *blame->losses * (blame->spare_losses ? 2 : 1);
 }
 
 static uint64_t mix(uint64_t value)
@@ -44,6 +54,8 @@ static bool pairs_resize(fl_blame *blame, size_t room)
         }
     }
     free(blame->pairs);
+    free(blame->spare_pairs);
+    blame->spare_pairs = NULL;
     blame->pairs = pairs;
     blame->pairs_room = room;
     return true;
@@ -104,6 +116,8 @@ static bool losses_resize(fl_blame *blame, size_t room)
         }
     }
     free(blame->losses);
+    free(blame->spare_losses);
+    blame->spare_losses = NULL;
     blame->losses = losses;
     blame->losses_room = room;
     return true;
@@ -191,29 +205,45 @@ void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t st
 
 void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *context), void *context)
 {
+    fl_blame_pair *pairs = blame->spare_pairs;
+    fl_blame_loss *losses = blame->spare_losses;
+    pairs = pairs ? pairs : calloc(blame->pairs_room ? blame->pairs_room : 1, sizeof *pairs);
+    losses = losses ? losses : calloc(blame->losses_room ? blame->losses_room : 1, sizeof *losses);
+    if (pairs == NULL || losses == NULL) { /* then they keep their numbers */
+        free(pairs);
+        free(losses);
+        blame->spare_pairs = NULL;
+        blame->spare_losses = NULL;
+        return;
+    }
     fl_blame old = *blame;
-    blame->pairs = NULL;
-    blame->losses = NULL;
-    blame->pairs_room = blame->pairs_used = blame->losses_room = blame->losses_used = 0;
+    blame->pairs = pairs;
+    blame->losses = losses;
+    blame->spare_pairs = old.pairs;
+    blame->spare_losses = old.losses;
+    blame->pairs_used = blame->losses_used = 0;
     for (size_t i = 0; i < old.pairs_room; i++) {
         fl_blame_pair pair = old.pairs[i];
         if (pair.waiter | pair.holder) {
             uint32_t waiter = ended(pair.waiter, context) ? FL_BLAME_ENDED : pair.waiter;
             bool somebody = pair.holder != FL_BLAME_NOBODY && pair.holder != FL_BLAME_UNKNOWN;
             uint32_t holder = somebody && ended(pair.holder, context) ? FL_BLAME_ENDED : pair.holder;
-            fl_blame_add(blame, waiter, holder, pair.ticks);
+            fl_blame_pair *merged = pair_place(pairs, old.pairs_room, waiter, holder);
+            blame->pairs_used += !(merged->waiter | merged->holder);
+            *merged = (fl_blame_pair){waiter, holder, merged->ticks + pair.ticks};
         }
     }
     for (size_t i = 0; i < old.losses_room; i++) {
         fl_blame_loss loss = old.losses[i];
         if (loss.waits && !ended(loss.waiter, context) && !ended(loss.holder, context)) {
-            if (blame->losses_room < old.losses_room && !losses_resize(blame, old.losses_room)) {
-                break;
-            }
-            *loss_place(blame->losses, blame->losses_room, &loss) = loss;
+            *loss_place(losses, old.losses_room, &loss) = loss;
             blame->losses_used++;
         }
     }
-    free(old.pairs);
-    free(old.losses);
+    if (old.pairs_room) {
+        memset(old.pairs, 0, old.pairs_room * sizeof *old.pairs);
+    }
+    if (old.losses_room) {
+        memset(old.losses, 0, old.losses_room * sizeof *old.losses);
+    }
 }

@@ -56,10 +56,15 @@ typedef struct {
     size_t pairs_room, pairs_used;
     fl_blame_loss *losses;
     size_t losses_room, losses_used;
+    fl_blame_pair *spare_pairs; /* empty, of the same room: threads are merged into them, in turns */
+    fl_blame_loss *spare_losses;
 } fl_blame;
 
 /* All zeros is empty and ready. Where memory is short, blame goes to "not known". */
 void fl_blame_free(fl_blame *blame);
+
+/* How much memory it takes, the structure itself not included. */
+size_t fl_blame_bytes(const fl_blame *blame);
 
 /* A hold has ended during which somebody waited. O(1). */
 void fl_blame_hold(fl_blame *blame, fl_hold hold);

@@ -6,6 +6,7 @@
 
 #include "probe/hooks.h"
 #include "probe/observe.h"
+#include "probe/recorder.h"
 #include "probe/registry.h"
 #include "probe/stacks.h"
 #include "probe/threads.h"
@@ -293,12 +294,47 @@ static PyObject *probe_stack(PyObject *Py_UNUSED(module), PyObject *argument)
     return frames;
 }
 
+PyDoc_STRVAR(memory_doc,
+"memory($module, /)\n"
+"--\n"
+"\n"
+"What the probe keeps at the moment, as a dict of numbers: records of\n"
+"threads and of GILs, seats (a thread at a GIL), pairs and losses of blame,\n"
+"rings and stacks; and bytes, the size of all that.");
+
+static PyObject *probe_memory(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    size_t ring_bytes;
+    fl_module_enter();
+    fl_registry_size kept = fl_registry_measure();
+    size_t threads = fl_threads_copy(NULL, 0, false), rings = fl_recorder_rings(&ring_bytes);
+    size_t bytes = kept.bytes + fl_threads_bytes() + ring_bytes + fl_stacks_bytes();
+    fl_module_leave();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"threads", threads},       {"gils", kept.gils},     {"alive_gils", kept.alive},
+        {"idle_gils", kept.idle},   {"seats", kept.seats},   {"pairs", kept.pairs},
+        {"losses", kept.losses},    {"rings", rings},        {"stacks", fl_stacks_count()},
+        {"bytes", bytes},
+    };
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < sizeof numbers / sizeof *numbers; i++) {
+        if (fl_module_add(dict, numbers[i].name, fl_module_number(numbers[i].value)) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
 PyMethodDef fl_module_reading[] = {
     {"read", probe_read, METH_O, read_doc},
     {"totals", probe_totals, METH_NOARGS, totals_doc},
     {"threads", probe_threads, METH_NOARGS, threads_doc},
     {"name", probe_name, METH_O, name_doc},
     {"stack", probe_stack, METH_O, stack_doc},
+    {"memory", probe_memory, METH_NOARGS, memory_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -334,6 +334,15 @@ void fl_recorder_resume_now(void)
     pthread_mutex_unlock(&lock);
 }
 
+size_t fl_recorder_rings(size_t *bytes)
+{
+    pthread_mutex_lock(&lock);
+    size_t count = shared.count;
+    *bytes = count * sizeof(fl_ring) + shared.events * sizeof(fl_event) + shared.room * sizeof(fl_outlet);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 void fl_recorder_forked(void)
 {
     /* The rings and what else the parent's recorder had stay where they are, in memory that is shared with

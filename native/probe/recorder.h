@@ -52,6 +52,9 @@ void fl_recorder_resume_now(void);
 void fl_recorder_attach(fl_gil *gil);
 void fl_recorder_wake(void);
 
+/* How many rings there are, and how many bytes they take. */
+size_t fl_recorder_rings(size_t *bytes);
+
 /* In the child of a fork: there is no recording. */
 void fl_recorder_forked(void);
 

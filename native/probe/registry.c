@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pool.h"
 #include "probe/find.h"
 #include "probe/hooks.h"
 #include "probe/places.h"
@@ -22,11 +23,13 @@ static uint64_t births;
 static uint16_t next_index;
 static fl_tally departed;
 
+static fl_pool seat_pool = FL_POOL_OF(fl_seat);
+
 static void seat_free(fl_seat *seat)
 {
     fl_threads_release(seat->thread);
     free(seat->schedule);
-    free(seat);
+    fl_pool_give(&seat_pool, seat);
 }
 
 /* Locks gil->life, and the mutex if there is one to be locked: true. */
@@ -178,7 +181,7 @@ fl_seat *fl_registry_seat(fl_gil *gil)
             link = &seat->of_thread;
         }
     }
-    fl_seat *seat = calloc(1, sizeof *seat);
+    fl_seat *seat = fl_pool_take(&seat_pool);
     if (seat == NULL) {
         return NULL;
     }
@@ -356,6 +359,26 @@ fl_tally fl_registry_departed(void)
     return copy;
 }
 
+static void measure(fl_gil *gil, void *context)
+{
+    fl_registry_size *size = context;
+    size->gils++;
+    size->alive += gil->alive;
+    size->idle += gil->idle;
+    size->pairs += gil->blame.pairs_used;
+    size->losses += gil->blame.losses_used;
+    size->bytes += sizeof *gil + fl_blame_bytes(&gil->blame);
+}
+
+fl_registry_size fl_registry_measure(void)
+{
+    size_t used, left;
+    fl_pool_measure(&seat_pool, &used, &left);
+    fl_registry_size size = {.seats = used / sizeof(fl_seat), .bytes = used + left};
+    fl_registry_each(measure, &size);
+    return size;
+}
+
 void fl_registry_fork(fl_gil *kept)
 {
     /* Other threads may have been anywhere: nothing that they could have been changing is looked at. What
@@ -385,11 +408,16 @@ void fl_registry_fork(fl_gil *kept)
     memset(&departed, 0, sizeof departed);
     fl_registry_here = (fl_here){.thread = self};
     fl_seat *seats = self ? self->seats : NULL;
+    size_t seat_count = 0;
+    for (const fl_seat *seat = seats; seat; seat = seat->of_thread) {
+        seat_count++;
+    }
     fl_threads_fork(self, kept ? kept->index : 0);
+    fl_pool_fork(&seat_pool, seat_count);
     for (fl_seat *seat = seats, *next; seat; seat = next) {
         next = seat->of_thread;
         if (kept == NULL || seat->gil != kept) {
-            free(seat);
+            fl_pool_give(&seat_pool, seat);
             continue;
         }
         void *schedule = seat->schedule;

@@ -36,6 +36,14 @@ void fl_tally_add(fl_tally *sum, const fl_tally *tally);
 /* What was counted of GILs that have been let go. */
 fl_tally fl_registry_departed(void);
 
+/* What is kept of GILs and of threads' dealings with them at the moment. */
+typedef struct {
+    size_t gils, alive, idle; /* records; of GILs that are watched; of those of them that may be gone */
+    size_t seats, pairs, losses;
+    size_t bytes; /* of all that */
+} fl_registry_size;
+fl_registry_size fl_registry_measure(void);
+
 /* In the child of a fork, where one thread is left: forgets all GILs but `gil` (NULL: all of them), all
    threads but this one, and all that was counted. */
 void fl_registry_fork(fl_gil *gil);

@@ -19,7 +19,6 @@ static _Atomic uint64_t began[FL_WINDOWS]; /* ticks */
 /* Room for one copy of all that there is. */
 typedef struct {
     fl_snapshot *snapshot;
-    size_t seat_room, pair_room, loss_room;
     size_t seats, pairs, losses; /* wanted */
     unsigned windows;
     int window;
@@ -71,7 +70,7 @@ static void copy_gil(fl_gil *gil, void *context)
         if (into->opens) {
             seat->window[into->window] = (fl_maxima){0};
         }
-        if (into->seats < into->seat_room) {
+        if (into->seats < snapshot->seat_room) {
             fl_seat_count *count = &snapshot->seats[into->seats];
             *count = (fl_seat_count){.birth = gil->since, .gil = gil->index, .serial = seat->serial};
             count->tally = seat->tally;
@@ -83,7 +82,7 @@ static void copy_gil(fl_gil *gil, void *context)
         into->seats++;
     }
     if (gil->departed.acquisitions) {
-        if (into->seats < into->seat_room) {
+        if (into->seats < snapshot->seat_room) {
             snapshot->seats[into->seats] = (fl_seat_count){
                 .birth = gil->since, .gil = gil->index, .serial = FL_SERIAL_ENDED, .tally = gil->departed};
         }
@@ -92,7 +91,7 @@ static void copy_gil(fl_gil *gil, void *context)
     for (size_t i = 0; i < gil->blame.pairs_room; i++) {
         const fl_blame_pair *pair = &gil->blame.pairs[i];
         if (pair->waiter | pair->holder) {
-            if (into->pairs < into->pair_room) {
+            if (into->pairs < snapshot->pair_room) {
                 snapshot->pairs[into->pairs] = (fl_pair_count){gil->since, gil->index, *pair};
             }
             into->pairs++;
@@ -101,7 +100,7 @@ static void copy_gil(fl_gil *gil, void *context)
     for (size_t i = 0; i < gil->blame.losses_room; i++) {
         const fl_blame_loss *loss = &gil->blame.losses[i];
         if (loss->waits) {
-            if (into->losses < into->loss_room) {
+            if (into->losses < snapshot->loss_room) {
                 snapshot->losses[into->losses] = (fl_loss_count){gil->since, gil->index, *loss};
             }
             into->losses++;
@@ -146,37 +145,50 @@ void fl_window_close(int window)
     pthread_mutex_unlock(&lock);
 }
 
+/* Room for so many and some more. What was in it is not needed. */
+static bool make_room(void **row, size_t *room, size_t wanted, size_t size)
+{
+    if (wanted > *room) {
+        free(*row);
+        *room = wanted + wanted / 8 + 64;
+        *row = malloc(*room * size);
+    }
+    return *row != NULL;
+}
+
+static bool make_rooms(fl_snapshot *snapshot, size_t seats, size_t pairs, size_t losses)
+{
+    union {
+        void *row;
+        fl_seat_count *seats;
+        fl_pair_count *pairs;
+        fl_loss_count *losses;
+    } a = {.seats = snapshot->seats}, b = {.pairs = snapshot->pairs}, c = {.losses = snapshot->losses};
+    bool made = make_room(&a.row, &snapshot->seat_room, seats, sizeof *a.seats);
+    made = make_room(&b.row, &snapshot->pair_room, pairs, sizeof *b.pairs) && made;
+    made = make_room(&c.row, &snapshot->loss_room, losses, sizeof *c.losses) && made;
+    snapshot->seats = a.seats;
+    snapshot->pairs = b.pairs;
+    snapshot->losses = c.losses;
+    return made;
+}
+
 static bool take(fl_snapshot *snapshot, int window, bool opens)
 {
-    copy into = {.snapshot = snapshot,
-                 .seat_room = 64,
-                 .pair_room = 256,
-                 .loss_room = 64,
-                 .window = window,
-                 .opens = opens};
+    copy into = {.snapshot = snapshot, .seats = 1, .pairs = 1, .losses = 1, .window = window, .opens = opens};
     pthread_mutex_lock(&lock);
     into.windows = open_windows;
     pthread_mutex_unlock(&lock);
-    for (;;) {
-        *snapshot = (fl_snapshot){
-            .seats = malloc(into.seat_room * sizeof *snapshot->seats),
-            .pairs = malloc(into.pair_room * sizeof *snapshot->pairs),
-            .losses = malloc(into.loss_room * sizeof *snapshot->losses),
-        };
-        if (!snapshot->seats || !snapshot->pairs || !snapshot->losses) {
+    do {
+        if (!make_rooms(snapshot, into.seats + 1, into.pairs, into.losses)) { /* one for the departed */
             fl_snapshot_free(snapshot);
             return false;
         }
         into.seats = into.pairs = into.losses = 0;
+        snapshot->ticks = 0;
         fl_registry_each(copy_gil, &into);
-        if (into.seats < into.seat_room && into.pairs <= into.pair_room && into.losses <= into.loss_room) {
-            break;
-        }
-        into.seat_room = into.seats + into.seats / 8 + 64;
-        into.pair_room = into.pairs + into.pairs / 8 + 64;
-        into.loss_room = into.losses + into.losses / 8 + 64;
-        fl_snapshot_free(snapshot);
-    }
+    } while (into.seats >= snapshot->seat_room || into.pairs > snapshot->pair_room
+             || into.losses > snapshot->loss_room);
     fl_tally departed = fl_registry_departed();
     if (departed.acquisitions) {
         snapshot->seats[into.seats++] = (fl_seat_count){

@@ -36,6 +36,7 @@ typedef struct {
     fl_pair_count *pairs;
     fl_loss_count *losses;
     size_t seat_count, pair_count, loss_count;
+    size_t seat_room, pair_room, loss_room;
 } fl_snapshot;
 
 typedef enum {
@@ -68,7 +69,8 @@ static inline void fl_window_note(fl_seat *seat, fl_maximum_kind kind, uint64_t 
 fl_window_result fl_window_open(int *window, fl_snapshot *base);
 void fl_window_close(int window);
 
-/* Everything counted, ever; the maxima are those of the window. False: no memory. */
+/* Everything counted, ever; the maxima are those of the window. The snapshot is all zeros or an earlier one,
+   whose memory is used again. False: no memory, and the snapshot is freed. */
 bool fl_snapshot_take(fl_snapshot *snapshot, int window);
 
 /* Leaves in `later` what was counted since `earlier`. Threads that took no part are left out. */

@@ -266,6 +266,17 @@ uint32_t fl_stacks_count(void)
     return count;
 }
 
+size_t fl_stacks_bytes(void)
+{
+    pthread_mutex_lock(&lock);
+    bool made = known.links != NULL;
+    pthread_mutex_unlock(&lock);
+    size_t bytes = STRINGS + NAMES * sizeof *known.names + FRAMES * sizeof *known.frames;
+    bytes += STACKS * sizeof *known.stack_table + STACKS / 2 * sizeof *known.stacks;
+    bytes += LINKS * sizeof *known.links;
+    return made ? bytes : 0;
+}
+
 bool fl_stacks_frame(uint32_t id, size_t depth, fl_stack_frame *frame)
 {
     pthread_mutex_lock(&lock);

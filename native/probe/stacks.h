@@ -33,6 +33,9 @@ uint32_t fl_stacks_look(const fl_gil *gil, fl_stack_look *last);
 /* How many stacks there are; their ids are 1 to that number. */
 uint32_t fl_stacks_count(void);
 
+/* How many bytes the tables take: nothing until the first stack is looked at, then always the same. */
+size_t fl_stacks_bytes(void);
+
 /* Adds the frames of a stack, innermost first, as JSON: [[function, file, line, column, end_line,
    end_column], ...]; the last four are those of the instruction, columns from 0 in UTF-8 bytes, -1 when not
    known. */

@@ -8,12 +8,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/pool.h"
+
 #ifndef FL_PROBE_REFUSAL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 static char inherited[FL_THREAD_NAME]; /* what threads are called in the system that nobody has named */
 static bool prepared;
+static fl_pool pool = FL_POOL_OF(fl_thread);
 
 /* Under the lock. */
 static fl_thread *threads;
@@ -40,9 +43,12 @@ int fl_threads_prepare(void (*ends)(void *thread))
 
 fl_thread *fl_threads_new(uint16_t gil)
 {
-    fl_thread *thread = calloc(1, sizeof *thread);
-    if (thread == NULL || pthread_setspecific(key, thread) != 0) {
-        free(thread);
+    fl_thread *thread = fl_pool_take(&pool);
+    if (thread == NULL) {
+        return NULL;
+    }
+    if (pthread_setspecific(key, thread) != 0) {
+        fl_pool_give(&pool, thread);
         return NULL;
     }
     thread->native_id = gettid();
@@ -69,7 +75,7 @@ static void release(fl_thread *thread)
     if (thread->next) {
         thread->next->previous = thread->previous;
     }
-    free(thread);
+    fl_pool_give(&pool, thread);
 }
 
 void fl_threads_release(fl_thread *thread)
@@ -165,10 +171,18 @@ void fl_threads_untell(void)
     pthread_mutex_unlock(&lock);
 }
 
+size_t fl_threads_bytes(void)
+{
+    size_t used, left;
+    fl_pool_measure(&pool, &used, &left);
+    return used + left;
+}
+
 void fl_threads_fork(fl_thread *self, uint16_t gil)
 {
     /* Another thread may have been anywhere: nothing that it could have been changing is looked at. */
     pthread_mutex_init(&lock, NULL);
+    fl_pool_fork(&pool, self != NULL);
     threads = self;
     serials = self != NULL;
     if (self) {

@@ -45,6 +45,9 @@ void fl_threads_name(fl_thread_name *names, size_t count);
 /* Everything is to be told anew: a recording begins. */
 void fl_threads_untell(void);
 
+/* How many bytes the records take. */
+size_t fl_threads_bytes(void);
+
 /* In the child of a fork: forgets all but this one, which is as if it had just come; NULL: all. */
 void fl_threads_fork(fl_thread *self, uint16_t gil);
 

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "probe/stacks.h"
-#include "probe/threads.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -174,33 +173,38 @@ static int by_falling_serial(const void *left, const void *right)
 
 void fl_writer_counters(fl_writer *writer)
 {
-    fl_snapshot now;
-    size_t count = fl_threads_copy(NULL, 0, false), room = count + 64;
-    fl_thread_record *records = malloc(room * sizeof *records);
-    if (records == NULL || !fl_snapshot_take(&now, writer->window)) {
-        free(records);
+    fl_snapshot *now = &writer->now;
+    size_t count = fl_threads_copy(NULL, 0, false) + 64;
+    if (count > writer->records_room) {
+        free(writer->records);
+        writer->records_room = count + count / 8;
+        writer->records = malloc(writer->records_room * sizeof *writer->records);
+    }
+    if (writer->records == NULL || !fl_snapshot_take(now, writer->window)) {
+        writer->records_room = writer->records ? writer->records_room : 0;
         return; /* the next ones may find memory */
     }
-    count = fl_threads_copy(records, room, false);
-    count = count < room ? count : room;
-    fl_snapshot_subtract(&now, &writer->base);
+    count = fl_threads_copy(writer->records, writer->records_room, false);
+    count = count < writer->records_room ? count : writer->records_room;
+    fl_snapshot_subtract(now, &writer->base);
     fl_text_clear(&writer->text);
     fl_text_add(&writer->text, "{\"t_ns\":");
     fl_text_number(&writer->text, fl_ticks_system());
     fl_text_add(&writer->text, ",\"threads\":[");
-    for (size_t i = 0; i < now.seat_count; i++) {
-        const fl_seat_count *seat = &now.seats[i];
+    for (size_t i = 0; i < now->seat_count; i++) {
+        const fl_seat_count *seat = &now->seats[i];
         add_seat(writer, seat, i == 0);
         fl_thread_record wanted = {.serial = seat->serial};
-        const fl_thread_record *record = bsearch(&wanted, records, count, sizeof wanted, by_falling_serial);
+        const fl_thread_record *record =
+            bsearch(&wanted, writer->records, count, sizeof wanted, by_falling_serial);
         fl_text_member(&writer->text, "native_id", record ? (uint64_t)record->native_id : 0);
         fl_text_add(&writer->text, ",\"name\":");
         fl_text_string(&writer->text, record ? record->name : "", record ? strlen(record->name) : 0);
         fl_text_add(&writer->text, "}");
     }
     fl_text_add(&writer->text, "],\"blame\":[");
-    for (size_t i = 0; i < now.pair_count; i++) {
-        const fl_pair_count *pair = &now.pairs[i];
+    for (size_t i = 0; i < now->pair_count; i++) {
+        const fl_pair_count *pair = &now->pairs[i];
         fl_text_add(&writer->text, i ? ",[" : "[");
         fl_text_number(&writer->text, pair->gil);
         fl_text_add(&writer->text, ",");
@@ -213,8 +217,6 @@ void fl_writer_counters(fl_writer *writer)
     }
     fl_text_add(&writer->text, "]}");
     write_text(writer, FL_BLOCK_COUNTERS);
-    fl_snapshot_free(&now);
-    free(records);
 }
 
 void fl_writer_end(fl_writer *writer)
@@ -227,7 +229,11 @@ void fl_writer_end(fl_writer *writer)
 void fl_writer_free(fl_writer *writer)
 {
     fl_recording_close(&writer->file);
+    fl_snapshot_free(&writer->now);
     fl_text_free(&writer->text);
+    free(writer->records);
+    writer->records = NULL;
+    writer->records_room = 0;
     free(writer->path);
     free(writer->meta);
     writer->path = writer->meta = NULL;

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "probe/gil.h"
 #include "probe/snapshot.h"
+#include "probe/threads.h"
 
 #define FL_WRITER_EVENTS 8192 /* a block, at most */
 
@@ -24,6 +25,11 @@ typedef struct {
     fl_tick_anchor start;
     int window; /* that the counters are of, and what had been counted before */
     fl_snapshot base;
+    /* Memory that is used again: the recorder's thread is another after each fork, and what that takes and
+       gives back would stay behind in another of malloc's arenas each time. */
+    fl_snapshot now;
+    fl_thread_record *records;
+    size_t records_room;
     uint32_t stacks_told;
     fl_text text;
     fl_event out[FL_WRITER_EVENTS];

@@ -210,6 +210,26 @@ static void test_merged_threads_keep_their_sum(void)
     fl_blame_free(&blame);
 }
 
+static void test_merging_again_and_again_takes_no_more_memory(void)
+{
+    fl_blame blame = {0};
+    uint64_t now = 0, before = 0;
+    size_t bytes = 0;
+    uint32_t serial = 1;
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 500; i++, serial++, now += 20) {
+            fl_blame_hold(&blame, (fl_hold){now, now + 10, serial, serial % 3});
+            fl_blame_wait(&blame, serial + 1, serial % 2, now, now + 12);
+        }
+        before = total(&blame);
+        fl_blame_merge(&blame, is_old, &serial);
+        CHECK_EQUAL(total(&blame), before);
+        CHECK(round < 2 || fl_blame_bytes(&blame) == bytes);
+        bytes = fl_blame_bytes(&blame);
+    }
+    fl_blame_free(&blame);
+}
+
 int main(void)
 {
     test_a_wait_is_split_by_who_held();
@@ -220,5 +240,6 @@ int main(void)
     test_many_threads_cost_a_bounded_number_of_steps();
     test_many_threads_with_long_holds_are_accounted_exactly();
     test_merged_threads_keep_their_sum();
+    test_merging_again_and_again_takes_no_more_memory();
     return 0;
 }
