@@ -21,6 +21,7 @@ typedef struct {
     PyObject *item;    /* for `finish`; may be NULL */
     fl_attempt attempt; /* NULL: the cell's */
     fl_finish finish;
+    uint64_t owner; /* 0: the task that awaits it */
     uint32_t wanted;
     phase phase;
 } ticket;
@@ -44,10 +45,21 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->item = Py_XNewRef(item);
     self->attempt = NULL;
     self->finish = finish;
+    self->owner = 0;
     self->wanted = wanted;
     self->phase = NEW;
     PyObject_GC_Track(self);
     return (PyObject *)self;
+}
+
+void fl_ticket_for(PyObject *op, uint64_t owner)
+{
+    ((ticket *)op)->owner = owner;
+}
+
+static uint64_t holder(ticket *self)
+{
+    return self->owner ? self->owner : fl_owner_task();
 }
 
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
@@ -106,7 +118,7 @@ static int begin(ticket *self)
 {
     fl_cell *cell = self->cell;
     int taken = self->attempt != NULL ? self->attempt(self->shell)
-                                      : cell->kind->attempt(cell, self->wanted, fl_owner_task());
+                                      : cell->kind->attempt(cell, self->wanted, holder(self));
     if (taken) {
         return taken;
     }
@@ -130,7 +142,7 @@ static int begin(ticket *self)
     if (future == NULL || await_future(self, future) < 0) {
         goto done;
     }
-    self->waiter = fl_port_waiter(body, cell, self->wanted, fl_owner_task());
+    self->waiter = fl_port_waiter(body, cell, self->wanted, holder(self));
     if (self->waiter == NULL) {
         fl_raise("LoopClosed", "the event loop of this task has been closed");
         goto done;

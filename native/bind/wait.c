@@ -83,6 +83,10 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
 
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
+    int outcome = fl_wait_greenlet(cell, wanted, owner, deadline);
+    if (outcome != FL_NO_GREENLET) {
+        return outcome;
+    }
     fl_waiter waiter;
     fl_waiter_init(&waiter, cell, wanted, owner);
     while (!fl_cell_enter(&waiter)) {

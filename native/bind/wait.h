@@ -63,6 +63,11 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
    is taken (-1). */
 int fl_wait_thread_always(fl_cell *cell, uint64_t owner);
 
+/* As fl_wait_thread, in a thread where gevent's hub runs: only the greenlet that calls waits. Where none
+   does, FL_NO_GREENLET, and nothing has been done. */
+#define FL_NO_GREENLET 3
+int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
+
 /* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
    is what the awaitable carries; `refused`: the cell was closed, and nothing is taken. */
 typedef PyObject *(*fl_finish)(PyObject *shell, PyObject *item, bool refused);
@@ -82,6 +87,9 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */
 int fl_ticket_join(PyObject *ticket);
+
+/* For this holder instead of the task that awaits it. */
+void fl_ticket_for(PyObject *ticket, uint64_t owner);
 
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_ticket_done(fl_state *state);

@@ -30,6 +30,11 @@ def current_port() -> Port:
 
         if (port := _asyncio.port()) is not None:
             return port
+    if "gevent.hub" in sys.modules:
+        from fairlead.wait import _gevent
+
+        if (port := _gevent.port()) is not None:
+            return port
     raise RuntimeError(
         "no event loop that fairlead knows (asyncio, uvloop, trio) runs in this thread; "
         "threads use the call without _async"

@@ -1,0 +1,68 @@
+/* The greenlet's ending of a wait: where gevent runs in this thread, its hub runs the others meanwhile.
+ *
+ * It is a task's wait, by a ticket that fairlead.wait._gevent drives: the future of the hub's port switches
+ * to the hub and comes back. What gevent throws into a greenlet that waits (GreenletExit, its Timeout) comes
+ * out of the ticket, which has left the queue by then or given back what it was granted.
+ */
+#include "bind/wait.h"
+
+#include "core/clock.h"
+
+static PyObject *tell(PyObject *Py_UNUSED(shell), PyObject *Py_UNUSED(item), bool refused)
+{
+    return PyLong_FromLong(refused ? FL_REFUSAL : 1);
+}
+
+/* The adapter, if this thread has a hub and may switch to it; NULL without an exception: it has none. */
+static PyObject *find_adapter(void)
+{
+    PyObject *name = PyUnicode_FromString("gevent.hub"), *gevent = NULL, *adapter = NULL, *here = NULL;
+    if (name != NULL) {
+        gevent = PyImport_GetModule(name);
+    }
+    if (gevent != NULL) {
+        adapter = PyImport_ImportModule("fairlead.wait._gevent");
+    }
+    if (adapter != NULL) {
+        here = PyObject_CallMethod(adapter, "in_greenlet", NULL);
+    }
+    if (here != Py_True) {
+        Py_CLEAR(adapter);
+    }
+    Py_XDECREF(here);
+    Py_XDECREF(gevent);
+    Py_XDECREF(name);
+    return adapter;
+}
+
+int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    PyObject *adapter = find_adapter();
+    if (adapter == NULL) {
+        return PyErr_Occurred() ? -1 : FL_NO_GREENLET;
+    }
+    int outcome = -1;
+    PyObject *ticket = NULL, *seconds = NULL, *result = NULL, *native;
+    native = PyImport_ImportModule("fairlead._native");
+    if (native != NULL) {
+        /* the caller holds whatever the cell belongs to */
+        ticket = fl_ticket_at(fl_state_of(native), Py_None, cell, wanted, tell, NULL);
+    }
+    if (ticket != NULL) {
+        fl_ticket_for(ticket, owner);
+        int64_t left = deadline == FL_FOREVER ? 0 : deadline - fl_clock_now();
+        seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None) : PyFloat_FromDouble(left > 0 ? left / 1e9 : 0);
+    }
+    if (seconds != NULL) {
+        result = PyObject_CallMethod(adapter, "wait", "OO", ticket, seconds);
+    }
+    if (result != NULL) {
+        outcome = (int)PyLong_AsLong(result);
+    }
+    Py_XDECREF(result);
+    Py_XDECREF(seconds);
+    Py_XDECREF(ticket);
+    Py_XDECREF(native);
+    Py_DECREF(adapter);
+    return outcome;
+}

@@ -1,0 +1,76 @@
+"""gevent: a greenlet that waits switches to its thread's hub, and the hub polls the port.
+
+The hub watches the port's descriptor only while somebody waits, because a watcher keeps it running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import gevent
+from gevent._hub_local import get_hub_if_exists
+from gevent.hub import Waiter
+
+from fairlead._native import Port, Ticket
+from fairlead.wait._ports import enlisted
+
+_ports: WeakKeyDictionary[Any, Port] = WeakKeyDictionary()
+
+
+class _Future:
+    """One wait of one greenlet."""
+
+    def __init__(self) -> None:
+        self._hub = gevent.get_hub()
+        self._waiter = Waiter(self._hub)
+        self._done = False
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, value: None) -> None:
+        self._done = True
+        # a Waiter remembers it where the greenlet has gone on meanwhile, and switches nowhere
+        self._hub.loop.run_callback(self._waiter.switch, value)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        found = _ports[self._hub]
+        watcher = self._hub.loop.io(found.fileno(), 1)
+        watcher.start(found)
+        try:
+            self._waiter.get()
+        finally:
+            watcher.stop()
+            watcher.close()
+        return
+        yield  # it is a generator that never yields: the greenlet itself stands still
+
+
+def in_greenlet() -> bool:
+    """Whether this thread has a hub that can run others while the one that asks waits."""
+    hub = get_hub_if_exists()
+    return hub is not None and gevent.getcurrent() is not hub
+
+
+def port() -> Port | None:
+    """The port of this thread's hub, or None where there is none, or where it is the hub that asks."""
+    if not in_greenlet():
+        return None
+    hub = gevent.get_hub()
+    found = _ports.get(hub)
+    if found is None:
+        found = _ports[hub] = enlisted(Port(_Future))
+    return found
+
+
+def wait(ticket: Ticket[int], seconds: float | None) -> int:
+    """What the ticket ends with; 0: the time was over first."""
+    with gevent.Timeout(seconds, False):
+        try:
+            ticket.send(None)
+        except StopIteration as end:
+            return int(end.value)
+    ticket.close()
+    return 0

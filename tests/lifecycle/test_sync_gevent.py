@@ -1,0 +1,186 @@
+"""gevent's greenlets as waiters: each a program of its own, because a hub belongs to its thread for good."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("gevent", exc_type=ImportError, reason="gevent has no wheel for this interpreter")
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    pytest.skip("gevent needs a GIL", allow_module_level=True)
+
+PRELUDE = """
+import gevent, signal, sys, threading, warnings
+from fairlead.sync import BoundedSemaphore, Event, Lock, Queue, Semaphore, SimpleQueue
+from fairlead.errors import QueueEmpty
+signal.alarm(45)
+
+def until(state):
+    while not state():
+        gevent.sleep(0)
+"""
+
+
+def run(program: str, first: str = "") -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", first + PRELUDE + program],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+def test_greenlets_of_one_thread_wait_while_others_run(fair: bool) -> None:
+    run(
+        f"lock = Lock(fair={fair})"
+        + """
+inside = [0]
+def body():
+    for _ in range(50):
+        with lock:
+            seen = inside[0]
+            gevent.sleep(0)
+            inside[0] = seen + 1
+gevent.joinall([gevent.spawn(body) for _ in range(5)], raise_error=True)
+assert inside == [250] and lock.statistics()[:2] == (False, 0)
+"""
+    )
+
+
+def test_greenlets_and_threads_and_tasks_share() -> None:
+    run("""
+import asyncio
+lock, queue, event, inside = Lock(), SimpleQueue(), Event(), [0]
+def body(pause):
+    for _ in range(100):
+        with lock:
+            seen = inside[0]
+            pause()
+            inside[0] = seen + 1
+    queue.put(1)
+async def task():
+    for _ in range(100):
+        async with lock:
+            seen = inside[0]
+            await asyncio.sleep(0)
+            inside[0] = seen + 1
+    queue.put(1)
+threads = [
+    threading.Thread(target=body, args=(lambda: None,)),
+    threading.Thread(target=lambda: asyncio.run(task())),
+]
+for thread in threads: thread.start()
+greenlets = [gevent.spawn(body, lambda: gevent.sleep(0)) for _ in range(2)]
+waiter = gevent.spawn(event.wait)
+for _ in range(4): queue.get(timeout=40)
+assert inside == [400]
+threads[0].join()
+other = threading.Thread(target=event.set)
+until(lambda: event.statistics().waiting == 1)
+other.start()
+assert waiter.get(timeout=40) is True
+""")
+
+
+def test_times_out_is_killed_and_interrupted_without_taking_anything() -> None:
+    run("""
+lock, queue = Lock(), SimpleQueue()
+lock.acquire()
+assert lock.acquire(timeout=0.01) is False
+try:
+    queue.get(timeout=0.01)
+except QueueEmpty:
+    pass
+else:
+    raise AssertionError
+with gevent.Timeout(0.01, False):
+    lock.acquire()
+    raise AssertionError("acquired")
+try:
+    with gevent.Timeout(0.01):
+        with lock: pass
+except gevent.Timeout:
+    pass
+killed = gevent.spawn(lock.acquire)
+until(lambda: lock.statistics().waiting == 1)
+killed.kill()
+assert isinstance(killed.value, gevent.GreenletExit)
+assert lock.statistics()[:2] == (True, 0)
+lock.release()
+assert lock.acquire(False)
+""")
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+def test_what_was_granted_to_a_greenlet_that_is_killed_before_it_resumes_is_given_on(fair: bool) -> None:
+    run(
+        f"lock = Lock(fair={fair})"
+        + """
+lock.acquire()
+first, second = gevent.spawn(lock.acquire), gevent.spawn(lock.acquire)
+until(lambda: lock.statistics().waiting == 2)
+lock.release()
+first.kill()
+assert second.get(timeout=40) is True
+assert lock.statistics()[:2] == (True, 0)
+"""
+    )
+
+
+def test_stale_wake_up_does_not_disturb_a_greenlet_that_went_on() -> None:
+    run("""
+lock = Lock(fair=True)
+def impatient():
+    for _ in range(200):
+        if lock.acquire(timeout=0.0001):
+            gevent.sleep(0)
+            lock.release()
+        before = len(seen)
+        gevent.sleep(0.0001)
+        seen.append(before)
+seen = []
+gevent.joinall([gevent.spawn(impatient) for _ in range(4)], raise_error=True)
+assert len(seen) == 800 and lock.statistics()[:2] == (False, 0)
+""")
+
+
+def test_primitives_work_with_threading_patched_by_gevent() -> None:
+    run(
+        """
+lock, queue, order = Lock(), Queue(2), []
+def body(number):
+    for _ in range(20):
+        with lock:
+            order.append(number)
+            gevent.sleep(0)
+    queue.put(number)
+threads = [threading.Thread(target=body, args=(number,)) for number in range(4)]
+for thread in threads: thread.start()
+assert sorted(queue.get() for _ in threads) == [0, 1, 2, 3]
+for thread in threads: thread.join()
+assert len(order) == 80 and not lock.locked()
+real = gevent.get_hub().threadpool.apply(lambda: (lock.acquire(), lock.release()))
+assert real == (True, None)
+""",
+        first="from gevent import monkey; monkey.patch_all()\n",
+    )
+
+
+def test_thread_without_a_hub_waits_as_a_thread() -> None:
+    run("""
+lock = Lock()
+lock.acquire()
+taken = []
+thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=40)))
+thread.start()
+until(lambda: lock.statistics().waiting == 1)
+lock.release()
+thread.join()
+assert taken == [True]
+""")
