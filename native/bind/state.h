@@ -23,6 +23,8 @@
     X(PyTypeObject, latch_type)                                                                            \
     X(PyTypeObject, countdown_type)                                                                        \
     X(PyTypeObject, count_statistics)                                                                      \
+    X(PyTypeObject, barrier_type)                                                                          \
+    X(PyTypeObject, barrier_statistics)                                                                    \
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
@@ -52,6 +54,7 @@ static inline fl_state *fl_state_of(PyObject *module)
 }
 
 /* Each adds one concern's functions and types to the module; -1 with an exception set on failure. */
+int fl_barrier_exec(PyObject *module);
 int fl_clock_exec(PyObject *module);
 int fl_combine_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);

@@ -20,6 +20,7 @@ typedef struct {
     PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
     fl_attempt attempt; /* NULL: the cell's */
+    fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
     uint64_t owner; /* 0: the task that awaits it */
     uint32_t wanted;
@@ -44,6 +45,7 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->inner = NULL;
     self->item = Py_XNewRef(item);
     self->attempt = NULL;
+    self->conclude = NULL;
     self->finish = finish;
     self->owner = 0;
     self->wanted = wanted;
@@ -72,11 +74,21 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
     return (PyObject *)self;
 }
 
+PyObject *fl_ticket_concluding(fl_state *state, PyObject *shell, fl_conclude conclude)
+{
+    ticket *self = (ticket *)fl_ticket_new(state, shell, 0, NULL);
+    if (self != NULL) {
+        self->conclude = conclude;
+    }
+    return (PyObject *)self;
+}
+
 /* Done with the waiter, which is settled. */
 static void drop_waiter(ticket *self)
 {
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
+    self->wanted = waiter->wanted;
     if (waiter->cell->kind == &fl_combine_kind) {
         fl_combine_forget(waiter); /* the request is the shell, which goes with the ticket */
     }
@@ -97,8 +109,13 @@ static void give_up(ticket *self)
 static PySendResult finish(ticket *self, bool refused, PyObject **result)
 {
     self->phase = OVER;
-    *result =
-        self->finish == NULL ? Py_NewRef(Py_True) : self->finish(self->shell, self->item, refused);
+    if (self->conclude != NULL) {
+        *result = self->conclude(self->shell, self->wanted, refused);
+    } else if (self->finish != NULL) {
+        *result = self->finish(self->shell, self->item, refused);
+    } else {
+        *result = Py_NewRef(Py_True);
+    }
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 

@@ -84,6 +84,10 @@ typedef int (*fl_attempt)(PyObject *shell);
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
                        fl_finish finish);
 
+/* The same for what is settled by the waiter's `wanted`, which is given as it was left. */
+typedef PyObject *(*fl_conclude)(PyObject *shell, uint32_t wanted, bool refused);
+PyObject *fl_ticket_concluding(fl_state *state, PyObject *shell, fl_conclude conclude);
+
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */
 int fl_ticket_join(PyObject *ticket);

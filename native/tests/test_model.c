@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "core/barrier.h"
 #include "core/combine.h"
 #include "core/event.h"
 #include "core/notices.h"
@@ -714,6 +715,83 @@ static void notify_one(void)
     give(1);
 }
 
+/* A barrier for two or three: whoever passes does so with all the others of that time, or nobody does. */
+static uint32_t passed, acting;
+
+static void begin_barrier(uint32_t parties)
+{
+    memset(frames, 0, sizeof frames);
+    passed = acting = 0;
+    permits = parties;
+    cell = fl_barrier_new(parties);
+}
+
+static void begin_barrier_of_two(void)
+{
+    begin_barrier(2);
+}
+
+static void begin_barrier_of_three(void)
+{
+    begin_barrier(3);
+}
+
+static bool pass_barrier(int64_t deadline)
+{
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, cell, 0, 0);
+    fl_wait_result result = FL_WAIT_GRANTED;
+    if (!fl_cell_enter(&waiter)) {
+        result = fl_cell_wait_in_place(&waiter, deadline);
+        if (result == FL_WAIT_INTERRUPTED) {
+            fl_waiter_abandon(&waiter, FL_CANCELLED);
+        }
+    }
+    uint32_t outcome = waiter.wanted;
+    poison(&waiter);
+    bool through = (outcome & FL_BARRIER_THROUGH) != 0;
+    if (result == FL_WAIT_GRANTED && (outcome & FL_BARRIER_LAST)) {
+        MODEL_CHECK(acting++ == 0);
+        fl_model_point();
+        acting--;
+        through = fl_barrier_trip(cell, outcome);
+    }
+    MODEL_CHECK(result != FL_WAIT_GRANTED || through || (outcome & FL_BARRIER_LAST));
+    passed += through;
+    return through;
+}
+
+static void pass_once(void)
+{
+    pass_barrier(FL_FOREVER);
+}
+
+static void pass_within_a_time(void)
+{
+    pass_barrier(1);
+}
+
+static void pass_twice_within_a_time(void)
+{
+    if (pass_barrier(1)) {
+        pass_barrier(1);
+    }
+}
+
+static void reset_barrier(void)
+{
+    fl_barrier_reset(cell);
+    fl_barrier_break(cell, 0);
+}
+
+static void end_barrier(void)
+{
+    MODEL_CHECK(passed % permits == 0);
+    MODEL_CHECK(cell->head == NULL && cell->waiting == 0 && cell->lock == 0 && cell->refs == 1);
+    MODEL_CHECK((cell->word & ~FL_BARRIER_BROKEN) == 0);
+    fl_cell_unref(cell);
+}
+
 #define PATIENT 1           /* nobody waits long enough to be served first */
 #define IMPATIENT 100000000 /* everybody does */
 
@@ -758,6 +836,14 @@ static const model_scenario scenarios[] = {
      {wait_for_flag_within_a_time, count_down, count_down_up_and_down}},
     {"count-3-again", 3, 0, PATIENT, begin_event, end_count,
      {wait_for_flag, count_down_once, count_up_again}},
+    {"barrier-2-timed", 3, 1, PATIENT, begin_barrier_of_two, end_barrier, {pass_within_a_time, pass_once}},
+    {"barrier-3", 2, 1, PATIENT, begin_barrier_of_three, end_barrier, {pass_once, pass_once, pass_once}},
+    {"barrier-3-timed", 3, 0, PATIENT, begin_barrier_of_three, end_barrier,
+     {pass_within_a_time, pass_once, pass_once}},
+    {"barrier-3-pairs", 2, 0, PATIENT, begin_barrier_of_two, end_barrier,
+     {pass_twice_within_a_time, pass_within_a_time, pass_within_a_time}},
+    {"barrier-3-reset", 3, 0, PATIENT, begin_barrier_of_two, end_barrier,
+     {pass_once, pass_once, reset_barrier}},
     {"event-3", 3, 0, PATIENT, begin_event, end_event,
      {wait_for_flag, wait_for_flag_within_a_time, set_flag}},
     {"queue-2", 3, 0, PATIENT, begin_queue_of_one, end_queue, {put_two, get_two}},
@@ -792,6 +878,7 @@ static const char *const broken_as[] = {
     "who is woken at a gate does not wake the next",
     "a condition's waiter that is cancelled takes its notice along",
     "who waits when a count comes to nothing sleeps on if it goes up at once",
+    "who leaves a barrier does not break it",
 };
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@ one line that says what is wrong and what to do.
 
 from _pickle import PicklingError
 from _queue import Empty
+from threading import BrokenBarrierError
 from typing import TYPE_CHECKING, Any
 
 
@@ -132,3 +133,7 @@ def __getattr__(name: str) -> Any:
         made.__qualname__ = made.__name__
         globals().setdefault(made.__name__, made)  # one of each, whoever asks at the same time
     return globals()[name]
+
+
+class BarrierBroken(FairleadError, BrokenBarrierError):
+    """A barrier is broken, or was reset while one waited. Also a threading.BrokenBarrierError."""

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import fairlead.wait  # noqa: F401 - from then on tasks can wait
 from fairlead._native import (
+    Barrier,
+    BarrierStatistics,
     BoundedSemaphore,
     CombiningLock,
     CombiningStatistics,
@@ -45,6 +47,8 @@ from fairlead.sync._handles import from_handle, handle
 from fairlead.sync._startgate import StartGate
 
 __all__ = [
+    "Barrier",
+    "BarrierStatistics",
     "BoundedSemaphore",
     "CombiningLock",
     "CombiningStatistics",

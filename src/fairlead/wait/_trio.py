@@ -35,7 +35,8 @@ class _Future:
         return Abort.SUCCEEDED
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return trio.lowlevel.wait_task_rescheduled(self._abort).__await__()
+        # a generator, for who finds in the last moment that there is nothing to wait for
+        return (yield from trio.lowlevel.wait_task_rescheduled(self._abort).__await__())
 
 
 async def _serve(port: Port) -> None:

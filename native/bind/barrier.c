@@ -1,0 +1,304 @@
+/* Barrier: the barrier in core, as threading.Barrier and asyncio.Barrier at once. */
+#include "bind/wait.h"
+
+#include <stdlib.h>
+
+#include "core/barrier.h"
+
+typedef struct {
+    fl_shell shell;
+    PyObject *action;  /* NULL: none */
+    PyObject *timeout; /* None: for ever */
+} barrier;
+
+static PyObject *broken(void)
+{
+    return fl_raise("BarrierBroken", "the barrier is broken, or was reset; reset() makes it usable again");
+}
+
+/* The end of a wait that was not refused: the place among the parties. The last one acts, and lets the others
+   through. */
+static PyObject *pass(PyObject *self, uint32_t wanted)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    if (!(wanted & FL_BARRIER_LAST)) {
+        return PyLong_FromUnsignedLong(wanted & FL_BARRIER_MOST);
+    }
+    PyObject *action = ((barrier *)self)->action;
+    if (action != NULL) {
+        PyObject *result = PyObject_CallNoArgs(action);
+        if (result == NULL) {
+            PyObject *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            FL_WAKING(fl_barrier_break(cell, wanted));
+            PyErr_Restore(type, value, traceback);
+            return NULL;
+        }
+        Py_DECREF(result);
+    }
+    bool tripped;
+    FL_WAKING(tripped = fl_barrier_trip(cell, wanted));
+    return tripped ? PyLong_FromUnsignedLong(cell->limit - 1) : broken();
+}
+
+PyDoc_STRVAR(wait_doc,
+"wait($self, /, timeout=None)\n"
+"--\n"
+"\n"
+"Waits until all parties have come; returns the place among them, from 0 on, the last's being parties - 1.\n"
+"For threads; tasks await wait_async(). timeout is in seconds; None is the barrier's own.\n"
+"\n"
+"Raises BarrierBroken (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
+"time-out or an exception of a signal handler, by which the barrier breaks for all.");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    int64_t deadline;
+    if (fl_arguments("wait", names, args, count, kwnames, &timeout) < 0) {
+        return NULL;
+    }
+    if (timeout == NULL || timeout == Py_None) {
+        timeout = ((barrier *)self)->timeout;
+    }
+    if (fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    fl_waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_waiter_init(waiter, fl_shell_cell(self), 0, 0);
+    int through = 1;
+    if (!fl_cell_enter(waiter)) {
+        through = fl_wait_in_place(waiter, deadline);
+    }
+    uint32_t wanted = waiter->wanted;
+    free(waiter);
+    if (through == 1 || (through == 0 && (wanted & FL_BARRIER_THROUGH))) {
+        return pass(self, wanted);
+    }
+    return through < 0 ? NULL : broken();
+}
+
+static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
+{
+    return refused ? broken() : pass(self, wanted);
+}
+
+PyDoc_STRVAR(wait_async_doc,
+"wait_async($self, /)\n"
+"--\n"
+"\n"
+"As wait(), in an awaitable, without a time-out of its own. A task that is cancelled while it waits breaks\n"
+"the barrier.");
+
+static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_ticket_concluding(fl_shell_state(self), self, conclude);
+}
+
+PyDoc_STRVAR(aenter_doc,
+"__aenter__($self, /)\n"
+"--\n"
+"\n"
+"As wait_async().");
+
+PyDoc_STRVAR(aexit_doc,
+"__aexit__($self, /, *exc_info)\n"
+"--\n"
+"\n"
+"Nothing, in an awaitable that is done.");
+
+static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return fl_ticket_done(fl_shell_state(self));
+}
+
+PyDoc_STRVAR(reset_doc,
+"reset($self, /)\n"
+"--\n"
+"\n"
+"Makes the barrier as new. Who waits gets BarrierBroken. Never waits itself.");
+
+static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_barrier_reset(fl_shell_cell(self)));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(abort_doc,
+"abort($self, /)\n"
+"--\n"
+"\n"
+"Breaks the barrier: who waits, and who comes before the next reset(), gets BarrierBroken. Never waits\n"
+"itself.");
+
+static PyObject *abort_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_barrier_break(fl_shell_cell(self), 0));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"A record of the moment: parties, waiting (threads and tasks), broken.");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    long values[] = {(long)cell->limit, (long)fl_cell_waiting(cell), fl_barrier_broken(cell)};
+    return fl_record(fl_shell_state(self)->barrier_statistics, values, 3, 4);
+}
+
+static PyObject *get_parties(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_shell_cell(self)->limit);
+}
+
+static PyObject *get_n_waiting(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_cell_waiting(fl_shell_cell(self)));
+}
+
+static PyObject *get_broken(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(fl_barrier_broken(fl_shell_cell(self)));
+}
+
+static PyObject *repr(PyObject *self)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    return PyUnicode_FromFormat("<%s %s, %u of %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                fl_barrier_broken(cell) ? "broken" : "whole",
+                                (unsigned)fl_cell_waiting(cell), (unsigned)cell->limit, (void *)self);
+}
+
+/* Not literals: see permits.c. */
+static char parties_word[] = "parties", action_word[] = "action", timeout_word[] = "timeout";
+
+static PyObject *barrier_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {parties_word, action_word, timeout_word, NULL};
+    long long parties;
+    PyObject *action = Py_None, *timeout = Py_None;
+    int64_t deadline;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|OO:Barrier", names, &parties, &action, &timeout) ||
+        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    if (parties < 1 || parties > FL_BARRIER_MOST) {
+        PyErr_Format(PyExc_ValueError, "parties must be >= 1, and at most %u", FL_BARRIER_MOST);
+        return NULL;
+    }
+    if (action != Py_None && !PyCallable_Check(action)) {
+        PyErr_SetString(PyExc_TypeError, "action must be callable, or None");
+        return NULL;
+    }
+    barrier *self = (barrier *)fl_shell_new(type, fl_barrier_new((uint32_t)parties));
+    if (self != NULL) {
+        self->action = action == Py_None ? NULL : Py_NewRef(action);
+        self->timeout = Py_NewRef(timeout);
+    }
+    return (PyObject *)self;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((barrier *)self)->action);
+    Py_VISIT(((barrier *)self)->timeout);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(((barrier *)self)->action);
+    Py_CLEAR(((barrier *)self)->timeout);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    fl_shell_dealloc(self);
+}
+
+static PyMethodDef methods[] = {
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
+    {"reset", reset, METH_NOARGS, reset_doc},
+    {"abort", abort_method, METH_NOARGS, abort_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__aenter__", wait_async, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"parties", get_parties, NULL, "How many must come.", NULL},
+    {"n_waiting", get_n_waiting, NULL, "How many have come and wait.", NULL},
+    {"broken", get_broken, NULL, "Whether it is broken.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+"Barrier(parties, action=None, timeout=None)\n"
+"--\n"
+"\n"
+"Lets threads and tasks through when so many have come, again and again.\n"
+"\n"
+"The last to come calls action before the others go on; when that raises, the barrier breaks. timeout, in\n"
+"seconds, is what wait() uses by default. Who leaves before all have come, by a time-out, a cancellation or\n"
+"the end of a loop, breaks the barrier for all: they get BarrierBroken until reset(). In a forked child\n"
+"nobody has come.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)barrier_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_getset, getters},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "fairlead.sync.Barrier",
+    .basicsize = sizeof(barrier),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+static PyStructSequence_Field fields[] = {
+    {"parties", "how many must come"},
+    {"waiting", "threads and tasks that have come and wait"},
+    {"broken", "whether it is broken"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc desc = {
+    .name = "fairlead.sync.BarrierStatistics",
+    .doc = "A barrier at one moment.",
+    .fields = fields,
+    .n_in_sequence = 3,
+};
+
+int fl_barrier_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->barrier_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->barrier_statistics = PyStructSequence_NewType(&desc);
+    if (state->barrier_type == NULL || state->barrier_statistics == NULL ||
+        PyModule_AddType(module, state->barrier_type) < 0) {
+        return -1;
+    }
+    return PyModule_AddType(module, state->barrier_statistics);
+}

@@ -1,0 +1,338 @@
+"""Barrier: all parties get through, or nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, main_thread_sleeps, until, until_async
+
+from fairlead import errors
+from fairlead.sync import Barrier, Event
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+async def task(barrier: Barrier) -> int:
+    return await barrier.wait_async()
+
+
+def arrive(barrier: Barrier, how: str) -> Thread:
+    """A party of its own thread, which has come and waits."""
+    waiting = barrier.n_waiting
+    thread = {
+        "thread": lambda: Thread(barrier.wait),
+        "asyncio": lambda: Thread(run, task(barrier)),
+        "trio": lambda: Thread(trio.run, task, barrier),
+    }[how]()
+    until(lambda: barrier.n_waiting == waiting + 1)
+    return thread
+
+
+KINDS = ("thread", "asyncio", "trio")
+
+
+@pytest.mark.parametrize("last", KINDS)
+def test_all_kinds_get_through_together_again_and_again(last: str) -> None:
+    barrier = Barrier(4)
+    for _ in range(3):
+        parties = [arrive(barrier, how) for how in KINDS]
+        assert barrier.statistics() == (4, 3, False)
+        end = {
+            "thread": barrier.wait,
+            "asyncio": lambda: run(task(barrier)),
+            "trio": lambda: trio.run(task, barrier),
+        }[last]
+        assert Thread(end).result() == 3
+        assert [one.result() for one in parties] == [0, 1, 2]
+        assert barrier.statistics() == (4, 0, False)
+
+
+def test_a_barrier_for_one_lets_through_at_once() -> None:
+    acted: list[int] = []
+    barrier = Barrier(1, lambda: acted.append(1))
+    assert barrier.wait() == barrier.wait(0) == run(task(barrier)) == 0
+    assert len(acted) == 3
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_action_is_called_once_by_the_last_while_the_others_wait(how: str) -> None:
+    waiting: list[int] = []
+    barrier = Barrier(3, lambda: waiting.append(barrier.n_waiting))
+    parties = [arrive(barrier, how) for _ in range(2)]
+    assert barrier.wait() == 2
+    assert [one.result() for one in parties] == [0, 1]
+    assert waiting == [2]
+
+
+def test_action_that_raises_breaks_the_barrier() -> None:
+    def action() -> None:
+        raise KeyError("action")
+
+    barrier = Barrier(2, action)
+    party = arrive(barrier, "asyncio")
+    with pytest.raises(KeyError, match="action"):
+        barrier.wait()
+    with pytest.raises(errors.BarrierBroken):
+        party.result()
+    assert barrier.broken
+    party = Thread(barrier.wait)
+    with pytest.raises(threading.BrokenBarrierError, match="reset"):
+        party.result()
+
+
+def test_who_comes_while_the_action_runs_waits_for_the_next_time() -> None:
+    begun, go_on, acts = Event(), Event(), []
+
+    def action() -> None:
+        acts.append(threading.get_ident())
+        begun.set()
+        assert go_on.wait(30)
+
+    barrier = Barrier(2, action)
+    first = [Thread(barrier.wait) for _ in range(2)]
+    assert begun.wait(30)
+    later = [arrive(barrier, "thread"), arrive(barrier, "asyncio"), arrive(barrier, "trio")]
+    assert len(acts) == 1
+    go_on.set()
+    assert sorted(one.result() for one in first) == [0, 1]
+    assert [one.result() for one in later[:2]] == [0, 1]
+    assert barrier.statistics() == (2, 1, False)
+    assert len(acts) == 2
+    barrier.wait()
+    assert later[2].result() == 0
+
+
+@pytest.mark.parametrize("meanwhile", ["abort", "reset"])
+def test_last_one_that_acts_while_the_barrier_is_broken_lets_nobody_through(meanwhile: str) -> None:
+    barrier = Barrier(2, lambda: getattr(barrier, meanwhile)())
+    party = arrive(barrier, "thread")
+    with pytest.raises(errors.BarrierBroken):
+        barrier.wait()
+    with pytest.raises(errors.BarrierBroken):
+        party.result()
+    assert barrier.broken is (meanwhile == "abort")
+
+
+def test_timeout_breaks_it_for_all_until_it_is_reset() -> None:
+    barrier = Barrier(4, timeout=0.001)
+    parties = [arrive(barrier, how) for how in ("asyncio", "trio")]
+    with pytest.raises(errors.BarrierBroken):
+        barrier.wait()
+    for one in parties:
+        with pytest.raises(errors.BarrierBroken):
+            one.result()
+    assert barrier.statistics() == (4, 0, True)
+    with pytest.raises(errors.BarrierBroken):
+        run(task(barrier))
+    barrier.reset()
+    assert barrier.statistics() == (4, 0, False)
+    parties = [arrive(barrier, how) for how in ("asyncio", "trio", "asyncio")]
+    assert barrier.wait(30) == 3
+    assert [one.result() for one in parties] == [0, 1, 2]
+
+
+def test_timeouts_while_the_last_one_acts_are_of_all_or_of_nobody() -> None:
+    begun, go_on = Event(), Event()
+
+    def action() -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    barrier = Barrier(2, action)
+    short = Thread(barrier.wait, 0.02)
+    until(lambda: barrier.n_waiting == 1 or barrier.broken)
+    last = Thread(barrier.wait, 30)
+    with pytest.raises(errors.BarrierBroken):
+        short.result()
+    go_on.set()
+    with pytest.raises(errors.BarrierBroken):
+        last.result()
+    assert barrier.broken
+
+
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_cancelled_task_breaks_it_for_all(library: str) -> None:
+    barrier = Barrier(3)
+    party = arrive(barrier, "thread")
+
+    async def asyncio_main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await barrier.wait_async()
+
+    async def trio_main() -> None:
+        with trio.move_on_after(0.001) as scope:
+            await barrier.wait_async()
+        assert scope.cancelled_caught
+
+    run(asyncio_main()) if library == "asyncio" else trio.run(trio_main)
+    with pytest.raises(errors.BarrierBroken):
+        party.result()
+    assert barrier.statistics() == (3, 0, True)
+
+
+def test_task_cancelled_after_all_have_come_breaks_nothing() -> None:
+    async def main() -> None:
+        barrier = Barrier(3)
+        first, second = asyncio.ensure_future(task(barrier)), asyncio.ensure_future(task(barrier))
+        await until_async(lambda: barrier.n_waiting == 2)
+        assert await barrier.wait_async() == 2
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await second == 1
+        assert barrier.statistics() == (3, 0, False)
+
+    run(main())
+
+
+def test_last_one_cancelled_before_it_could_act_breaks_it() -> None:
+    """It came while another acted, was chosen as the last of the next time, and did not resume."""
+    begun, go_on = Event(), Event()
+
+    def action() -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    async def main() -> None:
+        barrier = Barrier(2, action)
+        first = [Thread(barrier.wait) for _ in range(2)]
+        await begun.wait_async()
+        third = Thread(barrier.wait)
+        await until_async(lambda: barrier.n_waiting == 2)
+        fourth = asyncio.ensure_future(task(barrier))
+        await until_async(lambda: barrier.n_waiting == 3)
+        go_on.set()
+        for one in first:
+            one.result()  # without a turn of the loop
+        fourth.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fourth
+        with pytest.raises(errors.BarrierBroken):
+            third.result()
+        assert barrier.statistics() == (2, 0, True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_abort_and_reset_end_every_wait(how: str) -> None:
+    barrier = Barrier(3)
+    for end in (barrier.reset, barrier.abort):
+        parties = [arrive(barrier, how) for _ in range(2)]
+        end()
+        for one in parties:
+            with pytest.raises(errors.BarrierBroken):
+                one.result()
+    assert barrier.statistics() == (3, 0, True)
+    barrier.reset()
+    barrier.reset()
+    assert not barrier.broken
+
+
+@pytest.fixture
+def handler() -> Iterator[Any]:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda function: signal.signal(signal.SIGUSR1, function)
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_signal_handler_that_raises_breaks_it_and_one_that_returns_does_not(
+    raises: bool, handler: Any
+) -> None:
+    class Stop(Exception):
+        pass
+
+    handled: list[int] = []
+
+    def stop(*_: object) -> None:
+        handled.append(1)
+        if raises:
+            raise Stop
+
+    handler(stop)
+    barrier = Barrier(2)
+
+    def other() -> int:
+        until(lambda: barrier.n_waiting == 1)
+        until(main_thread_sleeps)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
+        until(lambda: handled)
+        if raises:
+            until(lambda: barrier.broken)
+        return barrier.wait()
+
+    party = Thread(other)
+    if raises:
+        with pytest.raises(Stop):
+            barrier.wait()
+        with pytest.raises(errors.BarrierBroken):
+            party.result()
+    else:
+        assert barrier.wait() == 0
+        assert party.result() == 1
+
+
+def test_loop_closed_with_a_waiter_breaks_it() -> None:
+    barrier = Barrier(2)
+    loop = asyncio.new_event_loop()
+    waiter = loop.create_task(task(barrier))
+    loop.run_until_complete(until_async(lambda: barrier.n_waiting == 1))
+    loop.close()
+    assert barrier.statistics() == (2, 0, True)
+    waiter._log_destroy_pending = False  # type: ignore[attr-defined]
+    del waiter
+    gc.collect()
+
+
+def test_async_with_waits_and_gives_the_place() -> None:
+    barrier = Barrier(2)
+
+    async def party() -> int:
+        async with barrier as place:
+            return place
+
+    async def main() -> list[int]:
+        return sorted(await asyncio.gather(party(), party()))
+
+    assert run(main()) == [0, 1]
+
+
+@pytest.mark.parametrize("arguments", [(0,), (-1,), (2**40,), (2, None, math.nan), (2, None, -0.5)])
+def test_senseless_arguments_are_refused(arguments: Any) -> None:
+    with pytest.raises(ValueError, match=r"parties|timeout"):
+        Barrier(*arguments)
+
+
+def test_senseless_actions_and_timeouts_are_refused() -> None:
+    with pytest.raises(TypeError, match="callable"):
+        Barrier(2, 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Barrier("2")  # type: ignore[arg-type]
+    barrier = Barrier(2)
+    for timeout in (math.nan, -0.5, -math.inf):
+        with pytest.raises(ValueError, match="timeout"):
+            barrier.wait(timeout)
+    assert barrier.statistics() == (2, 0, False)
+
+
+def test_it_tells_its_state_and_is_not_pickled() -> None:
+    barrier = Barrier(2)
+    assert repr(barrier).startswith("<fairlead.sync.Barrier whole, 0 of 2 waiting, at 0x")
+    assert barrier.parties == 2
+    with pytest.raises(TypeError, match="Barrier"):
+        pickle.dumps(barrier)
