@@ -26,6 +26,7 @@ LAYERS: dict[str, set[str]] = {
     # mend
     "wait": {"_native"},
     "sync": {"wait", "_native"},
+    "lowlevel": {"sync", "wait"},
     "pools": {"sync"},
     # see
     "record": set(),

@@ -15,7 +15,18 @@ from typing import Any
 
 from fairlead._native import Port, Ticket, use_ports, use_tasks
 
-__all__ = ["Port", "Ticket", "current_port", "current_task", "uncancelled"]
+__all__ = ["Port", "Ticket", "add_loop", "current_port", "current_task", "uncancelled"]
+
+_others: list[Callable[[], Port | None]] = []
+
+
+def add_loop(finder: Callable[[], Port | None]) -> None:
+    """Makes another library's event loop known.
+
+    The finder returns the port of the loop that runs in this thread, always the same one, or None where none
+    does. It is asked where a task has to wait and no loop that fairlead knows runs.
+    """
+    _others.append(finder)
 
 
 def current_port() -> Port:
@@ -34,6 +45,9 @@ def current_port() -> Port:
         from fairlead.wait import _gevent
 
         if (port := _gevent.port()) is not None:
+            return port
+    for finder in _others:
+        if (port := finder()) is not None:
             return port
     raise RuntimeError(
         "no event loop that fairlead knows (asyncio, uvloop, trio) runs in this thread; "
