@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 import time
@@ -85,3 +86,22 @@ def fail_with(error: BaseException) -> None:
 
 def identity(value: Any) -> Any:
     return value
+
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
+
+
+def variable() -> str:
+    return VARIABLE.get()
+
+
+_kept: list[Any] = []
+
+
+def keep(value: Any) -> None:
+    _kept.append(value)
+
+
+def count_up(_: int) -> None:
+    with _kept[0].get_lock():
+        _kept[0].value += 1

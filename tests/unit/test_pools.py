@@ -35,12 +35,13 @@ from pooltasks import (
 from waiting import until
 
 from fairlead import errors
-from fairlead.pools import Pool, SequentialPool, ThreadPool
+from fairlead.pools import Pool, ProcessPool, SequentialPool, ThreadPool
 from fairlead.pools.stream import Stream
 
 KINDS: dict[str, Callable[..., Pool]] = {
     "sequential": SequentialPool,
     "threads": lambda **given: ThreadPool(given.pop("workers", 2), **given),
+    "processes": lambda **given: ProcessPool(given.pop("workers", 2), **given),
 }
 CONCURRENT = [kind for kind in KINDS if kind != "sequential"]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairlead.pools.base import Pool
     from fairlead.pools.contract import Options, Statistics
     from fairlead.pools.future import Future
+    from fairlead.pools.processes import ProcessPool
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.threads import ThreadPool
 
@@ -28,12 +29,13 @@ _WHERE = {
     "Future": "future",
     "Options": "contract",
     "Pool": "base",
+    "ProcessPool": "processes",
     "SequentialPool": "sequential",
     "Statistics": "contract",
     "ThreadPool": "threads",
 }
 
-__all__ = ["Future", "Options", "Pool", "SequentialPool", "Statistics", "ThreadPool"]
+__all__ = ["Future", "Options", "Pool", "ProcessPool", "SequentialPool", "Statistics", "ThreadPool"]
 
 
 def __getattr__(name: str) -> Any:

@@ -159,8 +159,14 @@ class Worker(ABC):
 
     __slots__ = ()
 
-    bytes_out = 0
-    bytes_in = 0
+    @property
+    def bytes_out(self) -> int:
+        """Sent to it so far."""
+        return 0
+
+    @property
+    def bytes_in(self) -> int:
+        return 0
 
     @abstractmethod
     def start(self) -> None:
@@ -173,7 +179,8 @@ class Worker(ABC):
 
     @abstractmethod
     def stop(self) -> bool:
-        """From any thread, while ``run`` is going on: makes that end. Whether it surely will; if so, soon."""
+        """From any thread, while ``start`` or ``run`` is going on: makes that end. Whether it surely will; if
+        so, soon."""
 
     def settle(self) -> None:
         """After ``stop``, by the worker's thread: whatever that has sent arrives now or never."""
@@ -191,6 +198,10 @@ class Engine(ABC):
     workers: int
     call_cost_s = 20e-6
     """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+
+    def portable(self, function: Function) -> Function:
+        """A function that does the same, if that one is cheaper to send many times."""
+        return function
 
     @abstractmethod
     def enqueue(self, task: Task) -> None:

@@ -70,13 +70,14 @@ class Counts:
 class Seat:
     """A thread, its worker, and the task that is in it."""
 
-    __slots__ = ("counts", "deadline", "lock", "task", "tasks", "thread", "worker")
+    __slots__ = ("counts", "deadline", "lock", "starting", "task", "tasks", "thread", "worker")
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.lock = threading.Lock()
         self.task: Task | None = None
         self.deadline = math.inf
+        self.starting = True
         self.tasks = 0
         self.counts = Counts()
         self.thread: threading.Thread
@@ -188,6 +189,9 @@ class Crew(Engine):
         for seat in seats:
             if (task := seat.task) is not None:
                 self._cancel(seat, task)
+            with seat.lock:
+                if seat.starting:
+                    seat.worker.stop()
 
     def join(self, timeout: float | None = None) -> bool:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
@@ -278,7 +282,11 @@ class Crew(Engine):
             if self._in_thread:
                 _here.crew, _here.seat = self, seat
             try:
+                if self._terminated:
+                    return
                 seat.worker.start()
+                with seat.lock:
+                    seat.starting = False
             except BaseException as error:  # noqa: BLE001 - every task's error from now on
                 self._break(error)
             else:

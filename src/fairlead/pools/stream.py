@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead.errors import BrokenPool, PoolClosed, UsageError
 from fairlead.pools import progress as bars
+from fairlead.pools.chunks import call_chunk
 from fairlead.pools.failure import Failure
 from fairlead.sync import Event, SimpleQueue
 
@@ -28,19 +29,6 @@ T = TypeVar("T")
 
 WORTH = 10
 """A chunk should last so many times what a task costs."""
-
-
-def call_chunk(function: Callable[..., Any], items: Sequence[Any], star: bool) -> tuple[list[Any], int]:
-    """What each call came to, a Failure where it raised, and the nanoseconds that all took. Runs in
-    workers."""
-    begin = time.monotonic_ns()
-    outcomes: list[Any] = []
-    for item in items:
-        try:
-            outcomes.append(function(*item) if star else function(item))
-        except Exception as error:  # noqa: BLE001 - the item's outcome
-            outcomes.append(Failure(error))
-    return outcomes, time.monotonic_ns() - begin
 
 
 def _ended(future: Future[Any]) -> Event:
@@ -86,7 +74,7 @@ class Stream(Generic[T]):
         if window is not None and window < 1:
             raise UsageError(f"window must be at least 1, not {window}")
         self._pool = pool
-        self._function = function
+        self._function = pool._engine.portable(function)
         self._star = star
         self._ordered = ordered
         self._window = window

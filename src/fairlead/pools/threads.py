@@ -81,7 +81,8 @@ class _Here(Worker):
         return task.function(*task.args, **task.kwargs)
 
     def stop(self) -> bool:
-        _send(self._ident, Stopped)
+        if self._ident:
+            _send(self._ident, Stopped)
         return False
 
     def settle(self) -> None:

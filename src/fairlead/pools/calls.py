@@ -1,0 +1,159 @@
+"""Calls on their way to a worker, and results on their way back.
+
+A call is pickled with functions by reference. What plain pickle refuses (lambdas, closures), and what the
+worker cannot find by reference (of a ``__main__`` that it has not got), is sent by value, by cloudpickle.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import CannotSend
+from fairlead.pools import pickling
+from fairlead.pools.channel import Parts, pickled
+from fairlead.pools.chunks import call_chunk
+
+if TYPE_CHECKING:
+    from fairlead.pools.contract import Task
+
+CALL, END, READY, RESULT, FAILED, UNREADABLE = range(1, 7)
+"""What a message is. To a worker: a call, or the request to end. From it: ready for the first; a result; a
+Failure; and that the call could not be read there, with the reason."""
+
+
+def pack(task: Task, *, by_value: bool = False) -> Parts:
+    """Raises CannotSend, which says what of it cannot be sent."""
+    context = _named(task) if task.context is not None else None
+    call = (task.function, task.args, task.kwargs, context)
+    if not by_value:
+        try:
+            return pickled(call)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+            pass
+    import cloudpickle
+
+    parts = Parts()
+    try:
+        cloudpickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(call)
+    except Exception as error:
+        raise CannotSend(_blame(task, error)) from error
+    return parts
+
+
+def pack_result(function: Callable[..., Any], value: Any) -> Parts:
+    """Raises CannotSend."""
+    try:
+        return pickled(value)
+    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
+        try:
+            return _by_value(value)
+        except Exception:  # noqa: BLE001 - the plain refusal says more
+            message = (
+                f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back: {refusal}"
+            )
+            raise CannotSend(message) from refusal
+
+
+def _by_value(value: Any) -> Parts:
+    import cloudpickle
+
+    parts = Parts()
+    cloudpickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(value)
+    return parts
+
+
+class ByValue:
+    """A function that was pickled once and for all, for many calls."""
+
+    def __init__(self, function: Callable[..., Any], pickled_function: bytes) -> None:
+        self._function = function
+        self._pickled = pickled_function
+        self.__name__ = name_of(function)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
+
+    def __reduce__(self) -> Any:
+        return _load_by_value, (self._pickled,)
+
+
+def _load_by_value(pickled_function: bytes) -> ByValue:
+    return ByValue(pickling.loads(pickled_function), pickled_function)
+
+
+def portable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, or one that does the same and is cheaper to pickle many times."""
+    try:
+        pickle.dumps(function, 5)
+    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+        try:
+            return ByValue(function, pickling.dumps(function))
+        except Exception:  # noqa: BLE001 - the call says so
+            return function
+    return function
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__name__', None) or type(function).__name__}()"
+
+
+def _blame(task: Task, error: Exception) -> str:
+    """Which part of the call cannot be sent."""
+    function, args, kwargs = task.function, task.args, task.kwargs
+    if function is call_chunk:
+        function, items, star = args
+        alone = [item[0] if star and len(item) == 1 else item for item in items]
+        parts = [(f"item {item!r:.60} for", item) for item in alone]
+    else:
+        parts = [(f"argument {number} of", value) for number, value in enumerate(args, 1)]
+        parts += [(f"argument {name!r} of", value) for name, value in kwargs.items()]
+    for what, value in (("the function", function), *parts):
+        try:
+            pickling.dumps(value)
+        except Exception as reason:  # noqa: BLE001 - objects raise what they like when they are asked
+            return f"{what} {name_of(function)} cannot be sent to a worker: {reason}"
+    return f"the call of {name_of(function)} cannot be sent to a worker: {error}"
+
+
+# context variables: by the module and the name that they have there
+
+Named = list[tuple[str, str, Any]]
+
+
+def _named(task: Task) -> Named:
+    assert task.context is not None
+    named: Named = []
+    for variable, value in task.context.items():
+        where = _find(variable)
+        if where is not None:
+            named.append((*where, value))
+        elif task.options.context is not True:
+            raise CannotSend(
+                f"the context variable {variable.name!r} is no module's attribute: it cannot be sent"
+            )
+    return named
+
+
+def _find(variable: ContextVar[Any]) -> tuple[str, str] | None:
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        if names.get(variable.name) is variable:
+            return module.__name__, variable.name
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is variable:
+                return module.__name__, name
+    return None
+
+
+def in_context(named: Named) -> Context:
+    """In the worker: a context in which they have their values."""
+    context = Context()
+    for module, name, value in named:
+        context.run(getattr(importlib.import_module(module), name).set, value)
+    return context

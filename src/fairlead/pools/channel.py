@@ -1,0 +1,326 @@
+"""Messages between this process and a worker: small ones through a socket, large ones through shared memory.
+
+A message is a pickle stream and its out-of-band buffers (protocol 5). When both together are larger than
+``INLINE``, they are written into a *block*: anonymous memory (memfd) whose descriptor goes along with the
+message. The receiver maps it and closes the descriptor; objects that were pickled with buffers, as numpy's
+arrays, then live in the mapping without a copy. When the last of them is gone, the receiver says so in its
+next message, and the sender takes the block for another: its pages are there already, and new pages are what
+costs most.
+
+A block has no name anywhere. It exists as long as a descriptor or a mapping of it does, so that nothing is
+left behind when either side is killed at whatever moment. Where no block can be had (no memory, no
+descriptors, another system), the message goes through the socket, in full.
+
+Wire: HEADER, then the numbers of blocks given back, the lengths of the buffers, and without a block the
+stream and the buffers. A block's stream begins at 0, its buffers at the next multiples of ALIGN.
+"""
+
+from __future__ import annotations
+
+import array
+import mmap
+import os
+import pickle
+import socket
+import struct
+import sys
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+HEADER = struct.Struct("<BxHIIQ")
+"""What it is, blocks given back, buffers, the block's number or 0, the stream's length."""
+
+INLINE = 64 * 1024
+OUT_OF_BAND = 16 * 1024
+"""Smaller buffers are pickled with the rest."""
+ALIGN = 64
+KEEP_BYTES = 256 * 1024 * 1024
+KEEP = 8
+"""Blocks and bytes that a sender keeps for further use."""
+MOST_GIVEN_BACK = 1000
+PARTS_AT_ONCE = 1000
+
+MOST_LENT = 32
+"""Blocks of which objects live at the receiver's; what comes beyond is copied. Before Python 3.13 a mapping
+keeps a descriptor."""
+
+_FD = struct.calcsize("i")
+_NO_DESCRIPTOR: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+
+
+class Parts:
+    """A pickle stream in the pieces that the pickler makes: large bytes are pieces by themselves, not
+    copies."""
+
+    __slots__ = ("buffers", "stream", "write")
+
+    def __init__(self) -> None:
+        self.stream: list[Any] = []
+        self.buffers: list[memoryview] = []
+        self.write = self.stream.append
+
+    def keep(self, buffer: pickle.PickleBuffer) -> bool:
+        """For the pickler: whether it shall take the buffer into its stream."""
+        view = buffer.raw()
+        if view.nbytes < OUT_OF_BAND:
+            return True
+        self.buffers.append(view)
+        return False
+
+
+def pickled(value: Any) -> Parts:
+    parts = Parts()
+    pickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(value)
+    return parts
+
+
+class Message:
+    """What has come. ``load`` is called once."""
+
+    __slots__ = ("_block", "_buffers", "_stream", "kind")
+
+    def __init__(self, kind: int, stream: Any, buffers: Sequence[Any], block: _Mapped | None) -> None:
+        self.kind = kind
+        self._stream = stream
+        self._buffers = buffers
+        self._block = block
+
+    def load(self) -> Any:
+        try:
+            return pickle.loads(self._stream, buffers=self._buffers)
+        finally:
+            block = self._block
+            kept = bool(self._buffers) and isinstance(self._buffers[0], memoryview)
+            self._stream = self._buffers = self._block = None  # type: ignore[assignment]
+            if block is not None:
+                block.loaded(kept)
+
+
+@dataclass(slots=True)
+class _Block:
+    number: int
+    fd: int
+    size: int
+
+
+class Lent:
+    """The other side's blocks: those that objects here live in, and those to give back."""
+
+    __slots__ = ("free", "living")
+
+    def __init__(self) -> None:
+        self.living: set[int] = set()
+        self.free: deque[int] = deque()
+
+    def end(self, number: int) -> None:
+        self.living.discard(number)
+        self.free.append(number)
+
+
+class _Mapped:
+    """A block at the receiver's."""
+
+    __slots__ = ("_lent", "_map", "_number", "_whole")
+
+    def __init__(self, fd: int, length: int, number: int, lent: Lent) -> None:
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        self._map = mmap.mmap(fd, length, flags=flags, **_NO_DESCRIPTOR)
+        self._whole = memoryview(self._map)
+        self._number = number
+        self._lent = lent
+
+    def part(self, begin: int, length: int) -> memoryview:
+        return self._whole[begin : begin + length]
+
+    def loaded(self, kept: bool) -> None:
+        """Gives it back: now, or when the objects that live in it are gone."""
+        self._whole.release()
+        if kept:
+            self._lent.living.add(self._number)
+            weakref.finalize(self._map, self._lent.end, self._number).atexit = False
+            del self._map
+        else:
+            self._map.close()
+            self._lent.free.append(self._number)
+
+
+class Channel:
+    """One end. One thread sends and receives; ``close`` may come from any."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self.bytes_out = 0
+        self.bytes_in = 0
+        self._blocks: dict[int, _Block] = {}
+        self._free: list[_Block] = []
+        self._numbered = 0
+        self._lent = Lent()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+        for block in self._blocks.values():
+            os.close(block.fd)
+        self._blocks.clear()
+        self._free.clear()
+
+    # sending
+
+    def send(self, kind: int, parts: Parts) -> None:
+        """OSError if the other end is gone."""
+        stream, buffers = parts.stream, parts.buffers
+        length = sum(map(len, stream)) if len(stream) > 1 else len(stream[0])
+        whole = length + sum(buffer.nbytes for buffer in buffers) if buffers else length
+        block = self._write_block(stream, length, buffers) if whole > INLINE else None
+        free = self._lent.free
+        freed = [free.popleft() for _ in range(min(len(free), MOST_GIVEN_BACK))]
+        head = HEADER.pack(kind, len(freed), len(buffers), block.number if block is not None else 0, length)
+        if freed or buffers:
+            head += array.array("I", freed).tobytes()
+            head += array.array("Q", [buffer.nbytes for buffer in buffers]).tobytes()
+        self.bytes_out += whole
+        if block is not None:
+            sent = socket.send_fds(self._socket, [head], [block.fd])
+            if sent < len(head):
+                self._socket.sendall(head[sent:])
+        elif whole <= INLINE:
+            self._socket.sendall(b"".join((head, *stream, *buffers)))
+        else:
+            for piece in (head, *stream, *buffers):
+                self._socket.sendall(piece)
+
+    def _write_block(self, stream: list[Any], length: int, buffers: list[memoryview]) -> _Block | None:
+        pieces = [memoryview(piece).cast("B") for piece in stream]
+        end = length
+        for buffer in buffers:
+            begin = -(-end // ALIGN) * ALIGN
+            if begin > end:
+                pieces.append(memoryview(bytes(begin - end)))
+            pieces.append(buffer)
+            end = begin + buffer.nbytes
+        block = self._take_block(end)
+        if block is None:
+            return None
+        try:
+            _write(block.fd, pieces)
+        except OSError:  # no memory left for it
+            self._drop(block)
+            return None
+        block.size = max(block.size, end)
+        return block
+
+    def _take_block(self, size: int) -> _Block | None:
+        fitting = [block for block in self._free if size <= block.size <= 4 * size]
+        if fitting:
+            best = min(fitting, key=lambda block: block.size)
+            self._free.remove(best)
+            return best
+        if not hasattr(os, "memfd_create"):
+            return None
+        try:
+            fd = os.memfd_create("fairlead", os.MFD_CLOEXEC)
+        except OSError:
+            return None
+        self._numbered += 1
+        block = self._blocks[self._numbered] = _Block(self._numbered, fd, 0)
+        return block
+
+    def _drop(self, block: _Block) -> None:
+        del self._blocks[block.number]
+        os.close(block.fd)
+
+    def _take_back(self, number: int) -> None:
+        block = self._blocks[number]
+        self._free.append(block)
+        while len(self._free) > KEEP or sum(block.size for block in self._free) > KEEP_BYTES:
+            self._drop(self._free.pop(0))
+
+    # receiving
+
+    def receive(self) -> Message:
+        """EOFError or OSError if the other end is gone."""
+        data, fds = self._receive_more()
+        while len(data) < HEADER.size:
+            more, more_fds = self._receive_more()
+            data += more
+            fds += more_fds
+        kind, freed, count, number, length = HEADER.unpack_from(data)
+        begin = HEADER.size
+        tables = begin + 4 * freed + 8 * count
+        while len(data) < tables:
+            more, more_fds = self._receive_more()
+            data += more
+            fds += more_fds
+        sizes: Sequence[int] = ()
+        if freed or count:
+            for given_back in struct.unpack_from(f"<{freed}I", data, begin):
+                self._take_back(given_back)
+            sizes = struct.unpack_from(f"<{count}Q", data, begin + 4 * freed)
+        self.bytes_in += length + sum(sizes)
+        if number:
+            return self._from_block(kind, fds, number, length, sizes)
+        return self._from_socket(kind, data, tables, length, sizes)
+
+    def _receive_more(self) -> tuple[bytes, list[int]]:
+        data, ancillary, _, _ = self._socket.recvmsg(INLINE + 4096, socket.CMSG_LEN(_FD))
+        if not data:
+            raise EOFError("the other end is gone")
+        fds = [struct.unpack("i", found[:_FD])[0] for _, _, found in ancillary] if ancillary else []
+        return data, fds
+
+    def _from_socket(self, kind: int, data: bytes, begin: int, length: int, sizes: Sequence[int]) -> Message:
+        end = begin + length + sum(sizes)
+        if len(data) < end:
+            whole = bytearray(end)
+            whole[: len(data)] = data
+            with memoryview(whole) as view:
+                have = len(data)
+                while have < end:
+                    got = self._socket.recv_into(view[have:])
+                    if not got:
+                        raise EOFError("the other end is gone")
+                    have += got
+            view = memoryview(whole)
+        else:
+            view = memoryview(bytearray(data) if sizes else data)
+        buffers = []
+        at = begin + length
+        for size in sizes:
+            buffers.append(view[at : at + size])
+            at += size
+        return Message(kind, view[begin : begin + length], buffers, None)
+
+    def _from_block(
+        self, kind: int, fds: list[int], number: int, length: int, sizes: Sequence[int]
+    ) -> Message:
+        begins = []
+        end = length
+        for size in sizes:
+            begins.append(-(-end // ALIGN) * ALIGN)
+            end = begins[-1] + size
+        (fd,) = fds
+        try:
+            block = _Mapped(fd, end, number, self._lent)
+        finally:
+            os.close(fd)
+        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(begins, sizes, strict=True)]
+        if len(self._lent.living) >= MOST_LENT:
+            buffers = [bytearray(buffer) for buffer in buffers]
+        return Message(kind, block.part(0, length), buffers, block)
+
+
+def _write(fd: int, pieces: list[memoryview]) -> None:
+    """Writes them one behind the other from the beginning, without the GIL."""
+    at = 0
+    while pieces:
+        wrote = os.pwritev(fd, pieces[:PARTS_AT_ONCE], at)
+        at += wrote
+        while pieces and wrote >= pieces[0].nbytes:
+            wrote -= pieces.pop(0).nbytes
+        if pieces and wrote:
+            pieces[0] = pieces[0][wrote:]

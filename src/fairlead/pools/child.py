@@ -1,0 +1,90 @@
+"""What a worker process does: one call after another, until its parent says so or is gone."""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.pools import calls, pickling
+from fairlead.pools.channel import Channel, Message, Parts, pickled
+from fairlead.pools.chunks import call_chunk
+from fairlead.pools.failure import Failure
+
+
+def main(end: socket.socket, initializer: bytes | None, initargs: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, _leave_it_to_the_parent)
+    _end_with_the_parent()
+    channel = Channel(end)
+    try:
+        if initializer is not None:
+            try:
+                pickling.loads(initializer)(*initargs)
+            except BaseException as error:  # noqa: BLE001 - shown where the pool is
+                channel.send(calls.FAILED, pickled(Failure(error)))
+                return
+        channel.send(calls.READY, pickled(None))
+        while (message := channel.receive()).kind == calls.CALL:
+            _serve(channel, message)
+            del message
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone
+
+
+def _leave_it_to_the_parent(*_: object) -> None:
+    """Ctrl-C reaches all processes of a terminal; the parent's pool decides what becomes of its workers.
+
+    A handler, and not SIG_IGN, because programs that tasks start would inherit that.
+    """
+
+
+def _end_with_the_parent() -> None:
+    """Has the kernel end this process when its parent ends, whatever runs here: SIGIO, when the pipe that
+    multiprocessing keeps between them is closed at the parent's side."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and hasattr(os, "O_ASYNC"):
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _serve(channel: Channel, message: Message) -> None:
+    try:
+        function, args, kwargs, named = message.load()
+        context = None if named is None else calls.in_context(named)
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
+        channel.send(calls.UNREADABLE, pickled(Failure(error)))
+        return
+    try:
+        value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
+    except BaseException as error:  # noqa: BLE001 - the task's
+        kind, parts = calls.FAILED, pickled(Failure(error))
+    else:
+        kind, parts = _pack(function, args, value)
+        del value
+    del function, args, kwargs  # what they hold may live in a block, which this message gives back
+    channel.send(kind, parts)
+
+
+def _pack(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
+    try:
+        return calls.RESULT, calls.pack_result(function, value)
+    except Exception as error:  # noqa: BLE001 - what cannot be sent
+        if function is not call_chunk:
+            return calls.FAILED, pickled(Failure(error))
+    return calls.RESULT, calls.pack_result(args[0], _each(args[0], value))
+
+
+def _each(function: Callable[..., Any], chunk: tuple[list[Any], int]) -> tuple[list[Any], int]:
+    """The outcomes of a chunk of which one cannot be sent: a Failure in its place."""
+    outcomes, spent_ns = chunk
+    for index, outcome in enumerate(outcomes):
+        try:
+            calls.pack_result(function, outcome)
+        except Exception as error:  # noqa: BLE001 - what cannot be sent
+            outcomes[index] = Failure(error)
+    return outcomes, spent_ns

@@ -1,0 +1,242 @@
+"""ProcessPool: calls in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import multiprocessing.util  # registers its own end first
+import os
+import signal
+import socket
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any, Literal
+
+from fairlead.errors import CannotSend, UsageError
+from fairlead.pools import calls, child, ending, pickling
+from fairlead.pools.base import Pool, checked, checked_workers
+from fairlead.pools.channel import Channel, Parts, pickled
+from fairlead.pools.contract import Lost, Task, Worker
+from fairlead.pools.crew import Crew
+
+StartMethod = Literal["forkserver", "spawn", "fork"]
+
+GRACE_S = 5.0
+"""What an idle worker is given to end by itself."""
+
+_numbers = itertools.count()
+_starting = threading.Lock()
+"""Held by those who start processes, as forks at once would inherit each other's ends of sockets; and by
+those who ask for an exit status, as a start does that for all children."""
+_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+
+
+class ProcessPool(Pool):
+    """Calls in processes: for work that computes, and for whatever may crash.
+
+    Functions go by reference, or by value where they have no name that a worker could find: lambdas,
+    closures, those of an interactive session. Large arguments and results go through shared memory that has
+    no name and ends with the processes; arrays that pickle protocol 5 knows are not copied out of it.
+
+    A time-out or a cancellation kills the worker, and another takes its place. A worker that dies takes its
+    task with it (WorkerLost, or another attempt with ``retries``) and nothing else. Workers end with this
+    process, however it ends and whatever they do.
+
+    Args:
+        workers: processes; None: as many as cores that this process may use, affinity and quota counted.
+        start_method: "forkserver", "spawn", or "fork", which copies this process as it is: not while other
+            threads hold locks, and refused while this process has subinterpreters.
+        initializer: called in each worker before its first task. If it raises, the pool is broken, and every
+            task raises a BrokenPool whose cause is that exception. ``initargs`` may hold multiprocessing's
+            locks and queues.
+        max_tasks_per_worker: tasks after which a process is replaced; None for never.
+        name: the processes' and threads' names begin with it.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        start_method: StartMethod = "forkserver",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_worker: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        if start_method not in multiprocessing.get_all_start_methods():
+            known = ", ".join(multiprocessing.get_all_start_methods())
+            raise UsageError(f"start_method must be one of {known}, not {start_method!r}")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be callable")
+        if start_method == "fork":
+            _refuse_to_fork_with_subinterpreters()
+        context = multiprocessing.get_context(start_method)
+        shipped = None if initializer is None else _initializer(initializer)
+        name = name or f"ProcessPool-{next(_numbers)}"
+        ending.last()
+        self._begin(
+            _Processes(
+                "processes",
+                checked_workers(workers),
+                lambda: _Process(context, shipped, initargs, name),
+                name=name,
+                most_tasks=0
+                if max_tasks_per_worker is None
+                else checked("max_tasks_per_worker", max_tasks_per_worker),
+                call_cost_s=100e-6,
+            )
+        )
+
+
+class _Processes(Crew):
+    def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return calls.portable(function)
+
+
+def _initializer(function: Callable[..., object]) -> bytes:
+    try:
+        return pickling.dumps(function)
+    except Exception as error:
+        raise CannotSend(
+            f"the initializer {calls.name_of(function)} cannot be sent to a worker: {error}"
+        ) from error
+
+
+def _refuse_to_fork_with_subinterpreters() -> None:
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        if (module := sys.modules.get(name)) is not None and len(module.list_all()) > 1:
+            raise UsageError(
+                'start_method="fork" crashes the child while this process has subinterpreters; '
+                'use "forkserver" or "spawn"'
+            )
+
+
+class _Process(Worker):
+    """A process and the channel to it."""
+
+    by_value = False
+    """Whether functions of __main__ have turned out to be unknown to workers."""
+
+    def __init__(self, context: Any, initializer: bytes | None, initargs: tuple[Any, ...], name: str) -> None:
+        self._context = context
+        self._initializer = initializer
+        self._initargs = initargs
+        self._name = name
+        self._process: Any = None
+        self._channel: Channel | None = None
+        self._stopped = False
+
+    @property
+    def bytes_out(self) -> int:
+        return 0 if self._channel is None else self._channel.bytes_out
+
+    @property
+    def bytes_in(self) -> int:
+        return 0 if self._channel is None else self._channel.bytes_in
+
+    def start(self) -> None:
+        with _starting:
+            if self._context.get_start_method() == "fork":
+                _refuse_to_fork_with_subinterpreters()
+            ours, theirs = socket.socketpair()
+            self._channel = Channel(ours)
+            _channels.add(self._channel)
+            with theirs:
+                self._process = self._context.Process(
+                    target=child.main, args=(theirs, self._initializer, self._initargs), name=self._name
+                )
+                self._process.start()
+        if self._stopped:
+            self._process.kill()
+        try:
+            message = self._channel.receive()
+        except (EOFError, OSError):
+            raise RuntimeError(f"a worker process {self._how_it_ended()} before it was ready") from None
+        if message.kind == calls.FAILED:
+            raise message.load().error
+
+    def run(self, task: Task) -> Any:
+        by_value = _Process.by_value and getattr(task.function, "__module__", None) == "__main__"
+        kind, value = self._call(calls.pack(task, by_value=by_value))
+        if (
+            kind == calls.UNREADABLE
+            and not by_value
+            and isinstance(value.error, AttributeError | ImportError)
+        ):
+            kind, again = self._call(calls.pack(task, by_value=True))
+            if kind != calls.UNREADABLE:
+                _Process.by_value = True
+                value = again
+        if kind == calls.RESULT:
+            return value
+        if kind == calls.FAILED:
+            raise value.error
+        raise CannotSend(
+            f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
+        ) from (value.error)
+
+    def _call(self, parts: Parts) -> tuple[int, Any]:
+        channel = self._channel
+        assert channel is not None
+        try:
+            channel.send(calls.CALL, parts)
+            del parts
+            message = channel.receive()
+        except (EOFError, OSError):
+            raise Lost(f"the worker process {self._how_it_ended()}") from None
+        kind = message.kind
+        try:
+            return kind, message.load()
+        except Exception as error:
+            raise CannotSend(f"the result cannot be read here: {error!r}") from error
+
+    def stop(self) -> bool:
+        self._stopped = True
+        if self._process is not None and self._process.pid is not None:
+            self._process.kill()
+        return True
+
+    def close(self) -> None:
+        channel, process = self._channel, self._process
+        if process is not None and process.pid is not None:
+            if channel is not None and not self._stopped:
+                with contextlib.suppress(OSError):
+                    channel.send(calls.END, pickled(None))
+                self._ended()
+            with _starting:
+                if process.exitcode is None:
+                    process.kill()
+                process.join()
+                process.close()
+        if channel is not None:
+            channel.close()
+
+    def _ended(self) -> bool:
+        """Whether it ends by itself within the time of grace."""
+        return bool(wait([self._process.sentinel], GRACE_S))
+
+    def _how_it_ended(self) -> str:
+        """Once the channel is at its end, the process is, or will be at once."""
+        ended = self._ended()
+        pid = self._process.pid
+        if not ended:
+            return f"{pid} closed its channel"
+        with _starting:
+            code = self._process.exitcode
+        if code < 0:
+            return f"{pid} was killed by {signal.Signals(-code).name}"
+        return f"{pid} exited with status {code}"
+
+
+def _forget_channels() -> None:
+    """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
+    end."""
+    for channel in list(_channels):
+        channel.close()
+
+
+os.register_at_fork(after_in_child=_forget_channels)

@@ -1,0 +1,272 @@
+"""What pools of processes promise besides: isolation, what can be sent, shared memory, no remains."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pooltasks
+import pytest
+from pooltasks import add, announce_and_spin, fail_with, identity, square, where
+from waiting import until
+
+from fairlead import errors
+from fairlead.pools import ProcessPool, channel
+from fairlead.pools.failure import WorkerTraceback
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessPool]:
+    with ProcessPool(1) as pool:
+        yield pool
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_processes_of_every_start_method_work_and_leave_nothing(method: Any) -> None:
+    with ProcessPool(1, start_method="forkserver") as first:  # what multiprocessing keeps from then on
+        first.submit(square, 1).result()
+    threads, fds = threading.active_count(), descriptors()
+    with ProcessPool(2, start_method=method) as pool:
+        assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
+        pid, _ = pool.submit(where).result()
+        assert pid != os.getpid()
+        assert pool.submit(lambda: os.getppid()).result() > 0
+    assert not Path(f"/proc/{pid}").exists() or method == "forkserver"
+    assert multiprocessing.active_children() == []
+    assert (threading.active_count(), descriptors()) == (threads, fds)
+
+
+def test_start_method_unknown_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(errors.UsageError, match="forkserver"):
+        ProcessPool(1, start_method="magic")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("death", "how"),
+    [(lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"), (lambda: os._exit(3), "status 3")],
+    ids=["killed", "exited"],
+)
+def test_worker_that_dies_loses_its_own_task_only(death: Any, how: str, tmp_path: Path) -> None:
+    with ProcessPool(2) as pool:
+        beside = pool.submit(pooltasks.wait_for, str(tmp_path / "go"))
+        until(beside.running)
+        with pytest.raises(errors.WorkerLost, match=how):
+            pool.submit(death).result()
+        (tmp_path / "go").touch()
+        assert beside.result() == str(tmp_path / "go")
+        assert pool.submit(square, 3).result() == 9
+        numbers = pool.statistics()
+        assert (numbers.lost, numbers.restarts) == (1, 1)
+
+
+def test_task_whose_worker_died_is_run_again_if_asked_for(pool: ProcessPool, tmp_path: Path) -> None:
+    def die_once(path: Path) -> str:
+        if not path.exists():
+            path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "second"
+
+    assert pool.with_options(retries=1).submit(die_once, tmp_path / "died").result() == "second"
+
+
+def test_exception_has_the_workers_traceback(pool: ProcessPool) -> None:
+    error = pool.submit(fail_with, ValueError("there")).exception()
+    assert isinstance(error, ValueError)
+    cause = error.__cause__
+    assert isinstance(cause, WorkerTraceback)
+    assert "in fail_with" in cause.tb
+    assert "pools/child.py" not in cause.tb
+
+
+def test_closures_and_classes_made_in_functions_are_sent_by_value(pool: ProcessPool) -> None:
+    offset = 10
+
+    class Point:
+        def __init__(self, x: int) -> None:
+            self.x = x
+
+    def moved(point: Point) -> Point:
+        return Point(point.x + offset)
+
+    result = pool.submit(moved, Point(1)).result()
+    assert type(result) is Point
+    assert result.x == 11
+    assert [point.x for point in pool.map(moved, [Point(n) for n in range(5)])] == [10, 11, 12, 13, 14]
+
+
+def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: ProcessPool) -> None:
+    lock = threading.Lock()
+    for call, part in (
+        (lambda: pool.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
+        (lambda: pool.submit(add, 1, b=lock), r"argument 'b' of add\(\)"),  # type: ignore[arg-type]
+        (lambda: pool.submit(lock.acquire), r"the function acquire\(\) cannot"),
+        (lambda: pool.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
+        (lambda: pool.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
+    ):
+        with pytest.raises(errors.CannotSend, match=part):
+            call().result()
+    with pytest.raises(errors.CannotSend, match=r"item <unlocked .* for identity\(\)"):
+        list(pool.map(identity, [lock]))
+    assert pool.submit(square, 3).result() == 9
+    assert pool.statistics().restarts == 0
+
+
+def test_result_that_cannot_be_sent_spoils_only_its_own_item(pool: ProcessPool) -> None:
+    results = pool.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
+    assert next(results) == 0
+    with pytest.raises(errors.CannotSend, match="result of"):
+        next(results)
+    assert next(results) == 2
+
+
+def test_exception_that_cannot_be_sent_says_what_it_was(pool: ProcessPool) -> None:
+    def fail() -> None:
+        raise ValueError("with", threading.Lock())
+
+    with pytest.raises(errors.CannotSend, match=r"raised ValueError\('with'.* cannot be sent"):
+        pool.submit(fail).result()
+
+
+def test_context_variables_of_modules_are_sent_if_asked_for(pool: ProcessPool) -> None:
+    token = pooltasks.VARIABLE.set("sent")
+    try:
+        assert pool.submit(pooltasks.variable).result() == "default"
+        assert pool.with_options(context=True).submit(pooltasks.variable).result() == "sent"
+        view = pool.with_options(context=[pooltasks.VARIABLE])
+        assert view.submit(pooltasks.variable).result() == "sent"
+    finally:
+        pooltasks.VARIABLE.reset(token)
+
+
+def test_context_variable_that_has_no_name_in_a_module_is_refused(pool: ProcessPool) -> None:
+    hidden: contextvars.ContextVar[int] = contextvars.ContextVar("hidden")
+    hidden.set(1)
+    with pytest.raises(errors.CannotSend, match="'hidden' is no module's attribute"):
+        pool.with_options(context=[hidden]).submit(square, 1).result()
+
+
+def test_locks_of_multiprocessing_reach_workers_through_the_initializer() -> None:
+    context = multiprocessing.get_context("forkserver")
+    value = context.Value("i", 0)
+    with ProcessPool(2, initializer=pooltasks.keep, initargs=(value,)) as pool:
+        list(pool.map(pooltasks.count_up, range(20), chunksize=1))
+    assert value.value == 20
+
+
+# shared memory
+
+
+@pytest.mark.parametrize("size", [0, 1, channel.INLINE - 100, channel.INLINE, channel.INLINE + 1, 3_000_000])
+def test_bytes_of_any_size_come_back_as_they_went(pool: ProcessPool, size: int) -> None:
+    data = os.urandom(size)
+    assert pool.submit(identity, data).result() == data
+    assert pool.submit(identity, [data, "text" * (size // 4), bytearray(data)]).result()[2] == data
+
+
+def test_arrays_come_back_as_they_went_and_can_be_written(pool: ProcessPool) -> None:
+    arrays = [np.arange(size, dtype=kind) for size in (0, 10, 5_000, 300_000) for kind in ("u1", "f8")]
+    arrays.append(np.arange(90_000, dtype="f8").reshape(300, 300)[::2, ::3])
+    back = pool.submit(identity, arrays).result()
+    for array, other in zip(arrays, back, strict=True):
+        assert np.array_equal(array, other)
+    back[7][:] = 1
+
+
+def test_arrays_that_live_keep_their_memory_and_those_gone_give_it_back(pool: ProcessPool) -> None:
+    fds = descriptors()
+    many = channel.MOST_LENT + 10
+    kept = [pool.submit(np.full, 100_000, n, dtype="f8").result() for n in range(many)]
+    assert [array[-1] for array in kept] == list(range(many))
+    assert descriptors() <= fds + channel.MOST_LENT
+    total = pool.submit(np.ones, 100_000).result().sum()
+    for n in range(50):
+        assert pool.submit(np.sum, np.full(100_000, n, dtype="f8")).result() == n * total
+    workers_fds = pool.submit(lambda: len(os.listdir("/proc/self/fd"))).result()  # noqa: PTH208
+    del kept
+    gc.collect()
+    assert descriptors() <= fds + channel.KEEP
+    pool.submit(square, 2).result()  # takes along what has become free
+    pool.submit(square, 2).result()
+    assert pool.submit(lambda: len(os.listdir("/proc/self/fd"))).result() < workers_fds  # noqa: PTH208
+
+
+def test_arrays_outlive_their_worker_and_their_pool() -> None:
+    with ProcessPool(1) as pool:
+        array = pool.submit(np.arange, 100_000).result()
+    assert array.sum() == sum(range(100_000))
+
+
+def test_large_messages_go_without_shared_memory_where_there_is_none(pool: ProcessPool) -> None:
+    """No file may grow any more, in this process; its worker still can make blocks."""
+    data = os.urandom(1_000_000)
+    pool.submit(square, 1).result()
+    fds = descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        assert pool.submit(identity, data).result() == data
+        array = pool.submit(identity, np.arange(100_000)).result()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert array[-1] == 99_999
+    del array
+    assert descriptors() == fds
+
+
+def test_killed_workers_leave_no_shared_memory_behind(tmp_path: Path) -> None:
+    with ProcessPool(1) as pool:
+        pool.submit(square, 1).result()
+        fds = descriptors()
+        for number in range(3):
+            begun = tmp_path / str(number)
+            future = pool.submit(lambda path, _: announce_and_spin(path), str(begun), np.zeros(100_000))
+            until(begun.exists)
+            assert future.cancel()
+        pool.submit(square, 1).result()
+        until(lambda: descriptors() <= fds)
+    assert multiprocessing.active_children() == []
+
+
+# forks
+
+
+def test_fork_is_refused_while_subinterpreters_live() -> None:
+    if sys.version_info >= (3, 13):
+        import _interpreters as interpreters
+    else:
+        import _xxsubinterpreters as interpreters
+    one = interpreters.create()
+    try:
+        with pytest.raises(errors.UsageError, match="subinterpreters"):
+            ProcessPool(1, start_method="fork")
+    finally:
+        interpreters.destroy(one)
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_forked_child_takes_the_pool_for_closed(pool: ProcessPool) -> None:
+    pool.submit(square, 1).result()
+    child = os.fork()
+    if child == 0:
+        try:
+            pool.submit(square, 1)
+        except errors.PoolClosed:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert pool.submit(square, 2).result() == 4
