@@ -86,16 +86,20 @@ def _load_by_value(pickled_function: bytes) -> ByValue:
     return ByValue(pickling.loads(pickled_function), pickled_function)
 
 
-def portable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or one that does the same and is cheaper to pickle many times."""
+def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., Any]:
+    """The function, or one that does the same and is cheaper to send many times."""
+    import cloudpickle
+
     try:
-        pickle.dumps(function, 5)
-    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
-        try:
-            return ByValue(function, pickling.dumps(function))
-        except Exception:  # noqa: BLE001 - the call says so
+        if not by_value:
+            pickle.dumps(function, 5)
             return function
-    return function
+    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+        pass
+    try:
+        return ByValue(function, cloudpickle.dumps(function, 5))
+    except Exception:  # noqa: BLE001 - the call will say what is wrong
+        return function
 
 
 def name_of(function: Callable[..., Any]) -> str:

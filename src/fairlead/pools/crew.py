@@ -39,6 +39,10 @@ _here = threading.local()
 """``.crew`` and ``.seat``, in threads that run tasks themselves."""
 
 
+class NoThread(Exception):
+    """There is no seat, and none can be had."""
+
+
 class Counts:
     """What one seat has done; its thread writes it, and once stopped, the one who stopped it."""
 
@@ -135,12 +139,16 @@ class Crew(Engine):
     # what the face calls
 
     def enqueue(self, task: Task) -> None:
-        with self._lock:
-            if self._broken is not None:
-                raise Broken(str(self._broken)) from self._broken
-            if self._closed:
-                raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
-            self._put(task)
+        try:
+            with self._lock:
+                if self._broken is not None:
+                    raise Broken(str(self._broken)) from self._broken
+                if self._closed:
+                    raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+                self._put(task)
+        except NoThread as error:
+            self._break(error)
+            raise Broken(str(error)) from error
 
     def stop(self, task: Task) -> bool:
         with self._lock:
@@ -207,8 +215,9 @@ class Crew(Engine):
                 return False
             # not for longer: the seat may be given up meanwhile, and its thread then never end
             others[0].thread.join(min(0.05, max(0.0, deadline - time.monotonic())))
-        if self._watch is not None:
-            self._watch.close()
+        if (watch := self._watch) is not None:
+            watch.end()
+            watch.join()
         return True
 
     def statistics(self) -> Statistics:
@@ -259,10 +268,10 @@ class Crew(Engine):
         self._seats.add(seat)
         try:
             seat.thread.start()
-        except RuntimeError:  # no thread to be had; the others will do, if there are any
+        except RuntimeError as error:
             self._seats.discard(seat)
-            if not self._seats:
-                raise
+            if not self._seats:  # if there are any, they will do
+                raise NoThread(f"no thread can be started for a worker: {error}") from error
 
     def _replace(self, seat: Seat, *, ends: bool) -> None:
         """Takes the seat's place away, and gives it to another if there is, or may be, something to do."""
@@ -306,6 +315,9 @@ class Crew(Engine):
             self._gone.add(seat.counts)
             self._gone.bytes_out += seat.worker.bytes_out
             self._gone.bytes_in += seat.worker.bytes_in
+            last = self._closed and not self._seats
+        if last and self._watch is not None:
+            self._watch.end()
 
     def _work(self, seat: Seat) -> None:
         queue, counts = self._queue, seat.counts
@@ -456,6 +468,7 @@ class Crew(Engine):
             seat.deadline = math.inf
             ends = seat.worker.stop()
         seat.counts.ended += 1
+        seat.counts.run_ns += time.monotonic_ns() - task.began_ns
         self._replace(seat, ends=ends)
         return True
 

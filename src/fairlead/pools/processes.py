@@ -94,7 +94,8 @@ class ProcessPool(Pool):
 
 class _Processes(Crew):
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return calls.portable(function)
+        by_value = _Process.by_value and getattr(function, "__module__", None) == "__main__"
+        return calls.portable(function, by_value=by_value)
 
 
 def _initializer(function: Callable[..., object]) -> bytes:
@@ -118,8 +119,9 @@ def _refuse_to_fork_with_subinterpreters() -> None:
 class _Process(Worker):
     """A process and the channel to it."""
 
-    by_value = False
-    """Whether functions of __main__ have turned out to be unknown to workers."""
+    by_value = not any(getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__spec__"))
+    """Whether functions of __main__ go by value: it is no file, or workers have been found not to know
+    them."""
 
     def __init__(self, context: Any, initializer: bytes | None, initargs: tuple[Any, ...], name: str) -> None:
         self._context = context

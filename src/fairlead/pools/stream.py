@@ -317,5 +317,5 @@ class Stream(Generic[T]):
             self._bar.close()
 
     def __del__(self) -> None:
-        if not self._eager:
+        if not getattr(self, "_eager", True):
             self.close()

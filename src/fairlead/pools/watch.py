@@ -33,10 +33,12 @@ class Watch:
                 self._look_again = True
                 self._condition.notify()
 
-    def close(self) -> None:
+    def end(self) -> None:
         with self._condition:
             self._ended = True
             self._condition.notify()
+
+    def join(self) -> None:
         if self._thread is not threading.current_thread():
             self._thread.join()
 

@@ -1,0 +1,152 @@
+"""What giving work to a pool costs, against the standard library's pools, in one run.
+
+    python benchmarks/pools_calls.py [--rounds 7] [--only processes] [--quick] [--json FILE]
+
+The figures, all of pools with two workers, in microseconds of wall time unless they say otherwise:
+
+    start ms        from the constructor to the first result
+    round trip      submit().result(), one by one
+    round trip CPU  CPU time of this process for one
+    stream          for each of many tasks submitted at once
+    map             for each item of map(), chunks of 100
+    echo 0.5 MB     a round trip of bytes of that size, there and back
+    array 50 MB ms  a round trip of a numpy array of that size, of which the shape comes back
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import harness
+
+from fairlead.pools import ProcessPool, ThreadPool
+
+WORKERS = 2
+METHODS = ("forkserver", "spawn", "fork")
+
+
+def identity(value: Any) -> Any:
+    return value
+
+
+def shape(array: Any) -> Any:
+    return array.shape
+
+
+class Classic:
+    """multiprocessing.Pool with an executor's submit."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        result = self.pool.apply_async(function, args)
+        result.result = result.get
+        return result
+
+    def map(self, function: Callable[..., Any], items: Any, chunksize: int) -> Any:
+        return self.pool.map(function, items, chunksize)
+
+
+@contextmanager
+def made(mode: str) -> Iterator[Any]:
+    library, _, method = mode.partition(" ")
+    if mode == "ThreadPoolExecutor":
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            yield pool
+    elif mode == "ThreadPool":
+        with ThreadPool(WORKERS) as ours:
+            yield ours
+    elif library == "ProcessPoolExecutor":
+        context = multiprocessing.get_context(method)
+        with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as pool_:
+            yield pool_
+    elif library == "multiprocessing.Pool":
+        with multiprocessing.get_context(method).Pool(WORKERS) as classic:
+            yield Classic(classic)
+    else:
+        with ProcessPool(WORKERS, start_method=method) as processes:  # type: ignore[arg-type]
+            yield processes
+
+
+def each_us(count: int, call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count * 1e6
+
+
+def measure(mode: str, *, quick: bool, processes: bool) -> harness.FIGURES:
+    calls = 20 if quick else 1000
+    begin = time.perf_counter()
+    with made(mode) as pool:
+        pool.submit(identity, 1).result()
+        figures = {"start ms": (time.perf_counter() - begin) * 1e3}
+        for future in [pool.submit(identity, 1) for _ in range(50)]:  # all workers are up
+            future.result()
+        cpu = time.process_time()
+        figures["round trip"] = each_us(calls, lambda: pool.submit(identity, 1).result())
+        figures["round trip CPU"] = (time.process_time() - cpu) / calls * 1e6
+        begin = time.perf_counter()
+        for future in [pool.submit(identity, 1) for _ in range(5 * calls)]:
+            future.result()
+        figures["stream"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
+        begin = time.perf_counter()
+        for _ in pool.map(identity, range(100 * calls), chunksize=100):
+            pass
+        figures["map"] = (time.perf_counter() - begin) / (100 * calls) * 1e6
+        if processes:
+            import numpy as np
+
+            data = bytes(500_000)
+            figures["echo 0.5 MB"] = each_us(
+                max(calls // 10, 2), lambda: pool.submit(identity, data).result()
+            )
+            array = np.ones(50_000_000 // 8)
+            figures["array 50 MB ms"] = (
+                each_us(2 if quick else 8, lambda: pool.submit(shape, array).result()) / 1e3
+            )
+    return figures
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, rounds=7)
+    parser.add_argument("--only", default="", help="the row whose name contains this")
+    options = parser.parse_args()
+    targets = [
+        harness.Target("round trip", "ThreadPool", at_most=1.0, of="ThreadPoolExecutor"),
+        harness.Target("stream", "ThreadPool", at_most=1.0, of="ThreadPoolExecutor"),
+    ]
+    rows = [
+        harness.Row(
+            "threads",
+            lambda mode: measure(mode, quick=options.quick, processes=False),
+            ("ThreadPoolExecutor", "ThreadPool"),
+            targets,
+        )
+    ]
+    for method in METHODS:
+        mine, theirs = f"ProcessPool {method}", f"ProcessPoolExecutor {method}"
+        rows.append(
+            harness.Row(
+                f"processes, {method}",
+                lambda mode: measure(mode, quick=options.quick, processes=True),
+                (theirs, f"multiprocessing.Pool {method}", mine),
+                [
+                    harness.Target("round trip", mine, at_most=0.5, of=theirs),
+                    harness.Target("echo 0.5 MB", mine, at_most=0.2, of=theirs),
+                    harness.Target("array 50 MB ms", mine, at_most=5.0),
+                ],
+            )
+        )
+    asked = [row for row in rows if options.only in row.name]
+    harness.run("What does giving work to a pool cost?", asked, options)
+
+
+if __name__ == "__main__":
+    main()
