@@ -192,14 +192,14 @@ def test_arrays_that_live_keep_their_memory_and_those_gone_give_it_back(pool: Pr
     many = channel.MOST_LENT + 10
     kept = [pool.submit(np.full, 100_000, n, dtype="f8").result() for n in range(many)]
     assert [array[-1] for array in kept] == list(range(many))
-    assert descriptors() <= fds + channel.MOST_LENT
+    assert descriptors() <= fds + channel.MOST_LENT + channel.KEEP
     total = pool.submit(np.ones, 100_000).result().sum()
     for n in range(50):
         assert pool.submit(np.sum, np.full(100_000, n, dtype="f8")).result() == n * total
     workers_fds = pool.submit(lambda: len(os.listdir("/proc/self/fd"))).result()  # noqa: PTH208
     del kept
     gc.collect()
-    assert descriptors() <= fds + channel.KEEP
+    assert descriptors() <= fds + 3 * channel.KEEP
     pool.submit(square, 2).result()  # takes along what has become free
     pool.submit(square, 2).result()
     assert pool.submit(lambda: len(os.listdir("/proc/self/fd"))).result() < workers_fds  # noqa: PTH208
@@ -225,7 +225,7 @@ def test_large_messages_go_without_shared_memory_where_there_is_none(pool: Proce
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert array[-1] == 99_999
     del array
-    assert descriptors() == fds
+    assert descriptors() <= fds + channel.KEEP
 
 
 def test_killed_workers_leave_no_shared_memory_behind(tmp_path: Path) -> None:

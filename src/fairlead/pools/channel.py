@@ -18,6 +18,7 @@ stream and the buffers. A block's stream begins at 0, its buffers at the next mu
 from __future__ import annotations
 
 import array
+import ctypes
 import mmap
 import os
 import pickle
@@ -42,6 +43,7 @@ KEEP = 8
 """Blocks and bytes that a sender keeps for further use."""
 MOST_GIVEN_BACK = 1000
 PARTS_AT_ONCE = 1000
+STEP = 1 << 20
 
 MOST_LENT = 32
 """Blocks of which objects live at the receiver's; what comes beyond is copied. Before Python 3.13 a mapping
@@ -104,31 +106,51 @@ class _Block:
     number: int
     fd: int
     size: int
+    map: mmap.mmap | None = None
+    """From its second use on, when its pages are there: copying is twice as fast as writing then."""
 
 
 class Lent:
-    """The other side's blocks: those that objects here live in, and those to give back."""
+    """The other side's blocks: the mappings of those used last, those that objects here live in, those to
+    give back."""
 
-    __slots__ = ("free", "living")
+    __slots__ = ("free", "living", "maps")
 
     def __init__(self) -> None:
         self.living: set[int] = set()
         self.free: deque[int] = deque()
+        self.maps: dict[int, mmap.mmap] = {}
+
+    def map(self, number: int, fd: int, length: int) -> mmap.mmap:
+        found = self.maps.pop(number, None)
+        if found is None or len(found) < length:
+            found = _map(fd)
+        self.maps[number] = found
+        while len(self.maps) > KEEP or sum(map(len, self.maps.values())) > max(KEEP_BYTES, len(found)):
+            del self.maps[next(iter(self.maps))]  # the one that was used the longest time ago
+        return found
 
     def end(self, number: int) -> None:
         self.living.discard(number)
         self.free.append(number)
 
 
-class _Mapped:
-    """A block at the receiver's."""
+def _map(fd: int) -> mmap.mmap:
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return mmap.mmap(fd, os.fstat(fd).st_size, flags=flags, **_NO_DESCRIPTOR)
 
-    __slots__ = ("_lent", "_map", "_number", "_whole")
+
+class _Mapped:
+    """The block of one message at the receiver's."""
+
+    __slots__ = ("_bytes", "_lent", "_number", "_whole")
 
     def __init__(self, fd: int, length: int, number: int, lent: Lent) -> None:
-        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-        self._map = mmap.mmap(fd, length, flags=flags, **_NO_DESCRIPTOR)
-        self._whole = memoryview(self._map)
+        block = lent.map(number, fd, length)
+        # an object for this message alone, whose end tells that nothing lives in the block any more; the size
+        # of its type is the block's, because types are kept
+        self._bytes = (ctypes.c_char * len(block)).from_buffer(block)
+        self._whole = memoryview(self._bytes).cast("B")
         self._number = number
         self._lent = lent
 
@@ -137,13 +159,10 @@ class _Mapped:
 
     def loaded(self, kept: bool) -> None:
         """Gives it back: now, or when the objects that live in it are gone."""
-        self._whole.release()
         if kept:
             self._lent.living.add(self._number)
-            weakref.finalize(self._map, self._lent.end, self._number).atexit = False
-            del self._map
+            weakref.finalize(self._bytes, self._lent.end, self._number).atexit = False
         else:
-            self._map.close()
             self._lent.free.append(self._number)
 
 
@@ -168,6 +187,7 @@ class Channel:
             os.close(block.fd)
         self._blocks.clear()
         self._free.clear()
+        self._lent.maps.clear()
 
     # sending
 
@@ -207,11 +227,16 @@ class Channel:
         if block is None:
             return None
         try:
-            _write(block.fd, pieces)
+            if block.size:
+                if block.map is None:
+                    block.map = _map(block.fd)
+                _copy(block.map, pieces)
+            else:
+                _write(block.fd, pieces)
+                block.size = end
         except OSError:  # no memory left for it
             self._drop(block)
             return None
-        block.size = max(block.size, end)
         return block
 
     def _take_block(self, size: int) -> _Block | None:
@@ -312,6 +337,17 @@ class Channel:
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]
         return Message(kind, block.part(0, length), buffers, block)
+
+
+def _copy(target: mmap.mmap, pieces: list[memoryview]) -> None:
+    """Copies them one behind the other, in steps between which other threads may have the GIL."""
+    at = 0
+    with memoryview(target) as view:
+        for piece in pieces:
+            for begin in range(0, piece.nbytes, STEP):
+                part = piece[begin : begin + STEP]
+                view[at : at + part.nbytes] = part
+                at += part.nbytes
 
 
 def _write(fd: int, pieces: list[memoryview]) -> None:

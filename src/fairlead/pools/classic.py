@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead.errors import UsageError
+from fairlead.pools.future import Future
 from fairlead.pools.stream import Stream
+from fairlead.sync import Event
 
 if TYPE_CHECKING:
     from fairlead.pools.contract import Engine
-    from fairlead.pools.future import Future
 
 T = TypeVar("T")
 
@@ -28,10 +29,30 @@ def result_timeout() -> type[TimeoutError]:
 
 
 class AsyncResult(Generic[T]):
-    """As multiprocessing.pool.AsyncResult, over a future."""
+    """As multiprocessing.pool.AsyncResult, over a future: ready when its callbacks have been called."""
 
-    def __init__(self, future: concurrent.futures.Future[T]) -> None:
+    def __init__(
+        self,
+        future: concurrent.futures.Future[T],
+        callback: Callable[[T], object] | None,
+        error_callback: Callable[[BaseException], object] | None,
+    ) -> None:
         self._future = future
+        self._callbacks = (callback, error_callback)
+        self._ready = Event()
+        future.add_done_callback(self._end)
+
+    def _end(self, future: concurrent.futures.Future[T]) -> None:
+        (callback, error_callback), self._callbacks = self._callbacks, (None, None)
+        try:
+            error = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
+            if error is not None:
+                if error_callback is not None:
+                    error_callback(error)
+            elif callback is not None:
+                callback(future.result())
+        finally:
+            self._ready.set()
 
     def get(self, timeout: float | None = None) -> T:
         """The result; raises what the call raised, or multiprocessing.TimeoutError."""
@@ -41,14 +62,16 @@ class AsyncResult(Generic[T]):
         return self._future.result()
 
     def wait(self, timeout: float | None = None) -> None:
-        concurrent.futures.wait((self._future,), timeout)
+        if isinstance(self._future, Future):
+            self._future.help()
+        self._ready.wait(timeout)
 
     def ready(self) -> bool:
-        return self._future.done()
+        return self._ready.is_set()
 
     def successful(self) -> bool:
         """Whether the call returned; ValueError while it runs."""
-        if not self._future.done():
+        if not self._ready.is_set():
             raise ValueError(f"{self!r} is not ready")
         return not self._future.cancelled() and self._future.exception() is None
 
@@ -72,23 +95,6 @@ class IMapIterator(Generic[T]):
             if timeout is None:
                 raise  # the call's own
             raise result_timeout()(str(late)) from None
-
-
-def _report(
-    future: concurrent.futures.Future[Any],
-    callback: Callable[[Any], object] | None,
-    error_callback: Callable[[BaseException], object] | None,
-) -> None:
-    def ended(future: concurrent.futures.Future[Any]) -> None:
-        error = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
-        if error is not None:
-            if error_callback is not None:
-                error_callback(error)
-        elif callback is not None:
-            callback(future.result())
-
-    if callback is not None or error_callback is not None:
-        future.add_done_callback(ended)
 
 
 class ClassicCalls:
@@ -123,8 +129,7 @@ class ClassicCalls:
         error_callback: Callable[[BaseException], object] | None = None,
     ) -> AsyncResult[T]:
         future = self._submit(func, tuple(args), dict(kwds or {}))
-        _report(future, callback, error_callback)
-        return AsyncResult(future)
+        return AsyncResult(future, callback, error_callback)
 
     def map_async(
         self,
@@ -163,7 +168,7 @@ class ClassicCalls:
         star: bool,
     ) -> AsyncResult[list[T]]:
         whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
-        _report(whole, callback, error_callback)
+        result = AsyncResult(whole, callback, error_callback)
 
         def finish(stream: Stream[T]) -> None:
             try:
@@ -172,7 +177,7 @@ class ClassicCalls:
                 whole.set_exception(error)
 
         Stream(self, func, list(iterable), star=star, chunksize=chunksize, eager=True, at_end=finish)  # type: ignore[arg-type]
-        return AsyncResult(whole)
+        return result
 
     def imap(self, func: Callable[[Any], T], iterable: Iterable[Any], chunksize: int = 1) -> IMapIterator[T]:
         return IMapIterator(Stream(self, func, iterable, star=False, chunksize=chunksize))  # type: ignore[arg-type]

@@ -68,14 +68,16 @@ class Future(concurrent.futures.Future[T]):
                 waiter.add_cancelled(self)
 
     def result(self, timeout: float | None = None) -> T:
-        self._help()
+        self.help()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._help()
+        self.help()
         return super().exception(timeout)
 
-    def _help(self) -> None:
+    def help(self) -> None:
+        """The calling thread is about to wait: it runs the task if it is one of its pool's threads and nobody
+        has begun it."""
         task = self._task
         if task is not None and self._engine is not None and self._state == _base.PENDING:
             self._engine.help(task)

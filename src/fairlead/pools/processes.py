@@ -228,6 +228,7 @@ class _Process(Worker):
         if not ended:
             return f"{pid} closed its channel"
         with _starting:
+            self._process.join(GRACE_S)  # what it held is closed a moment before it can be waited for
             code = self._process.exitcode
         if code < 0:
             return f"{pid} was killed by {signal.Signals(-code).name}"

@@ -292,6 +292,7 @@ class Stream(Generic[T]):
         except Exception as error:  # noqa: BLE001 - the items' outcome
             outcomes = [Failure(error)] * chunk.length
         self._outcomes.extend(outcomes)
+        outcomes.clear()  # the future holds on to no result that the consumer lets go of
         if self._bar is not None:
             self._bar.update(chunk.length)
 
