@@ -177,6 +177,22 @@ static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssi
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(withdraw_doc,
+"_withdraw($self, n, /)\n"
+"--\n"
+"\n"
+"Takes n permits away for good, without waiting: those that are free, and the rest as they are given.");
+
+static PyObject *withdraw(PyObject *self, PyObject *number)
+{
+    int64_t count = parse_count(fl_shell_cell(self), number);
+    if (count < 0) {
+        return NULL;
+    }
+    fl_sem_withdraw(fl_shell_cell(self), (uint32_t)count);
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(locked_doc,
 "locked($self, /)\n"
 "--\n"
@@ -345,6 +361,7 @@ static PyMethodDef semaphore_methods[] = {
     {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
     {"__aenter__", aenter, METH_NOARGS, aenter_doc},
     {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"_withdraw", withdraw, METH_O, withdraw_doc},
     {NULL, NULL, 0, NULL},
 };
 

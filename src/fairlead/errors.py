@@ -8,7 +8,6 @@ one line that says what is wrong and what to do.
 
 from _pickle import PicklingError
 from _queue import Empty
-from threading import BrokenBarrierError
 from typing import TYPE_CHECKING, Any
 
 
@@ -109,8 +108,19 @@ class CannotSend(FairleadError, PicklingError):
     """A function, an argument or a result cannot be sent to or from a worker; the message says which part."""
 
 
+class AlreadyHeld(FairleadError, RuntimeError):
+    """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
+
+
+class ResourceBusy(FairleadError, RuntimeError):
+    """Two were about to use at once what only one may use at a time."""
+
+
 if TYPE_CHECKING:
     from queue import Full
+    from threading import BrokenBarrierError
+
+    class BarrierBroken(FairleadError, BrokenBarrierError): ...
 
     class QueueFull(FairleadError, Full): ...
 
@@ -118,10 +128,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # queue.Full and queue.ShutDown live in a module that takes threading along: for those who have a queue
-    if name not in {"QueueFull", "QueueShutDown"}:
+    # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for those who use them
+    if name not in {"QueueFull", "QueueShutDown", "BarrierBroken"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import queue
+    import threading
 
     class QueueFull(FairleadError, queue.Full):
         """There was no room to put something, at once or within the time. Also a queue.Full."""
@@ -129,11 +140,10 @@ def __getattr__(name: str) -> Any:
     class QueueShutDown(FairleadError, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
         """The queue has been shut down, and has nothing to get. From 3.13 on also a queue.ShutDown."""
 
-    for made in (QueueFull, QueueShutDown):
+    class BarrierBroken(FairleadError, threading.BrokenBarrierError):
+        """A barrier is broken, or was reset while one waited. Also a threading.BrokenBarrierError."""
+
+    for made in (QueueFull, QueueShutDown, BarrierBroken):
         made.__qualname__ = made.__name__
         globals().setdefault(made.__name__, made)  # one of each, whoever asks at the same time
     return globals()[name]
-
-
-class BarrierBroken(FairleadError, BrokenBarrierError):
-    """A barrier is broken, or was reset while one waited. Also a threading.BrokenBarrierError."""

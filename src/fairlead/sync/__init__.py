@@ -44,12 +44,23 @@ from fairlead._native import (
 )
 from fairlead.sync._condition import Condition, ConditionStatistics
 from fairlead.sync._handles import from_handle, handle
+from fairlead.sync._limiter import CapacityLimiter, CapacityLimiterStatistics
+from fairlead.sync._once import (
+    Flag,
+    FlagStatistics,
+    OnceStatistics,
+    ResourceGuard,
+    ResourceGuardStatistics,
+    once,
+)
 from fairlead.sync._startgate import StartGate
 
 __all__ = [
     "Barrier",
     "BarrierStatistics",
     "BoundedSemaphore",
+    "CapacityLimiter",
+    "CapacityLimiterStatistics",
     "CombiningLock",
     "CombiningStatistics",
     "Condition",
@@ -58,15 +69,20 @@ __all__ = [
     "CountdownStatistics",
     "Event",
     "EventStatistics",
+    "Flag",
+    "FlagStatistics",
     "Latch",
     "LifoQueue",
     "Lock",
     "LockStatistics",
+    "OnceStatistics",
     "PriorityQueue",
     "Queue",
     "QueueStatistics",
     "RLock",
     "RLockStatistics",
+    "ResourceGuard",
+    "ResourceGuardStatistics",
     "Semaphore",
     "SemaphoreStatistics",
     "SimpleQueue",
@@ -74,4 +90,5 @@ __all__ = [
     "StartGate",
     "from_handle",
     "handle",
+    "once",
 ]

@@ -55,16 +55,19 @@ def current_port() -> Port:
     )
 
 
+_task_finders: dict[str, Callable[[], object | None]] = {}
+
+
 def current_task() -> object | None:
     """The task that runs in this thread at this moment, as its library knows it; None: no task does."""
     for library in ("trio", "asyncio"):  # this order: see current_port
         if library in sys.modules:
             # not `import`, which costs more than all the rest: this is asked at every acquire of an RLock
-            adapter = sys.modules.get(f"fairlead.wait._{library}") or import_module(
-                f"fairlead.wait._{library}"
-            )
-            if (task := adapter.task()) is not None:
-                return task  # type: ignore[no-any-return]
+            finder = _task_finders.get(library)
+            if finder is None:
+                finder = _task_finders[library] = import_module(f"fairlead.wait._{library}").task
+            if (task := finder()) is not None:
+                return task
     return None
 
 
