@@ -72,12 +72,12 @@ static int acquired(fl_gil *gil)
     seat->holding = true;
     seat->marked = false;
     seat->t_acquired = now;
-    seat->tally.acquisitions++;
     gil->t_request = 0;
     gil->holder = seat;
-    if (UNLIKELY(since || gil->ring || seat->held >= fl_hot.long_hold || seat->switch_apart)) {
-        const fl_observer *observer = HOT(observer);
-        if (observer) {
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        seat->tally.acquisitions++;
+        if (UNLIKELY(since || gil->ring || seat->held >= fl_hot.long_hold || seat->switch_apart)) {
             observer->acquired(gil, seat, since, now);
         }
     }
@@ -90,24 +90,24 @@ static int acquired(fl_gil *gil)
     return fl_find_real.signal(cond);
 }
 
-static void count_hold(fl_gil *gil, fl_seat *seat, uint64_t now)
+static void count_hold(const fl_observer *observer, fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     fl_tally *tally = &seat->tally;
     uint64_t held = now - seat->t_acquired;
+    seat->held = held;
+    if (observer == NULL) {
+        return;
+    }
     tally->held += held;
     fl_window_note(seat, FL_MAXIMUM_HELD, seat->t_acquired, now);
     tally->held_histogram[fl_histogram_bucket(fl_ticks_to_ns(held))]++;
-    seat->held = held;
     if (UNLIKELY(gil->t_request)) {
         tally->forced_drops++;
     } else {
         tally->voluntary_drops++;
     }
     if (UNLIKELY(gil->first || gil->forced_out || gil->t_request || gil->ring || seat->marked)) {
-        const fl_observer *observer = HOT(observer);
-        if (observer) {
-            observer->dropped(gil, seat, now);
-        }
+        observer->dropped(gil, seat, now);
     }
 }
 
@@ -120,10 +120,18 @@ static int dropped(fl_gil *gil)
         rest(gil);
         return fl_find_real.signal(cond);
     }
+    const fl_observer *observer = HOT(observer);
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (observer == NULL && scheduler != NULL && scheduler->let_go(gil, seat)) {
+        seat->holding = false;
+        gil->holder = NULL;
+        rest(gil);
+        return fl_find_real.signal(cond);
+    }
     uint64_t now = fl_gil_now(gil);
     bool forced = gil->t_request != 0;
     if (LIKELY(seat->holding)) { /* else it took the GIL before the hooks were in */
-        count_hold(gil, seat, now);
+        count_hold(observer, gil, seat, now);
     }
     seat->holding = false;
     seat->t_dropped = now;
@@ -133,7 +141,6 @@ static int dropped(fl_gil *gil)
         fl_waits_forced_out(gil, seat);
     }
     gil->t_request = 0;
-    const fl_scheduler *scheduler = HOT(scheduler);
     bool handled = UNLIKELY(scheduler != NULL) && scheduler->dropped(gil, seat, now, forced);
     rest(gil);
     return handled ? 0 : fl_find_real.signal(cond);

@@ -65,6 +65,9 @@ typedef struct {
     void (*leave)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* True: nobody waits on switch_cond, do not signal it. */
     bool (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* In place of `dropped`, when nothing observes. True: that was all. Then nobody asks for the time of the
+       drop, which would be most of what it costs; seat->t_dropped and seat->held are what this sets. */
+    bool (*let_go)(fl_gil *gil, fl_seat *seat);
     /* True: the successor is chosen, or nobody is to be woken: do not signal cond. */
     bool (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced);
     /* The same thread, after the mutex was unlocked, when seat->wakes was set. Not under the mutex. */
@@ -96,7 +99,10 @@ void fl_hooks_release(void);
 void fl_hooks_observe(const fl_observer *observer);
 bool fl_hooks_schedule(const fl_scheduler *scheduler);
 
-/* Nanoseconds for which the hooks have been in, all installations together. */
+/* There is an observer. */
+bool fl_hooks_observed(void);
+
+/* Nanoseconds for which there has been an observer. */
 uint64_t fl_hooks_active_ns(void);
 
 /* False when somebody has overwritten a hook. If it was the dynamic linker, it is put in again; not if it was

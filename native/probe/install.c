@@ -10,7 +10,7 @@
 #ifndef FL_PROBE_REFUSAL
 
 static int installations;
-static uint64_t active_since, active_ticks;
+static uint64_t active_since, active_ticks; /* since when there is an observer, and for how long before */
 
 static void take_out(int count)
 {
@@ -31,10 +31,10 @@ static const char *put_in(void)
             return "the interpreter's table of functions cannot be changed";
         }
     }
-    uint64_t turns = fl_registry_here.seat->tally.acquisitions;
+    uint64_t taken = fl_registry_here.seat->t_acquired;
     Py_BEGIN_ALLOW_THREADS
     Py_END_ALLOW_THREADS
-    if (fl_registry_here.seat->tally.acquisitions == turns) {
+    if (fl_registry_here.seat->t_acquired == taken) {
         take_out(FL_FUNCTIONS);
         return "another library has hooked the functions that the interpreter takes its GIL with";
     }
@@ -127,7 +127,6 @@ const char *fl_hooks_install(void)
         fl_registry_forget(gil);
     } else {
         installations = 1;
-        active_since = fl_ticks_now();
     }
     return failure;
 }
@@ -158,7 +157,9 @@ void fl_hooks_release(void)
     HOT_SET(observer, NULL);
     HOT_SET(scheduler, NULL);
     take_out(FL_FUNCTIONS);
-    active_ticks += fl_ticks_now() - active_since;
+    if (observer) {
+        active_ticks += fl_ticks_now() - active_since;
+    }
     /* Calls that are in a hook now find the seats as if they had just come. */
     fl_registry_each(forget, (void *)(uintptr_t)observer);
     fl_registry_retire();
@@ -168,7 +169,15 @@ void fl_hooks_release(void)
 
 void fl_hooks_observe(const fl_observer *observer)
 {
+    if (HOT(observer) == NULL) {
+        active_since = fl_registry_here.seat->t_acquired = fl_ticks_now(); /* this hold, from now on */
+    }
     HOT_SET(observer, observer);
+}
+
+bool fl_hooks_observed(void)
+{
+    return HOT(observer) != NULL;
 }
 
 bool fl_hooks_schedule(const fl_scheduler *scheduler)
@@ -190,7 +199,7 @@ bool fl_hooks_schedule(const fl_scheduler *scheduler)
 
 uint64_t fl_hooks_active_ns(void)
 {
-    return fl_ticks_to_ns(active_ticks + (installations > 0 ? fl_ticks_now() - active_since : 0));
+    return fl_ticks_to_ns(active_ticks + (HOT(observer) ? fl_ticks_now() - active_since : 0));
 }
 
 bool fl_hooks_intact(void)

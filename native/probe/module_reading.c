@@ -162,7 +162,7 @@ static void add_up(fl_gil *gil, void *context)
     fl_tally_add(sum, &gil->departed);
     for (const fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
         fl_tally tally = seat->tally;
-        if (gil->alive) {
+        if (gil->alive && fl_hooks_observed()) {
             fl_observe_present(gil, seat, 0, now, &tally);
         }
         fl_tally_add(sum, &tally);

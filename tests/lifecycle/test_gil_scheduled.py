@@ -29,6 +29,33 @@ print(json.dumps([count, gil.scheduler().policy]))
     assert count > 1 / 0.005
 
 
+def test_thread_that_is_alone_is_counted_by_the_scheduler_only_until_something_observes() -> None:
+    """And it makes room as ever for a thread that comes while it has the GIL."""
+    program = """
+gil.schedule()
+for _ in range(1000):
+    os.stat("/")
+unobserved = gil.counters()
+acquisitions = gil.scheduler().acquisitions
+with gil.observe() as seen:
+    for _ in range(1000):
+        os.stat("/")
+observed = gil.counters()
+spinners(1)
+for _ in range(50):
+    os.stat("/")
+stop.set()
+print(json.dumps([unobserved, acquisitions, observed, gil.scheduler().waits]))
+"""
+    unobserved, acquisitions, observed, waits = run(program)
+    assert set(unobserved.values()) == {0.0}
+    assert acquisitions >= 1000
+    assert observed["fairlead_gil_acquisitions_total"] >= 1000
+    assert observed["fairlead_gil_voluntary_drops_total"] >= 1000
+    assert observed["fairlead_gil_observed_seconds_total"] >= observed["fairlead_gil_held_seconds_total"] > 0
+    assert waits > 0
+
+
 @pytest.mark.parametrize("policy", ["interactive", "fair"])
 def test_forked_children_of_a_busy_process_run_and_end(policy: str) -> None:
     program = """
