@@ -63,6 +63,10 @@ static int port_traverse(PyObject *op, visitproc visit, void *arg)
 static int port_clear(PyObject *op)
 {
     port *self = (port *)op;
+    PyObject *module = ((PyHeapTypeObject *)Py_TYPE(op))->ht_module; /* NULL: the type was cleared first */
+    if (module != NULL && fl_state_of(module)->recent_port == op) {
+        fl_state_of(module)->recent_loop = fl_state_of(module)->recent_port = NULL;
+    }
     if (self->body != NULL) {
         fl_store(&self->body->shell, NULL, relaxed); /* no task of its loop runs any more */
         fl_port_close(self->body);
@@ -96,17 +100,40 @@ PyObject *fl_port_future(PyObject *op, fl_port **body)
     return PyObject_CallNoArgs(self->make_future);
 }
 
-static void complete(fl_waiter *waiter)
+/* The finder is Python, and is asked at every wait. As long as a port is there, so is its loop, which its
+   make_future is a method of: so the same loop has the same port. */
+PyObject *fl_port_here(fl_state *state)
+{
+    PyObject *loop = NULL;
+#ifndef Py_GIL_DISABLED
+    int trio = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
+    if (trio < 0 || (!trio && (loop = fl_running_loop(state)) == NULL && PyErr_Occurred())) {
+        return NULL;
+    }
+    Py_XDECREF(loop); /* runs, and so lives */
+    if (loop != NULL && loop == state->recent_loop) {
+        return Py_NewRef(state->recent_port);
+    }
+#endif
+    PyObject *found = PyObject_CallNoArgs(state->current_port);
+    if (found != NULL && loop != NULL && PyObject_TypeCheck(found, state->port_type)) {
+        state->recent_loop = loop;
+        state->recent_port = found;
+    }
+    return found;
+}
+
+static void complete(fl_state *state, fl_waiter *waiter)
 {
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the ticket's drop_waiter */
     if (future == NULL) {
         return;
     }
-    PyObject *done = PyObject_CallMethod(future, "done", NULL);
+    PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
     int is_done = done == NULL ? -1 : PyObject_IsTrue(done);
     Py_XDECREF(done);
     if (is_done == 0) {
-        PyObject *set = PyObject_CallMethod(future, "set_result", "O", Py_None);
+        PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
         Py_XDECREF(set);
     }
     if (PyErr_Occurred()) {
@@ -117,6 +144,7 @@ static void complete(fl_waiter *waiter)
 
 static void drain(port *self)
 {
+    fl_state *module = fl_shell_state((PyObject *)self);
     fl_waiter *waiter = fl_port_drain(self->body);
     while (waiter != NULL) {
         fl_waiter *next = waiter->ready;
@@ -126,7 +154,7 @@ static void drain(port *self)
         }
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */
         if (state == FL_GRANTED || state == FL_DONE || state == FL_REFUSED || state == FL_BROKEN) {
-            complete(waiter);
+            complete(module, waiter);
         }
         fl_waiter_unref(waiter);
         waiter = next;
@@ -223,6 +251,11 @@ static PyType_Spec port_spec = {
 int fl_port_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
+    state->name_done = PyUnicode_InternFromString("done");
+    state->name_set_result = PyUnicode_InternFromString("set_result");
     state->port_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &port_spec, NULL);
-    return state->port_type == NULL ? -1 : PyModule_AddType(module, state->port_type);
+    if (state->name_done == NULL || state->name_set_result == NULL || state->port_type == NULL) {
+        return -1;
+    }
+    return PyModule_AddType(module, state->port_type);
 }

@@ -36,6 +36,8 @@
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
+    X(PyObject, name_done)                                                                                 \
+    X(PyObject, name_set_result)                                                                           \
     X(PyObject, name_asyncio)                                                                              \
     X(PyObject, name_trio)                                                                                 \
     X(PyObject, name_running_loop)
@@ -46,6 +48,7 @@ typedef struct {
 #define FL_STATE_FIELD(type, name) type *name;
     FL_STATE_OBJECTS(FL_STATE_FIELD)
 #undef FL_STATE_FIELD
+    PyObject *recent_loop, *recent_port; /* borrowed: the port clears both before it goes; under the GIL */
 } fl_state;
 
 static inline fl_state *fl_state_of(PyObject *module)

@@ -18,27 +18,24 @@ static PyObject *imported(PyObject *name)
     return found;
 }
 
-/* Whether asyncio runs a loop in this thread. */
-static int runs_a_loop(fl_state *state)
+PyObject *fl_running_loop(fl_state *state)
 {
     PyObject *asyncio = imported(state->name_asyncio);
     if (asyncio == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
+        return NULL;
     }
     PyObject *running_loop = PyObject_GetAttr(asyncio, state->name_running_loop);
     Py_DECREF(asyncio);
     if (running_loop == NULL) { /* another thread is about to import it */
         PyErr_Clear();
-        return 0;
+        return NULL;
     }
     PyObject *loop = PyObject_CallNoArgs(running_loop);
     Py_DECREF(running_loop);
-    if (loop == NULL) {
-        return -1;
+    if (loop == Py_None) {
+        Py_CLEAR(loop);
     }
-    int runs = loop != Py_None;
-    Py_DECREF(loop);
-    return runs;
+    return loop;
 }
 
 PyObject *fl_task_here(fl_state *state)
@@ -48,7 +45,9 @@ PyObject *fl_task_here(fl_state *state)
     }
     int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
     if (may_be == 0) {
-        may_be = runs_a_loop(state);
+        PyObject *loop = fl_running_loop(state);
+        may_be = loop != NULL;
+        Py_XDECREF(loop);
     }
     if (may_be <= 0) {
         return NULL;

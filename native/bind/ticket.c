@@ -144,7 +144,7 @@ static int begin(ticket *self)
         PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");
         return -1;
     }
-    PyObject *port = PyObject_CallNoArgs(state->current_port);
+    PyObject *port = fl_port_here(state);
     if (port == NULL) {
         return -1;
     }

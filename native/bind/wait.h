@@ -141,6 +141,13 @@ int fl_rlock_restore(PyObject *self, fl_rlock_hold before);
 /* 1: the caller holds it; -1 with an exception set. */
 int fl_rlock_is_mine(PyObject *self);
 
+/* The Port of the loop that runs in this thread, as the finder says; a new reference, or NULL with an
+   exception set. */
+PyObject *fl_port_here(fl_state *state);
+
+/* The loop that asyncio runs in this thread, a new reference; NULL: none, or an exception is set. */
+PyObject *fl_running_loop(fl_state *state);
+
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
 PyObject *fl_port_future(PyObject *port, fl_port **body);
 

@@ -46,11 +46,14 @@ asyncio.Queue, asyncio.LifoQueue, asyncio.PriorityQueue = map(
     face, (sync.Queue, sync.LifoQueue, sync.PriorityQueue)
 )
 import test.test_asyncio.test_queues as suite
-names = [name for name, one in vars(suite).items() if isinstance(one, type) and issubclass(one, unittest.TestCase)]
+names = [
+    name for name, one in vars(suite).items() if isinstance(one, type) and issubclass(one, unittest.TestCase)
+]
 '''
 
 RUN = """
-tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(getattr(suite, name)) for name in names)
+load = unittest.defaultTestLoader.loadTestsFromTestCase
+tests = unittest.TestSuite(load(getattr(suite, name)) for name in names)
 left_out = set(LEFT_OUT)
 chosen = unittest.TestSuite()
 for case in tests:

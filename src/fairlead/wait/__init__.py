@@ -9,8 +9,9 @@ and makes it the first time.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from fairlead._native import Port, Ticket, use_ports, use_tasks
@@ -29,18 +30,24 @@ def add_loop(finder: Callable[[], Port | None]) -> None:
     _others.append(finder)
 
 
+_imported: dict[str, ModuleType] = {}
+"""Adapters that are whole; in sys.modules there may be one that another thread is about to import."""
+
+
+def _adapters() -> Iterator[ModuleType]:
+    for library in ("trio", "asyncio"):  # trio first: in guest mode an asyncio loop runs underneath
+        if library in sys.modules:
+            # not `import`, which costs more than all the rest: this is asked at every wait of a task
+            if library not in _imported:
+                _imported[library] = import_module(f"fairlead.wait._{library}")
+            yield _imported[library]
+
+
 def current_port() -> Port:
     """The port of the event loop that runs in this thread; RuntimeError where none does."""
-    if "trio" in sys.modules:  # first: in guest mode an asyncio loop runs underneath
-        from fairlead.wait import _trio
-
-        if (port := _trio.port()) is not None:
-            return port
-    if "asyncio" in sys.modules:
-        from fairlead.wait import _asyncio
-
-        if (port := _asyncio.port()) is not None:
-            return port
+    for adapter in _adapters():
+        if (port := adapter.port()) is not None:
+            return port  # type: ignore[no-any-return]
     if "gevent.hub" in sys.modules:
         from fairlead.wait import _gevent
 
@@ -55,19 +62,11 @@ def current_port() -> Port:
     )
 
 
-_task_finders: dict[str, Callable[[], object | None]] = {}
-
-
 def current_task() -> object | None:
     """The task that runs in this thread at this moment, as its library knows it; None: no task does."""
-    for library in ("trio", "asyncio"):  # this order: see current_port
-        if library in sys.modules:
-            # not `import`, which costs more than all the rest: this is asked at every acquire of an RLock
-            finder = _task_finders.get(library)
-            if finder is None:
-                finder = _task_finders[library] = import_module(f"fairlead.wait._{library}").task
-            if (task := finder()) is not None:
-                return task
+    for adapter in _adapters():
+        if (task := adapter.task()) is not None:
+            return task  # type: ignore[no-any-return]
     return None
 
 
