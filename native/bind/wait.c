@@ -81,6 +81,22 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
     return 0;
 }
 
+/* A signal that comes after the last look at it and before the thread sleeps, or that the kernel gives to
+   another thread, interrupts no sleep. So who runs the handlers looks by itself: soon after it fell asleep,
+   when that is likely, and at last once a second. */
+#define FIRST_LOOK_NS 1000000
+#define LAST_LOOK 10 /* doublings */
+
+static int64_t next_look(int *looks)
+{
+    if (!fl_park_misses_signals()) {
+        return FL_FOREVER;
+    }
+    int64_t pause = (int64_t)FIRST_LOOK_NS << *looks;
+    *looks += *looks < LAST_LOOK;
+    return fl_clock_now() + pause;
+}
+
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
     int outcome = fl_wait_greenlet(cell, wanted, owner, deadline);
@@ -89,8 +105,10 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
     }
     fl_waiter waiter;
     fl_waiter_init(&waiter, cell, wanted, owner);
+    int looks = 0;
     while (!fl_cell_enter(&waiter)) {
         fl_wait_result result;
+        waiter.look = next_look(&looks);
         Py_BEGIN_ALLOW_THREADS
         result = fl_cell_wait(&waiter, deadline);
         Py_END_ALLOW_THREADS
@@ -109,8 +127,10 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
 
 int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
 {
+    int looks = 0;
     for (;;) {
         fl_wait_result result;
+        waiter->look = next_look(&looks);
         Py_BEGIN_ALLOW_THREADS
         result = fl_cell_wait_in_place(waiter, deadline);
         Py_END_ALLOW_THREADS

@@ -215,7 +215,8 @@ bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 
 void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner)
 {
-    *waiter = (fl_waiter){.state = FL_WAITING, .cell = cell, .wanted = wanted, .owner = owner};
+    *waiter = (fl_waiter){
+        .state = FL_WAITING, .cell = cell, .wanted = wanted, .owner = owner, .look = FL_FOREVER};
 }
 
 bool fl_cell_enter(fl_waiter *waiter)
@@ -299,7 +300,11 @@ fl_wait_result fl_cell_wait_in_place(fl_waiter *waiter, int64_t deadline)
         if (state == FL_REFUSED) {
             return FL_WAIT_REFUSED;
         }
-        fl_park_result result = fl_park(&waiter->state, FL_WAITING, deadline);
+        int64_t until = waiter->look < deadline ? waiter->look : deadline;
+        fl_park_result result = fl_park(&waiter->state, FL_WAITING, until);
+        if (result == FL_PARK_TIMED_OUT && until < deadline) {
+            result = FL_PARK_INTERRUPTED;
+        }
         if (result == FL_PARK_TIMED_OUT && fl_cell_leave(waiter, FL_TIMED_OUT)) {
             return FL_WAIT_TIMED_OUT;
         }

@@ -78,6 +78,7 @@ typedef struct fl_waiter {
     struct fl_cell *cell;
     uint64_t owner;                 /* who will be the holder: fl_owner_* */
     int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
+    int64_t look;                   /* it is interrupted then at the latest; FL_FOREVER: by signals only */
     struct fl_waiter *prev, *next;  /* queue lock */
     uint32_t generation;            /* queue lock; of the process it was queued in */
     bool queued;                    /* queue lock */

@@ -93,6 +93,10 @@ fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadli
    read: what was there may be gone, and a thread that parks on its next use may be woken for no reason. */
 void fl_unpark(const fl_atomic(uint32_t) *word);
 
+/* Whether this thread runs the handlers of signals, and a sleep of it may not be interrupted by one: that
+   which came in the instant before, or which another thread received. */
+bool fl_park_misses_signals(void);
+
 /* Ring a bell that another thread's event loop polls: an eventfd, or a pipe's end where there is none.
    fl_bell_open returns the descriptor to poll and sets *bell to the one to ring; -1: errno says why. */
 int fl_bell_open(int *bell);

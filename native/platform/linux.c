@@ -54,6 +54,11 @@ fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
     return FL_USAGE_OK;
 }
 
+bool fl_park_misses_signals(void)
+{
+    return syscall(SYS_gettid) == getpid(); /* the thread that the process began with */
+}
+
 /* The time is absolute and of the monotonic clock, so that nothing is lost by waiting again. */
 fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
 {

@@ -57,6 +57,12 @@ static struct bed *bed_of(const fl_atomic(uint32_t) *word)
     return &beds[((uintptr_t)word >> 4) * 2654435761u % BEDS];
 }
 
+/* See fl_park. */
+bool fl_park_misses_signals(void)
+{
+    return false;
+}
+
 /* A condition does not tell of signals, so whoever sleeps is told every 20 ms that there may have been one.
    */
 #define SLICE_NS 20000000

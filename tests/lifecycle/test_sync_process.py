@@ -438,3 +438,33 @@ def child():
 
 in_child(child)
 """)
+
+
+def test_signal_that_another_thread_receives_is_handled_by_the_main_thread_that_waits() -> None:
+    """As one that comes in the instant before the main thread sleeps, it interrupts no sleep."""
+    run("""
+lock, event, turn = Lock(), Event(), Event()
+lock.acquire()
+handled = []
+
+def handle(*_):
+    handled.append(threading.get_ident())
+    lock.release()
+    event.set()
+
+signal.signal(signal.SIGUSR1, handle)
+
+def receive():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+    until(lambda: lock.statistics().waiting == 1 and open("/proc/self/stat").read().split()[2] == "S")
+    signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+    turn.wait()
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+thread = start(receive)
+assert lock.acquire()
+assert event.wait()
+turn.set()
+thread.join()
+assert handled == [threading.get_ident()]
+""")
