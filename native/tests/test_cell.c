@@ -8,7 +8,9 @@
 
 #include "check.h"
 #include "core/clock.h"
+#include "core/barrier.h"
 #include "core/event.h"
+#include "core/notices.h"
 #include "core/port.h"
 #include "core/semaphore.h"
 
@@ -268,6 +270,95 @@ static void test_in_a_forked_child_a_lock_of_another_thread_is_free_and_ones_own
     fl_cell_unref(mine);
 }
 
+typedef struct {
+    fl_cell *barrier;
+    fl_cell *lock, *notices;
+    int64_t *turn; /* protected by the barrier in the one test, and by the lock in the other */
+    int64_t me;
+} party;
+
+#define PARTIES 3
+
+static void *pass_again_and_again(void *argument)
+{
+    party *mine = argument;
+    for (int64_t round = 0; round < ROUNDS / 10; round++) {
+        fl_waiter waiter;
+        fl_waiter_init(&waiter, mine->barrier, 0, 0);
+        if (!fl_cell_enter(&waiter)) {
+            fl_wait_result result;
+            do {
+                result = fl_cell_wait_in_place(&waiter, FL_FOREVER);
+            } while (result == FL_WAIT_INTERRUPTED);
+            CHECK_EQUAL(result, FL_WAIT_GRANTED);
+        }
+        if (waiter.wanted & FL_BARRIER_LAST) {
+            (*mine->turn)++;
+            CHECK(fl_barrier_trip(mine->barrier, waiter.wanted));
+        }
+    }
+    return NULL;
+}
+
+static void test_a_barrier_lets_all_through_again_and_again(void)
+{
+    int64_t turn = 0;
+    party parties[PARTIES];
+    pthread_t threads[PARTIES];
+    fl_cell *barrier = fl_barrier_new(PARTIES);
+    for (int64_t i = 0; i < PARTIES; i++) {
+        parties[i] = (party){.barrier = barrier, .turn = &turn};
+        CHECK(pthread_create(&threads[i], NULL, pass_again_and_again, &parties[i]) == 0);
+    }
+    for (int i = 0; i < PARTIES; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK_EQUAL(turn, ROUNDS / 10);
+    CHECK_EQUAL(barrier->word, 0);
+    CHECK_EQUAL(barrier->waiting, 0);
+    fl_cell_unref(barrier);
+}
+
+static void *take_turns(void *argument)
+{
+    party *mine = argument;
+    for (int64_t round = 0; round < ROUNDS / 100; round++) {
+        CHECK(take(mine->lock, 1, FL_FOREVER));
+        while (*mine->turn % PARTIES != mine->me) {
+            fl_waiter waiter;
+            fl_waiter_init(&waiter, mine->notices, 0, 0);
+            CHECK(!fl_cell_enter(&waiter));
+            CHECK_EQUAL(fl_sem_give(mine->lock, 1), FL_SEM_OK);
+            while (fl_cell_wait_in_place(&waiter, FL_FOREVER) == FL_WAIT_INTERRUPTED) {
+            }
+            CHECK(take(mine->lock, 1, FL_FOREVER));
+        }
+        (*mine->turn)++;
+        fl_notices_give(mine->notices, PARTIES);
+        CHECK_EQUAL(fl_sem_give(mine->lock, 1), FL_SEM_OK);
+    }
+    return NULL;
+}
+
+static void test_notices_reach_who_let_go_of_a_lock(void)
+{
+    int64_t turn = 0;
+    party parties[PARTIES];
+    pthread_t threads[PARTIES];
+    fl_cell *lock = fl_sem_new(1, 1, FL_CELL_OWNED), *notices = fl_notices_new();
+    for (int64_t i = 0; i < PARTIES; i++) {
+        parties[i] = (party){.lock = lock, .notices = notices, .turn = &turn, .me = i};
+        CHECK(pthread_create(&threads[i], NULL, take_turns, &parties[i]) == 0);
+    }
+    for (int i = 0; i < PARTIES; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK_EQUAL(turn, PARTIES * (ROUNDS / 100));
+    CHECK_EQUAL(notices->waiting, 0);
+    fl_cell_unref(lock);
+    fl_cell_unref(notices);
+}
+
 int main(void)
 {
     CHECK(fl_cell_setup());
@@ -279,6 +370,8 @@ int main(void)
     test_an_event_wakes_all_that_wait_even_when_it_is_cleared_at_once();
     test_a_port_gets_what_was_granted_in_order_with_one_ring();
     test_a_port_that_closes_gives_back_what_its_waiters_were_granted();
+    test_a_barrier_lets_all_through_again_and_again();
+    test_notices_reach_who_let_go_of_a_lock();
     test_in_a_forked_child_a_lock_of_another_thread_is_free_and_ones_own_is_held();
     return 0;
 }
