@@ -122,6 +122,8 @@ def test_submit_after_shutdown_is_refused(make: Make) -> None:
     pool.shutdown()
     with pytest.raises(errors.PoolClosed, match="takes no more tasks"):
         pool.submit(add, 1)
+    with pytest.raises(errors.PoolClosed), pool:
+        pass
 
 
 def test_shutdown_finishes_what_was_taken(make: Make) -> None:

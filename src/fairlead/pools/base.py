@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from fairlead import machine
-from fairlead.errors import UsageError
+from fairlead.errors import PoolClosed, UsageError
 from fairlead.pools.classic import ClassicCalls
 from fairlead.pools.contract import Engine, Options, Statistics, Task
 from fairlead.pools.future import Future
@@ -129,6 +129,8 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
             self._engine.join()
 
     def __enter__(self) -> Self:
+        if self._engine.closed:
+            raise PoolClosed("the pool has been shut down: it takes no more tasks")
         return self
 
     def __exit__(

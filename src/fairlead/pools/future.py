@@ -57,7 +57,7 @@ class Future(concurrent.futures.Future[T]):
             self._state = _base.CANCELLED
             self._condition.notify_all()
             self._notify_cancelled()
-        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self._invoke_callbacks()
 
     def _notify_cancelled(self) -> None:
         """What the standard library leaves to the worker that finds it cancelled: wait() and as_completed()
@@ -66,6 +66,11 @@ class Future(concurrent.futures.Future[T]):
             self._state = _base.CANCELLED_AND_NOTIFIED
             for waiter in self._waiters:
                 waiter.add_cancelled(self)
+
+    def _invoke_callbacks(self) -> None:
+        """Lets go of the callbacks, too: what they refer to may refer to this future."""
+        super()._invoke_callbacks()  # type: ignore[misc]
+        self._done_callbacks.clear()
 
     def result(self, timeout: float | None = None) -> T:
         self.help()
@@ -86,3 +91,4 @@ class Future(concurrent.futures.Future[T]):
         _condition: Any
         _state: str
         _waiters: list[Any]
+        _done_callbacks: list[Any]

@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from typing import Any, Literal
 
@@ -77,6 +78,8 @@ class ProcessPool(Pool):
         context = multiprocessing.get_context(start_method)
         shipped = None if initializer is None else _initializer(initializer)
         name = name or f"ProcessPool-{next(_numbers)}"
+        if start_method == "forkserver":
+            _preload()
         ending.last()
         self._begin(
             _Processes(
@@ -90,6 +93,16 @@ class ProcessPool(Pool):
                 call_cost_s=100e-6,
             )
         )
+
+
+def _preload() -> None:
+    """Has the server that workers are forked from import what they need, if it has not been started yet.
+
+    multiprocessing's public call would replace the program's own list.
+    """
+    modules = getattr(forkserver._forkserver, "_preload_modules", None)
+    if modules is not None and child.__name__ not in modules:
+        modules.append(child.__name__)
 
 
 class _Processes(Crew):
