@@ -44,7 +44,7 @@ class NoThread(Exception):
 
 
 class Counts:
-    """What one seat has done; its thread writes it, and once stopped, the one who stopped it."""
+    """What one seat has done, written by its thread; or all that are gone, and what others did to seats."""
 
     __slots__ = (
         "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "retried", "run_ns",
@@ -375,7 +375,7 @@ class Crew(Engine):
         if lost is not None:
             counts.lost += 1
             self._replace(seat, ends=True)
-            self._again_or_fail(seat, task, WorkerLost(f"{lost}; only this task is lost"))
+            self._again_or_fail(task, WorkerLost(f"{lost}; only this task is lost"))
             return False
         counts.done += 1
         seat.tasks += 1
@@ -446,20 +446,18 @@ class Crew(Engine):
         now = time.monotonic()
         for seat in seats:
             task = seat.task
-            if task is not None and seat.deadline <= now and self._stop(seat, task):
-                seat.counts.timed_out += 1
+            if task is not None and seat.deadline <= now and self._stop(seat, task, late=True):
                 limit = f"{task.options.timeout:g} s"
-                self._again_or_fail(seat, task, TaskTimeout(f"the task ran longer than {limit}"))
+                self._again_or_fail(task, TaskTimeout(f"the task ran longer than {limit}"))
         return min((seat.deadline for seat in seats), default=math.inf)
 
     def _cancel(self, seat: Seat, task: Task) -> bool:
-        if not self._stop(seat, task):
+        if not self._stop(seat, task, late=False):
             return False
-        seat.counts.cancelled += 1
         task.give_up()
         return True
 
-    def _stop(self, seat: Seat, task: Task) -> bool:
+    def _stop(self, seat: Seat, task: Task, *, late: bool) -> bool:
         """Takes the task from its seat and has the worker stop; False if it is not there any more."""
         with seat.lock:
             if seat.task is not task:
@@ -467,15 +465,18 @@ class Crew(Engine):
             seat.task = None
             seat.deadline = math.inf
             ends = seat.worker.stop()
-        seat.counts.ended += 1
-        seat.counts.run_ns += time.monotonic_ns() - task.began_ns
-        self._replace(seat, ends=ends)
+        with self._lock:  # not in the seat's counts: its thread may have handed them in already
+            self._gone.ended += 1
+            self._gone.run_ns += time.monotonic_ns() - task.began_ns
+            self._gone.timed_out += late
+            self._gone.cancelled += not late
+            self._replace(seat, ends=ends)
         return True
 
-    def _again_or_fail(self, seat: Seat, task: Task, error: Exception) -> None:
+    def _again_or_fail(self, task: Task, error: Exception) -> None:
         with self._lock:
             if again := task.may_retry() and self._broken is None:
-                seat.counts.retried += 1
+                self._gone.retried += 1
                 task.queued_ns = time.monotonic_ns()
                 self._again.add(task)
                 self._put(task)
