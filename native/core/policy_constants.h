@@ -60,8 +60,8 @@
     X(kick_handed_ns, 10000000)                                                                            \
     /* Pollers are held to their share as long as other threads made progress within this. */              \
     X(quiet_ns, 20000000)                                                                                  \
-    /* Spin this long before parking (a futex sleep and wake-up is about twice that), if cores allow. */   \
-    X(spin_ns, 30000)                                                                                      \
+    /* Spin this long before parking (a futex sleep and wake-up is several times that), if cores allow. */ \
+    X(spin_ns, 15000)                                                                                      \
     /* A grant that has not been taken after this many switch intervals is taken back ... */               \
     X(watchdog_intervals, 40)                                                                              \
     /* (intervals of at least this: users set them to microseconds) ... */                                 \
