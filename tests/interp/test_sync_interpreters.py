@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import operator
 import pickle
 import sys
 from collections.abc import Callable
@@ -272,21 +273,16 @@ def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) ->
     from concurrent import interpreters
 
     lock, queue, event = Lock(), SimpleQueue(), Event()
+    lock.acquire()
     interpreter = interpreters.create()
     try:
         interpreter.exec(importable)
-        interpreter.prepare_main(lock=lock, queue=queue, event=event)
-        interpreter.exec("lock.acquire(); queue.put(('x', 1)); event.set()")
-        assert lock.locked()
-        assert event.is_set()
-        assert queue.get(timeout=PATIENCE_S) == ("x", 1)
-        interpreter.call(_put_and_release, queue, lock)
-        assert queue.get(timeout=PATIENCE_S) == "called"
+        interpreter.call(operator.methodcaller("release"), lock)
         assert not lock.locked()
+        interpreter.call(operator.methodcaller("put", ("called", 1)), queue)
+        assert queue.get(timeout=PATIENCE_S) == ("called", 1)
+        interpreter.prepare_main(number=handle(event))
+        interpreter.exec("from fairlead.sync import from_handle; from_handle(number).set()")
+        assert event.is_set()
     finally:
         interpreter.close()
-
-
-def _put_and_release(queue: SimpleQueue[str], lock: Lock) -> None:
-    queue.put("called")
-    lock.release()
