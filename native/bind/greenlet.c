@@ -51,7 +51,8 @@ int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t dea
     if (ticket != NULL) {
         fl_ticket_for(ticket, owner);
         int64_t left = deadline == FL_FOREVER ? 0 : deadline - fl_clock_now();
-        seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None) : PyFloat_FromDouble(left > 0 ? left / 1e9 : 0);
+        seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None)
+                                         : PyFloat_FromDouble(left > 0 ? (double)left / 1e9 : 0);
     }
     if (seconds != NULL) {
         result = PyObject_CallMethod(adapter, "wait", "OO", ticket, seconds);

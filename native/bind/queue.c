@@ -718,7 +718,7 @@ static PyGetSetDef getset[] = {
 /* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
 static char maxsize_word[] = "maxsize", fair_word[] = "fair";
 
-static PyObject *make(PyTypeObject *type, order order, long long wanted, int fair)
+static PyObject *make(PyTypeObject *type, order by, long long wanted, int fair)
 {
     uint32_t maxsize, flags = fair ? FL_CELL_FAIR : 0;
     if (parse_maxsize(wanted, &maxsize) < 0) {
@@ -728,7 +728,7 @@ static PyObject *make(PyTypeObject *type, order order, long long wanted, int fai
     if (self == NULL) {
         return NULL;
     }
-    self->order = (uint8_t)order;
+    self->order = (uint8_t)by;
     self->maxsize = maxsize;
     fl_store(&self->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
     self->slots = fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags);
