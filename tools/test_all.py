@@ -31,6 +31,8 @@ ONCE = (
     "tests/lifecycle/test_probes_end.py",
     # the benchmarks' own working
     "tests/e2e/test_benchmarks.py",
+    # programs of which something is found
+    "tests/e2e/test_gil_findings.py",
     # what the documents say to type
     "tests/e2e/test_docs.py",
     # runs of the lab with programs that end in every way there is

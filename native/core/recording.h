@@ -41,8 +41,7 @@ typedef enum {
     FL_KIND_REQUEST,      /* thread asks other, the holder, to drop; value: waited so far */
     FL_KIND_ACQUIRE,      /* thread has it; other: the holder before; value: waited */
     FL_KIND_DROP,         /* thread had it; value: held */
-    FL_KIND_HANDOFF,      /* it went from thread to other, which was waiting for it */
-    FL_KIND_OFFCPU,       /* thread drops it; value: how long it was off the CPU in this hold */
+    FL_KIND_OFFCPU = 6,   /* thread drops it; value: how long it was off the CPU in this hold */
     FL_KIND_THREAD_START, /* thread takes the GIL for the first time since it is being watched */
     FL_KIND_THREAD_END,
     FL_KIND_STACK_WAITER, /* thread, with `stack`, waited for value; other: the holder before */

@@ -74,6 +74,7 @@ void fl_module_leave(void)
 /* Under the gate. What had been counted when a window was opened. */
 static fl_snapshot bases[FL_WINDOWS];
 static bool window_open[FL_WINDOWS];
+static uint64_t thresholds[FL_WINDOWS]; /* ns; UINT64_MAX: none */
 
 /* Of the windows, those that were opened through this module, in this interpreter. */
 typedef struct {
@@ -85,12 +86,26 @@ static module_state *state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
+/* Stacks are looked at for the process as a whole: from the smallest threshold on that anybody wants. Under
+   the gate. */
+static void apply_thresholds(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int window = 0; window < FL_WINDOWS; window++) {
+        if (window_open[window] && thresholds[window] < least) {
+            least = thresholds[window];
+        }
+    }
+    fl_observe_threshold(least);
+}
+
 /* Under the gate. */
 static void close_window(module_state *state, int window)
 {
     fl_window_close(window);
     fl_snapshot_free(&bases[window]);
     window_open[window] = false;
+    apply_thresholds();
     state->windows &= ~(1u << window);
     fl_hooks_release();
 }
@@ -165,6 +180,7 @@ static PyObject *probe_open(PyObject *module, PyObject *Py_UNUSED(ignored))
         if (result == FL_WINDOW_OK) {
             bases[window] = base;
             window_open[window] = true;
+            thresholds[window] = UINT64_MAX;
             state_of(module)->windows |= 1u << window;
         } else {
             fl_hooks_release();
@@ -214,25 +230,33 @@ static PyObject *probe_close(PyObject *module, PyObject *argument)
 }
 
 PyDoc_STRVAR(threshold_doc,
-"threshold($module, ns, /)\n"
+"threshold($module, window, ns, /)\n"
 "--\n"
 "\n"
-"From which length on waits are looked at: their stacks are taken. None: none is.");
+"From which length on a window wants waits to be looked at: their stacks\n"
+"are taken. None: none is. They are for all windows, in whichever\n"
+"interpreter, and so the smallest threshold is what counts.");
 
-static PyObject *probe_threshold(PyObject *Py_UNUSED(module), PyObject *argument)
+static PyObject *probe_threshold(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    uint64_t ns = argument == Py_None ? UINT64_MAX : PyLong_AsUnsignedLongLong(argument);
+    int window;
+    PyObject *wanted;
+    if (!PyArg_ParseTuple(arguments, "iO:threshold", &window, &wanted)) {
+        return NULL;
+    }
+    uint64_t ns = wanted == Py_None ? UINT64_MAX : PyLong_AsUnsignedLongLong(wanted);
     if (PyErr_Occurred()) {
         return NULL;
     }
     fl_module_enter();
-    const char *failure = fl_module_prepare();
-    if (!failure) {
-        fl_observe_threshold(ns);
+    bool open = fl_module_window(window) != NULL;
+    if (open) {
+        thresholds[window] = ns;
+        apply_thresholds();
     }
     fl_module_leave();
-    if (failure) {
-        return fl_module_fail("UnsupportedInterpreter", failure);
+    if (!open) {
+        return NULL;
     }
     Py_RETURN_NONE;
 }
@@ -240,7 +264,7 @@ static PyObject *probe_threshold(PyObject *Py_UNUSED(module), PyObject *argument
 static PyMethodDef probe_methods[] = {
     {"open", probe_open, METH_NOARGS, open_doc},
     {"close", probe_close, METH_O, close_doc},
-    {"threshold", probe_threshold, METH_O, threshold_doc},
+    {"threshold", probe_threshold, METH_VARARGS, threshold_doc},
     {NULL, NULL, 0, NULL},
 };
 

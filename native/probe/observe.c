@@ -168,9 +168,6 @@ static void acquired_after_wait(fl_gil *gil, fl_seat *seat, uint64_t since, uint
     fl_blame_wait(&gil->blame, seat->serial, stack, since, now);
     if (gil->giver && gil->giver != seat) {
         gil->giver->tally.handoffs++;
-        emit(gil,
-             (fl_event){
-                 .t = now, .thread = gil->giver->serial, .other = seat->serial, .kind = FL_KIND_HANDOFF});
     }
     emit(gil, (fl_event){.t = now,
                          .thread = seat->serial,

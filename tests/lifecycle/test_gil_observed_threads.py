@@ -165,6 +165,43 @@ print(json.dumps(len(seen.threads)))
     assert run(program) >= 1
 
 
+def test_smallest_threshold_of_all_interpreters_counts() -> None:
+    """Stacks are the process's: one interpreter's observation must not put an end to another's."""
+    if sys.version_info < (3, 12):
+        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
+    program = (
+        INTERPRETERS
+        + """
+def stacks():
+    with gil.observe(wait_threshold=1e6) as seen:
+        spinning = spinners(2)
+        while max((t.max_wait_seconds for t in seen.threads), default=0) < 0.002:
+            time.sleep(0)
+        stop.set()
+        for thread in spinning:
+            thread.join()
+        stop.clear()
+    return len(seen.stacks)
+none = stacks()
+made = create("own")
+began = "import fairlead.gil; seen = fairlead.gil.observe(wait_threshold={}).start()"
+assert _interpreters.run_string(made, began.format(0.001)) is None
+theirs = stacks()
+assert _interpreters.run_string(made, "seen.stop()") is None
+over = stacks()
+with gil.observe(wait_threshold=0.001):
+    assert _interpreters.run_string(made, began.format(None)) is None
+    ours = stacks()
+_interpreters.destroy(made)
+print(json.dumps([none, theirs, over, ours]))
+"""
+    )
+    none, theirs, over, ours = run(program)
+    assert (none, over) == (0, 0)
+    assert theirs > 0
+    assert ours > 0
+
+
 def test_short_observations_one_after_another_under_load_end_cleanly() -> None:
     """The hooks are put in and taken out while threads are in them."""
     program = """

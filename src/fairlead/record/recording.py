@@ -38,14 +38,14 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     2 REQUEST        who asks for a drop     the holder                    waited so far
     3 ACQUIRE        who has it now          the holder before             waited (0: it was free)
     4 DROP           who had it              0                             held
-    5 HANDOFF        who had it              who was chosen next           0
     6 OFFCPU         who drops it            0                             off the CPU in this hold
     7 THREAD_START   who                     0                             0
     8 THREAD_END     who                     0                             0
     9 STACK_WAITER   whose stack: it waited  the holder before             waited
     10 STACK_HOLDER  whose stack: it drops   one that waits                how long that one waited so far
 
-The events of one GIL stand in the order in which they happened, which is also the order of their times. An
+The events of one GIL stand in the order in which they happened, which is also the order of their times. A
+contended ACQUIRE by another than the holder before is a hand-off from that one. An
 OFFCPU and a STACK_HOLDER belong to the hold that ends then, a STACK_WAITER to the wait. Block types and kinds
 that a reader does not know are passed over, so that later versions can add some without a new version
 number; a change in the meaning of anything above raises it, and an older reader then refuses the file.
@@ -102,7 +102,6 @@ class Kind(IntEnum):
     REQUEST = 2
     ACQUIRE = 3
     DROP = 4
-    HANDOFF = 5
     OFFCPU = 6
     THREAD_START = 7
     THREAD_END = 8

@@ -68,14 +68,13 @@ def nanoseconds(wait_threshold: float | None) -> int | None:
 class Window:
     """One party's view of the counters: what was counted since it was opened. Several may be open at once."""
 
-    _thresholds: dict[Window, int | None] = {}  # noqa: RUF012 - shared by all on purpose
-
     def __init__(self, threshold_ns: int | None) -> None:
         """Begin to count.
 
         Args:
             threshold_ns: from which length on stacks are taken of those who wait and of those who make them
-                wait; None: of nobody. The smallest of all open windows is what counts.
+                wait; None: of nobody. The smallest of all windows that are open in the process, in whichever
+                of its interpreters, is what counts.
 
         Raises:
             UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
@@ -85,9 +84,7 @@ class Window:
         from fairlead import _probe
 
         self._number = _probe.open()
-        with exclusive():
-            self._thresholds[self] = threshold_ns
-            self._apply()
+        _probe.threshold(self._number, threshold_ns)
 
     def read(self) -> _probe.Reading:
         from fairlead import _probe
@@ -97,15 +94,7 @@ class Window:
     def close(self) -> None:
         from fairlead import _probe
 
-        with exclusive():
-            del self._thresholds[self]
-            self._apply()
         _probe.close(self._number)
-
-    def _apply(self) -> None:
-        from fairlead import _probe
-
-        _probe.threshold(min((ns for ns in self._thresholds.values() if ns is not None), default=None))
 
 
 def why_not() -> str | None:

@@ -73,10 +73,14 @@ def find(
         stacks: what holders were doing, where that is known.
 
     Returns:
-        At least one finding when any thread took a GIL, none otherwise. Never raises for counters that
-        cannot be.
+        At least one finding when any thread took a GIL or waited for one, none otherwise. Never raises for
+        counters that cannot be.
     """
-    used = [t for t in threads if t.acquisitions > 0 and _sane(t.held_seconds) and _sane(t.waited_seconds)]
+    used = [
+        t  # who has waited all the time has had no turn
+        for t in threads
+        if (t.acquisitions > 0 or t.waited_seconds > 0) and _sane(t.held_seconds) and _sane(t.waited_seconds)
+    ]
     if (
         not used
         or not _sane(wall_seconds)
@@ -257,7 +261,8 @@ def _lock_square(scene: _Scene) -> list[Finding]:
     crowd = [
         thread
         for thread in scene.threads
-        if thread.contended > 0 and _mean_hold(thread) <= SQUARE_HOLD * scene.interval
+        if min(thread.contended, thread.acquisitions) > 0
+        and _mean_hold(thread) <= SQUARE_HOLD * scene.interval
     ]
     n = len(crowd)
     turns = sum(thread.acquisitions for thread in crowd)
@@ -339,7 +344,12 @@ def _starvation(scene: _Scene) -> list[Finding]:
 
 
 def _switch_storm(scene: _Scene) -> list[Finding]:
-    busy = [t for t in scene.threads if t.contended > 0 and _mean_hold(t) <= STORM_HOLD * scene.interval]
+    busy = [
+        thread
+        for thread in scene.threads
+        if min(thread.contended, thread.acquisitions) > 0
+        and _mean_hold(thread) <= STORM_HOLD * scene.interval
+    ]
     contended = sum(thread.contended for thread in busy)
     waited = sum(thread.waited_seconds for thread in busy)
     if len(busy) < 2 or contended < STORM_PER_SECOND * scene.wall or waited < WORTH_A_WORD * scene.wall:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.record.gil_intervals import Chunk
 from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, GilThread
-from fairlead.record.recording import Kind, Thread
+from fairlead.record.recording import CONTENDED, Kind, Thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,8 @@ class Tally:
         self._last_holder = int(row[-1])
         for thread, count in _count(events["thread"][events["kind"] == Kind.REQUEST]):
             self._of(thread).requests += count
-        for thread, count in _count(events["thread"][events["kind"] == Kind.HANDOFF]):
+        passed = (acquired["flags"] & CONTENDED != 0) & (acquired["other"] != acquired["thread"])
+        for thread, count in _count(acquired["other"][passed & (acquired["other"] != 0)]):
             self._of(thread).handoffs += count
         for thread, mine in _by_thread(holds):
             sums, lengths = self._of(thread), mine["end"] - mine["start"]

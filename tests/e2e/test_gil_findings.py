@@ -1,0 +1,164 @@
+"""What is found in real programs that are known to have the one trouble or the other.
+
+Each program does what it is known for until the finding is there: on a machine that is busy with other
+things it may take longer. A long hold, which names a function, is in tests/e2e/test_gil_recording.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scheduled import HEAD, HELD, run
+
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+NO_SYSCALL_FILE = not Path("/proc/self/syscall").exists() or not os.access("/proc/self/syscall", os.R_OK)
+
+UNTIL = """
+def until_found(wanted, program):
+    while True:
+        with gil.observe() as seen:
+            program()
+        for finding in seen.findings:
+            if finding.kind == wanted:
+                print(json.dumps([finding.threads, finding.evidence, finding.advice]))
+                return
+
+def at_once(works):
+    threads = [threading.Thread(target=work, name=f"{work.__name__}-{k}") for k, work in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def found(program: str) -> tuple[set[str], dict[str, Any]]:
+    """Whom the finding names, and its evidence."""
+    threads, evidence, advice = run(program, head=HEAD + UNTIL)
+    assert advice
+    return set(threads), evidence
+
+
+def test_convoy_names_who_computes_and_who_does_io() -> None:
+    threads, evidence = found("""
+def compute():
+    while not stop.is_set():
+        sum(range(500))
+def answer():
+    for _ in range(40):
+        time.sleep(0.0005)
+    stop.set()
+def program():
+    stop.clear()
+    at_once([compute, answer])
+until_found("convoy", program)
+""")
+    assert {"compute-0", "answer-1"} <= threads
+    assert evidence["mean_hold_us"] < 500
+
+
+def test_lock_square_is_found_where_those_that_are_through_keep_looking() -> None:
+    threads, evidence = found("""
+def program():
+    through, mutex = [], threading.Lock()
+    def pass_on():
+        with mutex:
+            through.append(1)
+        while len(through) < 32:
+            time.sleep(0)
+    mutex.acquire()
+    crowd = [threading.Thread(target=pass_on, name="crowd") for _ in range(32)]
+    for thread in crowd:
+        thread.start()
+    mutex.release()
+    for thread in crowd:
+        thread.join()
+until_found("lock-square", program)
+""")
+    assert "crowd" in threads
+    assert evidence["threads"] >= 8
+
+
+def test_switch_storm_is_found_where_threads_do_little_at_a_time() -> None:
+    threads, evidence = found("""
+def look():
+    for _ in range(100):
+        os.stat("/")
+until_found("switch-storm", lambda: at_once([look] * 4))
+""")
+    assert threads & {f"look-{k}" for k in range(4)}
+    assert evidence["contended_per_second"] >= 5000
+
+
+def test_saturation_is_found_where_several_threads_compute() -> None:
+    threads, evidence = found("""
+def compute():
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        sum(range(1000))
+until_found("saturation", lambda: at_once([compute] * 3))
+""")
+    assert len(threads & {"compute-0", "compute-1", "compute-2"}) >= 2
+    assert evidence["threads_that_compute"] >= 2
+
+
+def test_not_the_gil_is_said_where_threads_only_sleep() -> None:
+    threads, evidence = found("""
+def rest():
+    for _ in range(20):
+        time.sleep(0.005)
+until_found("not-the-gil", lambda: at_once([rest] * 2))
+""")
+    assert threads == set()
+    assert 0 <= evidence["waited_share"] < 1
+
+
+@pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")
+def test_starvation_names_the_thread_that_never_has_its_turn() -> None:
+    """A debugger has stopped it while it waited. The interpreter's own scheduling would stop with it: the C
+    library's condition waits for everyone that it has woken."""
+    program = """
+debugger = '''
+def trace(request):
+    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(threads[0]), None, None) < 0:
+        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
+        sys.exit()
+print("ready", flush=True)
+all_wait()
+trace(0x4206)  # PTRACE_SEIZE
+trace(0x4207)  # PTRACE_INTERRUPT
+os.waitpid(threads[0], 0x40000000)  # __WALL
+print("done", flush=True)
+sys.stdin.readline()
+'''
+gil.schedule()
+with gil.observe():  # so that the wait is known of from its beginning
+    process, answer = hold_up(debugger)
+    for thread in sleepers[1:] if answer == "done" else []:
+        thread.join()
+    name = sleepers[0].name
+    starved = []
+    with gil.observe() as seen:
+        spinning = spinners(2)
+        while answer == "done" and not starved:
+            starved = [f for f in seen.findings if (f.kind, f.threads[:1]) == ("starvation", (name,))]
+            time.sleep(0)
+        process.communicate("go on\\n")
+        stop.set()
+        for thread in [*sleepers, *spinning]:
+            thread.join()
+waited = {thread.name: thread.max_wait_seconds for thread in seen.threads}
+print(json.dumps([answer, name, [[f.threads, f.evidence] for f in starved], waited]))
+"""
+    answer, name, starved, waited = run(program, head=HEAD + HELD)
+    if answer != "done":
+        pytest.skip(f"this system does not let one debug one's own threads: {answer}")
+    _, evidence = starved[0]
+    assert evidence["longest_wait_ms"] >= 100
+    assert evidence["longest_wait_ms"] >= 4 * evidence["peers_longest_wait_ms"]
+    assert waited[name] * 1e3 >= evidence["longest_wait_ms"]
