@@ -1,237 +1,6 @@
-/* Queue, LifoQueue and PriorityQueue: a shelf of objects between two semaphores.
- *
- * `shell.cell` counts the objects that are to be had, `slots` the room that is left. Who puts has first
- * taken a slot, who gets an object's permit; neither names a certain object or place, so that one who is
- * cancelled or timed out gives back a number and nothing moves. What is to happen at one instant (an object
- * on the shelf, its permit, the count of unfinished ones; shutting down) is one stretch of C under the GIL,
- * or where there is none within the queue's critical section. Hence:
- * 1. The shelf holds at least as many objects as there are permits, free and granted, until shutdown has
- *    emptied it; who then comes with a permit is told that it is shut down.
- * 2. Nothing is put after a shutdown, and nobody is refused while there is something to get, so that those
- *    who get until they are refused have got everything, but for what a cancelled getter gives back later.
- * native/tests/test_model.c tries the orders in which all this can happen.
- *
- * Rejected. Handing an object to a certain getter is a lost or a reordered object when that one is cancelled.
- * A mutex around the shelf would be held over the comparisons of a PriorityQueue, which are Python: a signal
- * handler or a destructor that puts meanwhile would wait for itself.
- */
+/* Queue, LifoQueue and PriorityQueue: three shells of what bounded.c does. */
+#include "bind/bounded.h"
 #include "bind/queues.h"
-#include "bind/shelf.h"
-#include "bind/wait.h"
-
-#include "core/event.h"
-
-typedef enum { FIFO, LIFO, PRIORITY } order;
-
-typedef struct {
-    fl_shell shell;
-    fl_cell *slots;
-    fl_atomic(fl_cell *) finished; /* a flag that joiners wait for; made by the first of them */
-    fl_shelf shelf;
-    uint64_t unfinished;
-    uint32_t maxsize; /* 0: none */
-    fl_atomic(uint32_t) generation;
-    fl_atomic(bool) shut;
-    bool emptied; /* by a shutdown */
-    uint8_t order;
-} queue;
-
-static fl_cell *objects(queue *self)
-{
-    return self->shell.cell;
-}
-
-/* Within the critical section, which tell() is called after: the tasks of this thread's own loop. */
-static void give(fl_cell *cell, uint32_t count, fl_port **port)
-{
-    if (fl_cell_waiting(cell) > 0) {
-        fl_port_hush();
-        fl_sem_give(cell, count);
-        *port = fl_port_unhush();
-    } else {
-        fl_sem_give(cell, count);
-    }
-}
-
-static void tell(fl_port *port)
-{
-    if (port != NULL) {
-        fl_port_tell(port);
-    }
-}
-
-/* What other threads of the parent had in hand is on the shelf, or free room, and nobody will use it. */
-static void put_in_order(queue *self)
-{
-    FL_BEGIN_CRITICAL(self);
-    if (fl_load(&self->generation, relaxed) != fl_fork_generation) { /* within the critical section */
-        uint32_t known = fl_sem_value(objects(self));
-        int64_t room = (int64_t)(self->maxsize ? self->maxsize : FL_SEM_MOST) - self->shelf.count;
-        int64_t free = (int64_t)fl_sem_value(self->slots) - (int64_t)fl_sem_withdraw(self->slots, 0);
-        if (self->shelf.count > known) {
-            fl_sem_give(objects(self), self->shelf.count - known);
-        }
-        if (room > free) {
-            fl_sem_give(self->slots, (uint32_t)(room - free));
-        }
-        fl_store(&self->generation, fl_fork_generation, release); /* pairs with begin */
-    }
-    FL_END_CRITICAL();
-}
-
-/* Begins every operation. */
-static queue *begin(PyObject *op)
-{
-    queue *self = (queue *)op;
-    if (fl_load(&self->generation, acquire) != fl_fork_generation) { /* pairs with put_in_order */
-        put_in_order(self);
-    }
-    return self;
-}
-
-/* Raises what a wait without success means; NULL. */
-static void *raise_failure(int result, bool putting)
-{
-    if (result == FL_REFUSAL) {
-        return fl_raise_queue_error("QueueShutDown", "the queue has been shut down");
-    }
-    if (result == 0 && putting) {
-        return fl_raise_queue_error("QueueFull", "the queue is full");
-    }
-    if (result == 0) {
-        return fl_raise_queue_error("QueueEmpty", "the queue is empty");
-    }
-    return NULL;
-}
-
-/* 1: taken; 0: not within the time; FL_REFUSAL: shut down; -1: an exception. */
-static int take_one(fl_cell *cell, int64_t deadline)
-{
-    if (fl_sem_try(cell, 1, 0)) {
-        return 1;
-    }
-    if (deadline == 0) {
-        return fl_sem_closed(cell) ? FL_REFUSAL : 0;
-    }
-    return fl_wait_thread(cell, 1, 0, deadline);
-}
-
-/* With a slot in hand. 1: it is on the shelf; 0: the shelf has changed; FL_REFUSAL, -1. */
-static int try_to_store(queue *self, PyObject *item)
-{
-    int result = -1;
-    fl_port *port = NULL;
-    FL_BEGIN_CRITICAL(self);
-    fl_heap_way way;
-    if (self->order == PRIORITY && fl_heap_find_push(&self->shelf, item, &way) < 0) {
-        result = -1;
-    } else if (fl_load(&self->shut, relaxed)) { /* within the critical section */
-        result = FL_REFUSAL;
-    } else if (fl_shelf_reserve(&self->shelf) == 0) {
-        result = 1;
-        if (self->order != PRIORITY) {
-            fl_shelf_push(&self->shelf, item);
-        } else if (!fl_heap_push(&self->shelf, item, &way)) {
-            result = 0;
-        }
-        if (result == 1) {
-            self->unfinished++;
-            give(objects(self), 1, &port);
-        }
-    }
-    FL_END_CRITICAL();
-    tell(port);
-    return result;
-}
-
-static int store(queue *self, PyObject *item)
-{
-    int result;
-    do {
-        result = try_to_store(self, item);
-    } while (result == 0);
-    if (result != 1) {
-        fl_permits_give(self->slots, 1); /* waits for nothing, and sets no exception */
-        raise_failure(result, true);
-        return -1;
-    }
-    return 0;
-}
-
-/* With a permit in hand. 1: *item is the caller's; 0: the shelf has changed; FL_REFUSAL, -1. */
-static int try_to_fetch(queue *self, PyObject **item)
-{
-    int result = 1;
-    FL_BEGIN_CRITICAL(self);
-    fl_heap_way way;
-    if (self->shelf.count == 0) {
-        result = FL_REFUSAL;
-    } else if (self->order == FIFO) {
-        *item = fl_shelf_first(&self->shelf);
-    } else if (self->order == LIFO) {
-        *item = fl_shelf_last(&self->shelf);
-    } else if (fl_heap_find_pop(&self->shelf, &way) < 0) {
-        result = -1;
-    } else {
-        *item = fl_heap_pop(&self->shelf, &way);
-        result = *item != NULL;
-    }
-    FL_END_CRITICAL();
-    return result;
-}
-
-static PyObject *fetch(queue *self)
-{
-    PyObject *item = NULL;
-    int result;
-    do {
-        result = try_to_fetch(self, &item);
-    } while (result == 0);
-    if (result == 1) {
-        fl_permits_give(self->slots, 1);
-        return item;
-    }
-    fl_permits_give(objects(self), 1);
-    return raise_failure(result, false);
-}
-
-/* What a get would return; NULL without an exception: nothing. */
-static PyObject *look(queue *self)
-{
-    PyObject *item = NULL;
-    FL_BEGIN_CRITICAL(self);
-    if (self->shelf.count > 0) {
-        item = Py_NewRef(*fl_shelf_place(&self->shelf, self->order == LIFO ? self->shelf.count - 1 : 0));
-    }
-    FL_END_CRITICAL();
-    return item;
-}
-
-/* With a permit in hand, which goes back. */
-static PyObject *look_and_give_back(queue *self)
-{
-    PyObject *item = look(self);
-    fl_permits_give(objects(self), 1);
-    return item != NULL ? item : raise_failure(FL_REFUSAL, false);
-}
-
-static PyObject *put_within(queue *self, PyObject *item, int64_t deadline)
-{
-    int result = take_one(self->slots, deadline);
-    if (result != 1) {
-        return raise_failure(result, true);
-    }
-    if (store(self, item) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *get_within(queue *self, int64_t deadline)
-{
-    int result = take_one(objects(self), deadline);
-    return result == 1 ? fetch(self) : raise_failure(result, false);
-}
 
 PyDoc_STRVAR(put_doc,
 "put($self, /, item, block=True, timeout=None)\n"
@@ -257,7 +26,7 @@ static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
             return NULL;
         }
     }
-    return put_within(begin(op), values[0], deadline);
+    return fl_bounded_put(fl_bounded_begin(op), values[0], deadline);
 }
 
 PyDoc_STRVAR(put_nowait_doc,
@@ -268,15 +37,15 @@ PyDoc_STRVAR(put_nowait_doc,
 
 static PyObject *put_nowait(PyObject *op, PyObject *item)
 {
-    return put_within(begin(op), item, 0);
+    return fl_bounded_put(fl_bounded_begin(op), item, 0);
 }
 
 static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
 {
     if (refused) {
-        return raise_failure(FL_REFUSAL, true);
+        return fl_bounded_raise(FL_REFUSAL, true);
     }
-    if (store((queue *)op, item) < 0) {
+    if (fl_bounded_store((fl_bounded *)op, item) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -291,7 +60,7 @@ PyDoc_STRVAR(put_async_doc,
 
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
-    return fl_ticket_at(fl_shell_state(op), op, begin(op)->slots, 1, finish_put, item);
+    return fl_ticket_at(fl_shell_state(op), op, fl_bounded_begin(op)->slots, 1, finish_put, item);
 }
 
 PyDoc_STRVAR(get_doc,
@@ -308,7 +77,7 @@ static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     if (fl_queue_arguments("get", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    return get_within(begin(op), deadline);
+    return fl_bounded_get(fl_bounded_begin(op), deadline);
 }
 
 PyDoc_STRVAR(get_nowait_doc,
@@ -319,12 +88,12 @@ PyDoc_STRVAR(get_nowait_doc,
 
 static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return get_within(begin(op), 0);
+    return fl_bounded_get(fl_bounded_begin(op), 0);
 }
 
 static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
 {
-    return refused ? raise_failure(FL_REFUSAL, false) : fetch((queue *)op);
+    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_fetch((fl_bounded *)op);
 }
 
 PyDoc_STRVAR(get_async_doc,
@@ -336,19 +105,8 @@ PyDoc_STRVAR(get_async_doc,
 
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_at(fl_shell_state(op), op, objects(begin(op)), 1, finish_get, NULL);
-}
-
-static PyObject *peek_within(queue *self, int64_t deadline)
-{
-    if (fl_sem_value(objects(self)) > 0) {
-        PyObject *item = look(self); /* without a permit, so that nobody else finds the queue empty */
-        if (item != NULL) {
-            return item;
-        }
-    }
-    int result = take_one(objects(self), deadline);
-    return result == 1 ? look_and_give_back(self) : raise_failure(result, false);
+    fl_cell *objects = fl_bounded_objects(fl_bounded_begin(op));
+    return fl_ticket_at(fl_shell_state(op), op, objects, 1, finish_get, NULL);
 }
 
 PyDoc_STRVAR(peek_doc,
@@ -363,7 +121,7 @@ static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyO
     if (fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    return peek_within(begin(op), deadline);
+    return fl_bounded_peek(fl_bounded_begin(op), deadline);
 }
 
 PyDoc_STRVAR(peek_nowait_doc,
@@ -374,12 +132,12 @@ PyDoc_STRVAR(peek_nowait_doc,
 
 static PyObject *peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return peek_within(begin(op), 0);
+    return fl_bounded_peek(fl_bounded_begin(op), 0);
 }
 
 static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
 {
-    return refused ? raise_failure(FL_REFUSAL, false) : look_and_give_back((queue *)op);
+    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_look((fl_bounded *)op);
 }
 
 PyDoc_STRVAR(peek_async_doc,
@@ -390,16 +148,8 @@ PyDoc_STRVAR(peek_async_doc,
 
 static PyObject *peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_at(fl_shell_state(op), op, objects(begin(op)), 1, finish_peek, NULL);
-}
-
-/* Within the critical section, so that no join begins between the end of the work and the word of it. */
-static void wake_joiners(queue *self)
-{
-    fl_cell *finished = fl_load(&self->finished, relaxed); /* within the critical section */
-    if (finished != NULL) {
-        fl_flag_set(finished);
-    }
+    fl_cell *objects = fl_bounded_objects(fl_bounded_begin(op));
+    return fl_ticket_at(fl_shell_state(op), op, objects, 1, finish_peek, NULL);
 }
 
 PyDoc_STRVAR(task_done_doc,
@@ -411,46 +161,11 @@ PyDoc_STRVAR(task_done_doc,
 
 static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    queue *self = begin(op);
-    fl_port *port = NULL;
-    bool too_many;
-    FL_BEGIN_CRITICAL(op);
-    too_many = self->unfinished == 0;
-    if (!too_many && --self->unfinished == 0) {
-        fl_port_hush();
-        wake_joiners(self);
-        port = fl_port_unhush();
-    }
-    FL_END_CRITICAL();
-    tell(port);
-    if (too_many) {
+    if (!fl_bounded_task_done(fl_bounded_begin(op))) {
         PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
         return NULL;
     }
     Py_RETURN_NONE;
-}
-
-/* 1: nothing is unfinished; 0: there is a flag to wait for, which is not set; -1: no memory. */
-static int begin_join(queue *self)
-{
-    int done;
-    FL_BEGIN_CRITICAL(self);
-    done = self->unfinished == 0;
-    if (!done) {
-        fl_cell *finished = fl_load(&self->finished, relaxed); /* within the critical section */
-        if (finished == NULL) {
-            finished = fl_flag_new();
-            fl_store(&self->finished, finished, relaxed); /* as above */
-        } else if (fl_flag_is_set(finished)) {
-            fl_flag_clear(finished);
-        }
-        if (finished == NULL) {
-            PyErr_NoMemory();
-            done = -1;
-        }
-    }
-    FL_END_CRITICAL();
-    return done;
 }
 
 PyDoc_STRVAR(join_doc,
@@ -469,8 +184,8 @@ static PyObject *join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyO
         fl_queue_deadline(NULL, timeout, &deadline) < 0) {
         return NULL;
     }
-    queue *self = begin(op);
-    int done = begin_join(self);
+    fl_bounded *self = fl_bounded_begin(op);
+    int done = fl_bounded_begin_join(self);
     if (done == 0 && deadline > 0) {
         done = fl_wait_thread(fl_load(&self->finished, relaxed), 0, 0, deadline); /* it stays */
     }
@@ -490,24 +205,12 @@ PyDoc_STRVAR(join_async_doc,
 
 static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    queue *self = begin(op);
-    int done = begin_join(self);
+    fl_bounded *self = fl_bounded_begin(op);
+    int done = fl_bounded_begin_join(self);
     if (done != 0) {
         return done < 0 ? NULL : fl_ticket_done(fl_shell_state(op));
     }
     return fl_ticket_at(fl_shell_state(op), op, fl_load(&self->finished, relaxed), 0, finish_join, NULL);
-}
-
-/* Within the critical section. Takes everything off the shelf, and leaves nothing for those who come. */
-static fl_shelf empty_for_ever(queue *self)
-{
-    fl_shelf all = fl_shelf_empty(&self->shelf);
-    self->unfinished -= all.count < self->unfinished ? all.count : self->unfinished;
-    if (!self->emptied) {
-        self->emptied = true;
-        fl_sem_withdraw(objects(self), FL_SEM_MOST);
-    }
-    return all;
 }
 
 PyDoc_STRVAR(shutdown_doc,
@@ -528,27 +231,7 @@ static PyObject *shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count,
     if (immediate < 0) {
         return NULL;
     }
-    queue *self = begin(op);
-    fl_shelf all = {0};
-    fl_port *port;
-    FL_BEGIN_CRITICAL(op);
-    fl_port_hush();
-    fl_store(&self->shut, true, relaxed); /* read within the critical section, or to be shown */
-    if (immediate) {
-        all = empty_for_ever(self);
-    }
-    fl_sem_close(objects(self));
-    fl_sem_close(self->slots);
-    if (all.count > 0) {
-        fl_sem_give(self->slots, all.count);
-    }
-    if (immediate && self->unfinished == 0) {
-        wake_joiners(self);
-    }
-    port = fl_port_unhush();
-    FL_END_CRITICAL();
-    tell(port);
-    fl_shelf_drop(&all);
+    fl_bounded_shutdown(fl_bounded_begin(op), immediate);
     Py_RETURN_NONE;
 }
 
@@ -562,24 +245,14 @@ static int parse_maxsize(long long maxsize, uint32_t *parsed)
     return 0;
 }
 
-static int resize_to(queue *self, PyObject *number)
+static int resize_to(fl_bounded *self, PyObject *number)
 {
     long long wanted = PyLong_AsLongLong(number);
     uint32_t maxsize;
     if ((wanted == -1 && PyErr_Occurred()) || parse_maxsize(wanted, &maxsize) < 0) {
         return -1;
     }
-    fl_port *port = NULL;
-    FL_BEGIN_CRITICAL(self);
-    uint32_t before = self->maxsize ? self->maxsize : FL_SEM_MOST, after = maxsize ? maxsize : FL_SEM_MOST;
-    self->maxsize = maxsize;
-    if (after > before) {
-        give(self->slots, after - before, &port);
-    } else {
-        fl_sem_withdraw(self->slots, before - after);
-    }
-    FL_END_CRITICAL();
-    tell(port);
+    fl_bounded_resize(self, maxsize);
     return 0;
 }
 
@@ -592,16 +265,10 @@ PyDoc_STRVAR(resize_doc,
 
 static PyObject *resize(PyObject *op, PyObject *number)
 {
-    if (resize_to(begin(op), number) < 0) {
+    if (resize_to(fl_bounded_begin(op), number) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
-}
-
-/* A getter who gave its permit back after everything was thrown away may have left one. */
-static uint32_t size(queue *self)
-{
-    return self->emptied ? 0 : fl_sem_value(objects(self));
 }
 
 PyDoc_STRVAR(qsize_doc,
@@ -612,7 +279,7 @@ PyDoc_STRVAR(qsize_doc,
 
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromUnsignedLong(size(begin(op)));
+    return PyLong_FromUnsignedLong(fl_bounded_size(fl_bounded_begin(op)));
 }
 
 PyDoc_STRVAR(empty_doc,
@@ -623,7 +290,7 @@ PyDoc_STRVAR(empty_doc,
 
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(size(begin(op)) == 0);
+    return PyBool_FromLong(fl_bounded_size(fl_bounded_begin(op)) == 0);
 }
 
 PyDoc_STRVAR(full_doc,
@@ -634,7 +301,7 @@ PyDoc_STRVAR(full_doc,
 
 static PyObject *full(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_sem_value(begin(op)->slots) == 0);
+    return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->slots) == 0);
 }
 
 PyDoc_STRVAR(statistics_doc,
@@ -646,28 +313,29 @@ PyDoc_STRVAR(statistics_doc,
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    queue *self = begin(op);
-    fl_cell *finished = fl_load(&self->finished, acquire); /* pairs with begin_join */
+    fl_bounded *self = fl_bounded_begin(op);
+    fl_cell *finished = fl_load(&self->finished, acquire); /* pairs with fl_bounded_begin_join */
     long values[] = {
-        (long)size(self),
+        (long)fl_bounded_size(self),
         (long)self->maxsize,
-        (long)fl_cell_waiting(objects(self)),
+        (long)fl_cell_waiting(fl_bounded_objects(self)),
         (long)fl_cell_waiting(self->slots),
         finished == NULL ? 0 : (long)fl_cell_waiting(finished),
         (long)self->unfinished,
         fl_load(&self->shut, relaxed), /* a figure to show */
-        objects(self)->flags & FL_CELL_FAIR,
+        fl_bounded_objects(self)->flags & FL_CELL_FAIR,
     };
     return fl_record(fl_shell_state(op)->queue_statistics, values, 8, 0xc0);
 }
 
 static PyObject *repr(PyObject *op)
 {
-    queue *self = begin(op);
+    fl_bounded *self = fl_bounded_begin(op);
     const char *shut = fl_load(&self->shut, relaxed) ? ", shut down" : ""; /* to show */
     return PyUnicode_FromFormat("<%s of %u, maxsize=%u, %u getting, %u putting%s, at %p>",
-                                Py_TYPE(op)->tp_name, (unsigned)size(self), (unsigned)self->maxsize,
-                                (unsigned)fl_cell_waiting(objects(self)),
+                                Py_TYPE(op)->tp_name, (unsigned)fl_bounded_size(self),
+                                (unsigned)self->maxsize,
+                                (unsigned)fl_cell_waiting(fl_bounded_objects(self)),
                                 (unsigned)fl_cell_waiting(self->slots), shut, (void *)op);
 }
 
@@ -679,14 +347,14 @@ PyDoc_STRVAR(sizeof_doc,
 
 static PyObject *size_of(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    queue *self = begin(op);
+    fl_bounded *self = fl_bounded_begin(op);
     size_t cells = fl_load(&self->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
     return PyLong_FromSize_t(sizeof *self + cells * sizeof(fl_cell) + self->shelf.room * sizeof(PyObject *));
 }
 
 static PyObject *get_maxsize(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyLong_FromUnsignedLong(begin(op)->maxsize);
+    return PyLong_FromUnsignedLong(fl_bounded_begin(op)->maxsize);
 }
 
 static int set_maxsize(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
@@ -695,17 +363,17 @@ static int set_maxsize(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
         PyErr_SetString(PyExc_AttributeError, "maxsize cannot be deleted");
         return -1;
     }
-    return resize_to(begin(op), value);
+    return resize_to(fl_bounded_begin(op), value);
 }
 
 static PyObject *get_unfinished(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyLong_FromUnsignedLongLong(begin(op)->unfinished);
+    return PyLong_FromUnsignedLongLong(fl_bounded_begin(op)->unfinished);
 }
 
 static PyObject *get_is_shutdown(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyBool_FromLong(fl_load(&begin(op)->shut, relaxed)); /* a figure to show */
+    return PyBool_FromLong(fl_load(&fl_bounded_begin(op)->shut, relaxed)); /* a figure to show */
 }
 
 static PyGetSetDef getset[] = {
@@ -718,13 +386,13 @@ static PyGetSetDef getset[] = {
 /* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
 static char maxsize_word[] = "maxsize", fair_word[] = "fair";
 
-static PyObject *make(PyTypeObject *type, order by, long long wanted, int fair)
+static PyObject *make(PyTypeObject *type, fl_order by, long long wanted, int fair)
 {
     uint32_t maxsize, flags = fair ? FL_CELL_FAIR : 0;
     if (parse_maxsize(wanted, &maxsize) < 0) {
         return NULL;
     }
-    queue *self = (queue *)fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, flags));
+    fl_bounded *self = (fl_bounded *)fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, flags));
     if (self == NULL) {
         return NULL;
     }
@@ -747,7 +415,7 @@ static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Queue", names, &maxsize, &fair)) {
         return NULL;
     }
-    return make(type, FIFO, maxsize, fair);
+    return make(type, FL_FIFO, maxsize, fair);
 }
 
 static PyObject *lifo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -758,7 +426,7 @@ static PyObject *lifo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:LifoQueue", names, &maxsize, &fair)) {
         return NULL;
     }
-    return make(type, LIFO, maxsize, fair);
+    return make(type, FL_LIFO, maxsize, fair);
 }
 
 static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -769,29 +437,25 @@ static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:PriorityQueue", names, &maxsize, &fair)) {
         return NULL;
     }
-    return make(type, PRIORITY, maxsize, fair);
+    return make(type, FL_PRIORITY, maxsize, fair);
 }
 
 static int queue_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
-    return fl_shelf_traverse(&((queue *)op)->shelf, visit, arg);
+    return fl_shelf_traverse(&((fl_bounded *)op)->shelf, visit, arg);
 }
 
 /* What a destructor does with the queue meanwhile finds it whole, and empty. */
 static int queue_clear(PyObject *op)
 {
-    fl_shelf all;
-    FL_BEGIN_CRITICAL(op);
-    all = empty_for_ever((queue *)op);
-    FL_END_CRITICAL();
-    fl_shelf_drop(&all);
+    fl_bounded_clear((fl_bounded *)op);
     return 0;
 }
 
 static void queue_dealloc(PyObject *op)
 {
-    queue *self = (queue *)op;
+    fl_bounded *self = (fl_bounded *)op;
     PyObject_GC_UnTrack(op);
     fl_shelf_drop(&self->shelf);
     fl_cell *finished = fl_load(&self->finished, relaxed); /* the last reference */
@@ -872,12 +536,12 @@ static PyType_Slot priority_slots[] = SLOTS(priority_new, priority_type_doc);
 #define FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE)
 
 static PyType_Spec queue_spec = {
-    .name = "fairlead.sync.Queue", .basicsize = sizeof(queue), .flags = FLAGS, .slots = queue_slots};
+    .name = "fairlead.sync.Queue", .basicsize = sizeof(fl_bounded), .flags = FLAGS, .slots = queue_slots};
 static PyType_Spec lifo_spec = {
-    .name = "fairlead.sync.LifoQueue", .basicsize = sizeof(queue), .flags = FLAGS, .slots = lifo_slots};
+    .name = "fairlead.sync.LifoQueue", .basicsize = sizeof(fl_bounded), .flags = FLAGS, .slots = lifo_slots};
 static PyType_Spec priority_spec = {
     .name = "fairlead.sync.PriorityQueue",
-    .basicsize = sizeof(queue),
+    .basicsize = sizeof(fl_bounded),
     .flags = FLAGS,
     .slots = priority_slots,
 };
