@@ -29,9 +29,9 @@ test-native: build/native/build.ninja
 	$(RUN_TESTS) -C build/native
 
 test-python: $(VENV)/.installed $(VENV)/.test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found
+test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, and the long ones
 	$(VENV)/bin/python tools/test_all.py
 
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)

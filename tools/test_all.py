@@ -44,7 +44,8 @@ ONCE = (
     # laws of arithmetic
     "tests/property",
 )
-"""Tests whose outcome does not depend on the interpreter that runs them."""
+"""Tests whose outcome does not depend on the interpreter that runs them: the one that make test has run on
+runs them, once."""
 
 GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
 GUESTS = ("--group", "guests")
@@ -98,12 +99,16 @@ def dependencies() -> list[str]:
     return [*project["dependencies"], *project["optional-dependencies"]["lab"]]
 
 
+def choice(interpreter: Interpreter, own: Interpreter) -> list[str]:
+    """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
+    return ["-m", "long"] if interpreter == own else [f"--ignore={name}" for name in ONCE]
+
+
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    ignored = [f"--ignore={name}" for name in ONCE]
     # in the order of collection, so that the last files are quick ones and neither process is left alone
     spread = ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, *ignored, *arguments]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, *arguments]
     last = ""
     with subprocess.Popen(
         command,
@@ -123,9 +128,10 @@ def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
 def main(arguments: list[str]) -> int:
     split = arguments.index("--") if "--" in arguments else len(arguments)
     wanted, pytest_arguments = arguments[:split], arguments[split + 1 :]
+    discovery = discover()
     found = [
         one
-        for one in discover().interpreters
+        for one in discovery.interpreters
         if one.implementation == "CPython"
         and one.version_key >= (3, 11)
         and (not wanted or one.name in wanted)
@@ -147,7 +153,8 @@ def main(arguments: list[str]) -> int:
             results[interpreter.name] = f"FAILED before the tests: {failure}"
             totals["failed"] += 1
             continue
-        status, closing = run_tests(python, pytest_arguments)
+        chosen = pytest_arguments or choice(interpreter, discovery.running)
+        status, closing = run_tests(python, chosen)
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)", closing)}
         totals["passed"] += counts.get("passed", 0)
         totals["failed"] += sum(number for word, number in counts.items() if word != "passed") or bool(status)
@@ -155,7 +162,7 @@ def main(arguments: list[str]) -> int:
     for name in SUPPORTED:
         if not wanted and name not in results:
             results[name] = "not found on this machine"
-    print(f"\nLeft to make test: {', '.join(ONCE)}\n")
+    print()
     for name, result in results.items():
         print(f"{name:8} {result}")
     print(f"\n{totals['passed']} passed, {totals['failed']} failed")

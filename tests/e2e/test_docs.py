@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
 from fairlead.record import gil_summary
@@ -40,8 +41,23 @@ class Step:
     file: str | None = None
 
 
+RUNS = re.compile(r"^\$ fairlead (lab )?run |--budget ", re.MULTILINE)
+
+
 def documents() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def by_length() -> list[ParameterSet]:
+    """Documents whose commands measure something are long."""
+    return [
+        pytest.param(
+            path,
+            id=str(path.relative_to(ROOT)),
+            marks=[pytest.mark.long] if RUNS.search(path.read_text(encoding="utf-8")) else [],
+        )
+        for path in documents()
+    ]
 
 
 def steps(document: Path) -> Iterator[Step]:
@@ -60,7 +76,7 @@ def steps(document: Path) -> Iterator[Step]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", by_length())
 def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for step in steps(document):

@@ -20,7 +20,7 @@ pytest.importorskip("plotly")
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install --group browser"
 )
-pytestmark = NEEDED
+pytestmark = [*NEEDED, pytest.mark.long]
 
 Open = Callable[..., Any]
 

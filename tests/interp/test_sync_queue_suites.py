@@ -96,11 +96,13 @@ def ships(name: str) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not ships("test.test_queue"), reason="this interpreter comes without its tests")
 def test_queues_pass_the_tests_of_the_module_queue() -> None:
     run_suite(THREADS, {})
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not ships("test.test_asyncio.test_queues"), reason="this interpreter comes without its tests"
 )

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_interpreters_own_tests_pass_but_for_the_listed_differences(name: str) -> None:
     attribute, kind = CASES[name]

@@ -120,6 +120,7 @@ def test_run_with_an_interpreter_that_vanishes_records_it(home: Path) -> None:
     assert samples(home / "out")[0].status == "ok"
 
 
+@pytest.mark.long
 def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
     home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -33,6 +33,7 @@ DIFFERENCES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("suite", MODULES)

@@ -1,4 +1,4 @@
-"""n threads pass one lock that runs the sections of those who wait, while those already through keep running."""
+"""n threads pass a lock that runs the sections of those who wait; those already through keep running."""
 
 EXPERIMENT = {
     "id": "cured.mutex",
