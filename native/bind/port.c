@@ -123,11 +123,12 @@ PyObject *fl_port_here(fl_state *state)
     return found;
 }
 
-static void complete(fl_state *state, fl_waiter *waiter)
+/* Whether the task will resume to what it waited for; not if it was cancelled, and has yet to learn of it. */
+static bool complete(fl_state *state, fl_waiter *waiter)
 {
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the ticket's drop_waiter */
     if (future == NULL) {
-        return;
+        return true;
     }
     PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
     int is_done = done == NULL ? -1 : PyObject_IsTrue(done);
@@ -140,10 +141,31 @@ static void complete(fl_state *state, fl_waiter *waiter)
         PyErr_WriteUnraisable(future);
     }
     Py_DECREF(future);
+    return is_done <= 0;
 }
 
-static void drain(port *self)
+/* What was granted to a cancelled task goes on at once, as asyncio's does: not when the task has its turn.
+   Whether that was to a task of this very port. */
+static bool pass_on(port *self, fl_waiter *waiter)
 {
+    fl_port_hush();
+    fl_waiter_abandon(waiter, FL_CANCELLED);
+    fl_port *told = fl_port_unhush();
+    if (told == NULL) {
+        return false;
+    }
+    if (told != self->body) {
+        fl_port_tell(told);
+        return false;
+    }
+    fl_port_unref(told);
+    return true;
+}
+
+/* Whether there is more by now. */
+static bool drain_once(port *self)
+{
+    bool more = false;
     fl_state *module = fl_shell_state((PyObject *)self);
     fl_waiter *waiter = fl_port_drain(self->body);
     while (waiter != NULL) {
@@ -154,10 +176,17 @@ static void drain(port *self)
         }
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */
         if (state == FL_GRANTED || state == FL_DONE || state == FL_REFUSED || state == FL_BROKEN) {
-            complete(module, waiter);
+            more |= !complete(module, waiter) && state == FL_GRANTED && pass_on(self, waiter);
         }
         fl_waiter_unref(waiter);
         waiter = next;
+    }
+    return more;
+}
+
+static void drain(port *self)
+{
+    while (drain_once(self)) {
     }
 }
 

@@ -15,7 +15,7 @@
  *     WAITING or NUDGED -> GRANTED                         by whoever gives, under the queue lock
  *     WAITING or NUDGED -> REFUSED                         by whoever closes it, under the queue lock
  *     WAITING or NUDGED -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
- *     GRANTED -> TAKEN or BROKEN                           task only: it resumed, or its loop closed
+ *     GRANTED -> TAKEN, CANCELLED or BROKEN                task only: it resumed, will not, its loop ended
  *
  * and each arrow is one compare-and-swap, so that a grant, a time-out, a cancellation and the end of a loop
  * at the same instant have one winner. Who loses knows by the state what it lost to: a cancellation that

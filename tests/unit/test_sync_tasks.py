@@ -184,6 +184,30 @@ def test_release_while_every_waiter_is_cancelled_and_none_has_resumed_lets_a_new
     run(main())
 
 
+@kinds
+@pytest.mark.parametrize("cancelled", [1, 2000], ids=["one", "many"])
+def test_release_after_cancellations_wakes_the_first_that_is_not_cancelled_in_the_next_turn(
+    fair: bool, cancelled: int
+) -> None:
+    async def main() -> None:
+        semaphore = Semaphore(0, fair=fair)
+        ends = [await wait_for(semaphore.acquire_async(), semaphore) for _ in range(cancelled)]
+        first, second = [await wait_for(semaphore.acquire_async(), semaphore) for _ in range(2)]
+        for task in ends:
+            task.cancel()
+        semaphore.release()
+        await asyncio.sleep(0)
+        assert first.done()
+        await asyncio.sleep(0)
+        assert not second.done()
+        assert all(task.cancelled() for task in ends)
+        assert semaphore.statistics()[:2] == (0, 1)
+        semaphore.release()
+        assert await second is True
+
+    run(main())
+
+
 def test_cancelled_task_that_finds_the_lock_free_still_releases_it() -> None:
     """The cancellation arrives at the next wait inside the body, and the lock is released on the way out."""
 
