@@ -39,7 +39,8 @@ ONCE = (
     "tests/lifecycle/test_lab_run.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
     "tests/lifecycle/test_gil_survives_regrtest.py",
-    # pools under random failures
+    # the standard library's tests of pools, and pools under random failures
+    "tests/lifecycle/test_pools_suites.py",
     "tests/stress/test_pools_conservation.py",
     # laws of arithmetic
     "tests/property",

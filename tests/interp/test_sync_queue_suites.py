@@ -67,6 +67,8 @@ result = unittest.TextTestRunner(stream=sys.stdout).run(chosen)
 sys.exit(not result.wasSuccessful() or result.testsRun == 0)
 """
 
+LEFT_OUT = {"test_simplequeue_sizeof": "its size is its own"}
+
 TASKS_LEFT_OUT = {
     "test_repr": "a repr says how many objects there are, and not what they are",
     "test_str": "as test_repr",
@@ -99,7 +101,7 @@ def ships(name: str) -> bool:
 @pytest.mark.long
 @pytest.mark.skipif(not ships("test.test_queue"), reason="this interpreter comes without its tests")
 def test_queues_pass_the_tests_of_the_module_queue() -> None:
-    run_suite(THREADS, {})
+    run_suite(THREADS, LEFT_OUT)
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ DIFFERENCES = {
     "test_locked_repr": "repr shows the state and how many wait, in one way for all",
     "test_repr_count": "repr shows the state and how many wait, in one way for all",
     "test_at_fork_reinit": "a private method; fairlead's are in order in a forked child by themselves",
+    "test_nan_timeout": "it looks at a private name",
     "ConditionTests.test_acquire": "it gives threading's lock to a Condition, which takes fairlead's",
 }
 """Tests that fail, by name or class and name, with the reason."""

@@ -9,6 +9,7 @@ import importlib
 import json
 import multiprocessing
 import sys
+import threading
 import unittest
 from typing import Any
 
@@ -51,6 +52,11 @@ def futures(kind: str) -> list[type[unittest.TestCase]]:
 
         def tearDown(self) -> None:
             self.executor.shutdown()
+
+        def create_event(self) -> Any:
+            if kind == "threads":
+                return threading.Event()
+            return self.enterContext(multiprocessing.Manager()).Event()
 
     mixins = {
         "executor": "ExecutorTest", "test_wait": "WaitTests", "test_as_completed": "AsCompletedTests",
