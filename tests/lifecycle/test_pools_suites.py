@@ -25,7 +25,7 @@ DIFFERENCES = {
     "test_wrapped_exception": "sends a method of a class that the test's own program makes, nameless",
     "test_cancel_futures": "none may have begun, where workers still start when all is cancelled",
     "test_map_timeout": "its five seconds count from the start of the first worker, on a loaded machine",
-    "test_map_buffersize_when_buffer_is_full": "with a buffersize nothing is read before a result is asked for",
+    "test_map_buffersize_when_buffer_is_full": "nothing is read before a result is asked for",
     "test_map_buffersize_without_iterable": "a map over nothing is refused",
     "test_max_workers_negative": "another wording",
     "test_interpreter_shutdown": "imports the class from concurrent.futures by its name",
