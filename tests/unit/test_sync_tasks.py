@@ -185,7 +185,7 @@ def test_release_while_every_waiter_is_cancelled_and_none_has_resumed_lets_a_new
 
 
 @kinds
-@pytest.mark.parametrize("cancelled", [1, 2000], ids=["one", "many"])
+@pytest.mark.parametrize("cancelled", [1, 50], ids=["one", "many"])
 def test_release_after_cancellations_wakes_the_first_that_is_not_cancelled_in_the_next_turn(
     fair: bool, cancelled: int
 ) -> None:
