@@ -14,7 +14,7 @@ RUN_TESTS := $(VENV)/bin/meson test --print-errorlogs --num-processes 2
 # What `make lab` runs; `make lab LAB=` runs the whole catalogue.
 LAB ?= square.thread-start square.mutex square.semaphore
 
-.PHONY: help lab test test-native test-python test-all regrtest lint sanitize clean
+.PHONY: help lab cluster-demo test test-native test-python test-all regrtest lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -22,6 +22,9 @@ help:  ## say what there is
 
 lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a table and a report
 	$(VENV)/bin/fairlead lab run $(LAB) --quick --contrast --budget 90s
+
+cluster-demo: $(VENV)/.installed $(VENV)/.test  ## a dask scheduler and two workers on loopback, and the lab's pool workloads on them
+	$(VENV)/bin/python tools/cluster_demo.py
 
 test: test-native test-python  ## the C tests and the Python tests
 
@@ -73,7 +76,7 @@ $(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.tools
-	$(PIP) install --group test --group lint --group oracle --group browser --group guests
+	$(PIP) install --group test --group lint --group oracle --group browser --group guests --group cluster
 	@touch $@
 
 $(VENV)/bin/pip:

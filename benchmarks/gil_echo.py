@@ -17,10 +17,8 @@ def numbers(text: str) -> list[int]:
 
 
 def serve(clients: int, cpu_threads: int, share: float | None, seconds: float) -> FIGURES:
-    with subject("echo_server", share=share, cpu_threads=cpu_threads) as (process, facts):
-        return load(
-            facts["port"], process.pid, facts["tids"], clients=clients, seconds=seconds, warm_up=seconds / 3
-        )
+    with subject("echo_server", share=share, cpu_threads=cpu_threads) as (_, facts):
+        return load(facts, clients=clients, seconds=seconds, warm_up=seconds / 3)
 
 
 def row(clients: int, cpu_threads: int, shares: list[float], seconds: float) -> Row:

@@ -34,16 +34,8 @@ def row(name: str, clients: int, cpu_threads: int, seconds: float) -> Row:
                 return answer(process)
         program = "asyncio_server" if name == "asyncio" else "http_server"
         http = None if name == "asyncio" else "/"
-        with subject(program, **settings, kind=name) as (process, facts):
-            return load(
-                facts["port"],
-                process.pid,
-                facts["tids"],
-                clients=clients,
-                seconds=seconds,
-                warm_up=seconds / 2,
-                http=http,
-            )
+        with subject(program, **settings, kind=name) as (_, facts):
+            return load(facts, clients=clients, seconds=seconds, warm_up=seconds / 2, http=http)
 
     title = f"{TITLES[name]}, {cpu_threads} CPU threads" + ("" if name == "timer" else f", {clients} clients")
     return Row(

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -231,18 +231,20 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return result
 
 
-def cpu_seconds(pid: int, tids: Iterable[int]) -> float:
-    """CPU time of these threads of a process."""
-    total = 0
-    for tid in tids:
-        total += int(Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[0])
-    return total / 1e9
+def work_seconds(facts: Mapping[str, Any]) -> float:
+    """Seconds of work that a server's CPU-bound threads have done, as their own count says: what they use a
+    core for while they wait is not in it."""
+    done = Path(facts["work"]).read_bytes()
+    return sum(memoryview(done).cast("q")) * float(facts["unit_seconds"])
 
 
-def load(port: int, pid: int, tids: Sequence[int], **settings: Any) -> FIGURES:
-    """Puts load on a server and says how it was answered, and what its CPU-bound threads got meanwhile."""
-    with subject("load", port=port, **settings) as (process, _):
-        begin, used = time.monotonic(), cpu_seconds(pid, tids)
+def load(facts: Mapping[str, Any], **settings: Any) -> FIGURES:
+    """Puts load on a server, which said these facts of itself, and says how it was answered, and what part of
+    the time its CPU-bound threads worked meanwhile."""
+    with subject("load", port=facts["port"], **settings) as (process, _):
+        if "work" not in facts:
+            return answer(process)
+        begin, done = time.monotonic(), work_seconds(facts)
         figures = answer(process)
-        share = (cpu_seconds(pid, tids) - used) / (time.monotonic() - begin)
-    return {**figures, "CPU share": share} if tids else figures
+        share = (work_seconds(facts) - done) / (time.monotonic() - begin)
+    return {**figures, "CPU share": share}

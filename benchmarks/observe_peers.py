@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from truth_programs import NAMES, figures_of
+from truth_programs import figures_of
 
 from fairlead.gil.observe.analysis import analyse
 from fairlead.lab.quiet import NOISY, Meter
@@ -165,7 +165,7 @@ def compare(python: str, seconds: float, rounds: int) -> None:
     turns: defaultdict[str, list[float]] = defaultdict(list)
     meter, foreign = Meter(), []
     for number in range(rounds):
-        for name in NAMES:
+        for name in dict.fromkeys(program for program, _ in COLUMNS):
             order = list(found.items())
             for tool, run in order if number % 2 == 0 else reversed(order):
                 try:

@@ -1,4 +1,4 @@
-"""What giving work to a pool costs, against the standard library's pools, in one run.
+"""What giving work to a pool costs, against the standard library's pools and others', in one run.
 
     python benchmarks/pools_calls.py [--rounds 7] [--only processes] [--quick] [--json FILE]
 
@@ -16,6 +16,7 @@ The figures, all of pools with two workers, in microseconds of wall time unless 
 from __future__ import annotations
 
 import concurrent.futures
+import importlib.util
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ from fairlead.pools import ProcessPool, ThreadPool
 
 WORKERS = 2
 METHODS = ("forkserver", "spawn", "fork")
+PEERS = ("loky", "mpire", "pebble")
+"""Measured beside the start method that is the default here, where they are installed (pip install --group
+bench)."""
 
 
 def identity(value: Any) -> Any:
@@ -53,6 +57,25 @@ class Classic:
         return self.pool.map(function, items, chunksize)
 
 
+class Mpire(Classic):
+    """Its pool is for apply or for map, not for both: a map after calls hands the calls' arguments on."""
+
+    map = None  # type: ignore[assignment]
+
+
+class Pebble:
+    """Its pool, with an executor's arguments."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.pool.schedule(function, args=args)
+
+    def map(self, function: Callable[..., Any], items: Any, chunksize: int) -> Any:
+        return self.pool.map(function, items, chunksize=chunksize).result()
+
+
 @contextmanager
 def made(mode: str) -> Iterator[Any]:
     library, _, method = mode.partition(" ")
@@ -69,6 +92,16 @@ def made(mode: str) -> Iterator[Any]:
     elif library == "multiprocessing.Pool":
         with multiprocessing.get_context(method).Pool(WORKERS) as classic:
             yield Classic(classic)
+    elif mode == "loky":
+        with importlib.import_module("loky").ProcessPoolExecutor(WORKERS) as pool_:
+            yield pool_
+    elif mode == "mpire":
+        with importlib.import_module("mpire").WorkerPool(WORKERS, start_method="forkserver") as classic:
+            yield Mpire(classic)
+    elif mode == "pebble":
+        context = multiprocessing.get_context("forkserver")
+        with importlib.import_module("pebble").ProcessPool(WORKERS, context=context) as pool_:
+            yield Pebble(pool_)
     else:
         with ProcessPool(WORKERS, start_method=method) as processes:  # type: ignore[arg-type]
             yield processes
@@ -96,10 +129,11 @@ def measure(mode: str, *, quick: bool, processes: bool) -> harness.FIGURES:
         for future in [pool.submit(identity, 1) for _ in range(5 * calls)]:
             future.result()
         figures["stream"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
-        begin = time.perf_counter()
-        for _ in pool.map(identity, range(100 * calls), chunksize=100):
-            pass
-        figures["map"] = (time.perf_counter() - begin) / (100 * calls) * 1e6
+        if pool.map is not None:
+            begin = time.perf_counter()
+            for _ in pool.map(identity, range(100 * calls), chunksize=100):
+                pass
+            figures["map"] = (time.perf_counter() - begin) / (100 * calls) * 1e6
         if processes:
             import numpy as np
 
@@ -132,11 +166,14 @@ def main() -> None:
     ]
     for method in METHODS:
         mine, theirs = f"ProcessPool {method}", f"ProcessPoolExecutor {method}"
+        others = [
+            peer for peer in PEERS if method == METHODS[0] and importlib.util.find_spec(peer) is not None
+        ]
         rows.append(
             harness.Row(
                 f"processes, {method}",
                 lambda mode: measure(mode, quick=options.quick, processes=True),
-                (theirs, f"multiprocessing.Pool {method}", mine),
+                (theirs, f"multiprocessing.Pool {method}", *others, mine),
                 [
                     harness.Target("round trip", mine, at_most=0.5, of=theirs),
                     harness.Target("echo 0.5 MB", mine, at_most=0.2, of=theirs),

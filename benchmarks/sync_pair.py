@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import importlib.util
 import queue
 import sys
@@ -71,10 +72,15 @@ def questions() -> dict[str, dict[str, Timed]]:
             "fairlead Lock": timed(CALLS, x=sync.Lock()),
             "fairlead Lock, fair": timed(CALLS, x=sync.Lock(fair=True)),
             "threading.RLock": timed(CALLS, x=threading.RLock()),
+            "fairlead RLock": timed(CALLS, x=sync.RLock()),
         },
         "lock, with": {
             "threading.Lock": timed(WITH, x=threading.Lock()),
             "fairlead Lock": timed(WITH, x=sync.Lock()),
+        },
+        "rlock, calls": {
+            "threading.RLock": timed(CALLS, x=threading.RLock()),
+            "fairlead RLock": timed(CALLS, x=sync.RLock()),
         },
         "semaphore, calls": {
             "threading.Semaphore": timed(CALLS, x=threading.Semaphore()),
@@ -112,12 +118,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pairs", type=int, default=50_000)
+    parser.add_argument("--beside", default="", metavar="MODULE", help="import it first, as trio or asyncio")
     parser.add_argument("--only", default="", help="questions whose name contains this")
     options = parser.parse_args()
     print(
         f"{sys.implementation.name} {sys.version.split()[0]}, "
         f"{options.rounds} rounds of {options.pairs} pairs"
     )
+    if options.beside:
+        importlib.import_module(options.beside)
     asked = {question: found for question, found in questions().items() if options.only in question}
     harness.peers(asked, rounds=options.rounds, size=options.pairs, warm_up=options.pairs // 10)
 

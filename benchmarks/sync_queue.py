@@ -5,8 +5,8 @@
 All peers run in one process, one after another, round by round; figures are CPU time of the process per
 object, but those of the scaling, which are times of the clock (the threads share the cores that there are).
 asyncio.Queue, queue.Queue and queue.SimpleQueue come with Python; janus, culsans and aiologic are peers where
-they are installed. Without a GIL the scaling over 1, 2 and 4 threads says whether a contended lock or queue
-slows down with every thread; with one it says what switching costs.
+they are installed (pip install --group peers). Without a GIL the scaling over 1, 2 and 4 threads says whether
+a contended lock or queue slows down with every thread; with one it says what switching costs.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def main() -> None:
                 tasks,
                 [target("CPU ns", "fairlead", at_most=1, of="asyncio.Queue")],
             )
-            for maxsize in (0, 100, 10, 1)
+            for maxsize in (0, 100, 10, 2, 1)
         ),
         harness.Row("thread to task and back", round_trips(scale), list(shared())),
         *(

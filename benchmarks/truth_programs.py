@@ -11,12 +11,13 @@ core), a share of the interval, or ``longest hold THREAD`` in seconds.
 
 spinners: two threads compute in Python: each holds half of the time and waits half. c-call: a call into C
 keeps the GIL for 40 ms of every 100, and from 10 ms after its begin another thread wants the GIL: it waits
-for 30. half-busy: a thread computes for 20 ms of every 40. hashing: two threads hash with the GIL released:
-nobody holds it.
+for 30. c-sleep: the same with a call that sleeps. half-busy: a thread computes for 20 ms of every 40.
+hashing: two threads hash with the GIL released: nobody holds it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import operator
@@ -74,14 +75,13 @@ def exponent(seconds: float) -> int:
 _MODULUS = (1 << 607) - 1
 
 
-def call(begin: float, end: float, power: int) -> Figures:
+def call(begin: float, end: float, work: Callable[[], object]) -> Figures:
     """Keep the GIL in one call into C after another; for how long, by the wall clock and by that of CPU time.
 
     A core that was taken away lengthens a hold. The clocks are read within the call, which is C from the
     first reading to the last: read by Python, both would have the thread's way back to the GIL in them.
     """
     total = on_cpu = longest = longest_cpu = 0.0
-    work = partial(pow, 3, power, _MODULUS)
     timed = (time.perf_counter, time.thread_time, work, time.thread_time, time.perf_counter)
     for start in starts(begin, end, CYCLE):
         time.sleep(max(0.0, start - time.perf_counter()))
@@ -122,7 +122,17 @@ def programs() -> dict[str, tuple[dict[str, Body], Figures]]:
             {"spin-1": spin, "spin-2": spin},
             {"held spin-1": 0.5, "held spin-2": 0.5, "waited spin-1": 0.5, "waited spin-2": 0.5},
         ),
-        "c-call": ({"c-code": lambda b, e: call(b, e, power), "asker": ask}, {"held asker": 0.0}),
+        "c-call": (
+            {"c-code": partial(call, work=partial(pow, 3, power, _MODULUS)), "asker": ask},
+            {"held asker": 0.0},
+        ),
+        "c-sleep": (
+            {
+                "c-code": partial(call, work=partial(ctypes.PyDLL(None).usleep, round(CALL * 1e6))),
+                "asker": ask,
+            },
+            {"held asker": 0.0},
+        ),
         "half-busy": ({"half": spin_half}, {"held half": 0.5, "waited half": 0.0}),
         "hashing": (
             {"hash-1": hash_away, "hash-2": hash_away},
@@ -131,7 +141,7 @@ def programs() -> dict[str, tuple[dict[str, Body], Figures]]:
     }
 
 
-NAMES = ("spinners", "c-call", "half-busy", "hashing")
+NAMES = ("spinners", "c-call", "c-sleep", "half-busy", "hashing")
 
 
 def parents_cpu() -> float:
@@ -188,7 +198,9 @@ def run(name: str, seconds: float, observe: bool, knock_ms: float | None) -> dic
         for figure, value in figures.items()
     }
     # the CPU time of what computes with the GIL is known by its clock alone, and so is how long a call takes
-    timed = {key: value for key, value in own.items() if name == "c-call" or key.startswith("on CPU")}
+    timed = {key: value for key, value in own.items() if name.startswith("c-") or key.startswith("on CPU")}
+    if name == "c-sleep":  # whether a holder sleeps is looked at only once somebody has waited for it
+        del timed["on CPU c-code"]
     result |= {"known": {**known, **timed}, "own": own}
     if knocker is not None:
         result["contention"] = knocker.contention_metric

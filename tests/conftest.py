@@ -6,10 +6,12 @@ import signal
 
 from hypothesis import settings
 
-# A shell without job control starts what it puts into the background with Ctrl-C ignored, and the programs
-# that tests interrupt would inherit that.
+# A shell without job control starts what it puts into the background with Ctrl-C ignored, nohup what it runs
+# with the hang-up ignored, and the programs that tests interrupt would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A deadline measures the machine's load. A failure prints the blob that replays it.
 settings.register_profile("fairlead", deadline=None, print_blob=True)

@@ -99,7 +99,7 @@ sys.exit(fairlead.gil.scheduler().policy != way)
 LIST = """
 import os, sys, test
 for name in sys.argv[1:]:
-    place = os.path.join(os.path.dirname(test.__file__), name)
+    place = os.path.join(os.path.dirname(test.__file__), *name.removeprefix("test.").split("."))
     if os.path.isdir(place):
         names = sorted(n[:-3] for n in os.listdir(place) if n.startswith("test_") and n.endswith(".py"))
         print(name, *[f"test.{name}.{n}" for n in names])
@@ -318,7 +318,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("interpreters", nargs="*", metavar="INTERPRETER", help="3.13, 3.14, ...")
     parser.add_argument("--ways", type=names, default=WAYS, help=f"default {','.join(WAYS)}")
-    parser.add_argument("--modules", type=names, default=MODULES, help="names as python -m test knows them")
+    parser.add_argument(
+        "--modules",
+        type=names,
+        default=MODULES,
+        help="names as python -m test knows them; of a package all files, or one: test.PACKAGE.FILE",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="modules at once")
     parser.add_argument("--timeout", type=int, default=200, help="seconds per module")
     parser.add_argument("--repeats", type=int, default=2, help="further runs of a module that differs")

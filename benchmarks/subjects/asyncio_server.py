@@ -18,8 +18,8 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def main() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256)
-    tids = subject.spinners()
-    subject.say(port=server.sockets[0].getsockname()[1], tids=tids)
+    work = subject.spinners()
+    subject.say(port=server.sockets[0].getsockname()[1], **work)
     await server.serve_forever()
 
 

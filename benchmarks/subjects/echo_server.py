@@ -26,6 +26,6 @@ def accept(listener: socket.socket) -> None:
 subject.schedule()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 threading.Thread(target=accept, args=(listener,), daemon=True).start()
-tids = subject.spinners()
-subject.say(port=listener.getsockname()[1], tids=tids)
+work = subject.spinners()
+subject.say(port=listener.getsockname()[1], **work)
 sys.stdin.read()

@@ -45,6 +45,6 @@ listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 # connections inherit it; without, an answer in two parts waits 40 ms for the client's acknowledgement
 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 serve = {"waitress": waitress, "uvicorn": uvicorn}[subject.SETTINGS["kind"]](listener)
-tids = subject.spinners()  # not before all is imported, which they would slow down
-subject.say(port=listener.getsockname()[1], tids=tids)
+work = subject.spinners()  # not before all is imported, which they would slow down
+subject.say(port=listener.getsockname()[1], **work)
 serve()

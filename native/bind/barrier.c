@@ -11,6 +11,17 @@ typedef struct {
     PyObject *timeout; /* None: for ever */
 } barrier;
 
+fl_shared *fl_barrier_share(PyObject *op, uint32_t type)
+{
+    if (((barrier *)op)->action != NULL || ((barrier *)op)->timeout != Py_None) {
+        return fl_raise("UsageError",
+                        "a barrier with an action or a timeout of its own is of one interpreter; "
+                        "give the timeout to wait(), and act where wait() returns 0");
+    }
+    fl_shared *shared = fl_shared_new(fl_shell_cell(op), type, NULL, NULL);
+    return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
+}
+
 static PyObject *broken(void)
 {
     return fl_raise("BarrierBroken", "the barrier is broken, or was reset; reset() makes it usable again");
@@ -41,6 +52,23 @@ static PyObject *pass(PyObject *self, uint32_t wanted)
     return tripped ? PyLong_FromUnsignedLong(cell->limit - 1) : broken();
 }
 
+static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
+{
+    return refused ? broken() : pass(self, wanted);
+}
+
+static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
+{
+    PyObject *ticket = fl_ticket_concluding(fl_shell_state(self), self, conclude);
+    PyObject *result = ticket == NULL ? NULL : fl_greenlet_wait(ticket, deadline);
+    Py_XDECREF(ticket);
+    if (result == Py_None) {
+        Py_DECREF(result);
+        return broken(); /* by its leaving */
+    }
+    return result;
+}
+
 PyDoc_STRVAR(wait_doc,
 "wait($self, /, timeout=None)\n"
 "--\n"
@@ -65,6 +93,10 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, P
     if (fl_deadline_parse(NULL, timeout, &deadline) < 0) {
         return NULL;
     }
+    int greenlet = fl_in_greenlet();
+    if (greenlet != 0) {
+        return greenlet < 0 ? NULL : wait_as_greenlet(self, deadline);
+    }
     fl_waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL) {
         return PyErr_NoMemory();
@@ -80,11 +112,6 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, P
         return pass(self, wanted);
     }
     return through < 0 ? NULL : broken();
-}
-
-static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
-{
-    return refused ? broken() : pass(self, wanted);
 }
 
 PyDoc_STRVAR(wait_async_doc,
@@ -296,9 +323,6 @@ int fl_barrier_exec(PyObject *module)
     fl_state *state = fl_state_of(module);
     state->barrier_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     state->barrier_statistics = PyStructSequence_NewType(&desc);
-    if (state->barrier_type == NULL || state->barrier_statistics == NULL ||
-        PyModule_AddType(module, state->barrier_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddType(module, state->barrier_statistics);
+    PyTypeObject *types[] = {state->barrier_type, state->barrier_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

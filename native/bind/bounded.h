@@ -12,23 +12,33 @@
 
 typedef enum { FL_FIFO, FL_LIFO, FL_PRIORITY } fl_order;
 
+/* All but the cell of a queue. Once several interpreters have it, the shelf is one of copies, and all of this
+   is used with its lock. */
 typedef struct {
-    fl_shell shell;
+    fl_shelf shelf;
     fl_cell *slots;
     fl_atomic(fl_cell *) finished; /* a flag that joiners wait for; made by the first of them */
-    fl_shelf shelf;
     uint64_t unfinished;
     uint32_t maxsize; /* 0: none */
     fl_atomic(uint32_t) generation;
     fl_atomic(bool) shut;
     bool emptied; /* by a shutdown */
     uint8_t order;
+} fl_desk;
+
+typedef struct {
+    fl_shell shell;
+    fl_desk *desk; /* the shell's, or once it is shared that which is shared; NULL: being made */
 } fl_bounded;
 
 static inline fl_cell *fl_bounded_objects(fl_bounded *self)
 {
     return self->shell.cell;
 }
+
+/* A new queue; NULL with an exception. */
+PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, bool fair);
+void fl_bounded_dealloc(fl_bounded *self);
 
 /* Puts in order what a fork has left, once in a child. */
 void fl_bounded_recover(fl_bounded *self);
@@ -37,7 +47,8 @@ void fl_bounded_recover(fl_bounded *self);
 static inline fl_bounded *fl_bounded_begin(PyObject *op)
 {
     fl_bounded *self = (fl_bounded *)op;
-    if (fl_load(&self->generation, acquire) != fl_fork_generation) { /* pairs with fl_bounded_recover */
+    /* pairs with fl_bounded_recover */
+    if (fl_load(&self->desk->generation, acquire) != fl_fork_generation) {
         fl_bounded_recover(self);
     }
     return self;
@@ -66,7 +77,8 @@ void fl_bounded_shutdown(fl_bounded *self, bool immediate);
 void fl_bounded_resize(fl_bounded *self, uint32_t maxsize);
 /* Objects that nobody has been promised. */
 uint32_t fl_bounded_size(fl_bounded *self);
-/* For the collector: what a destructor does with the queue meanwhile finds it whole, and empty. */
+/* For the collector, of objects: what a destructor does with the queue meanwhile finds it whole, and empty.
+   */
 void fl_bounded_clear(fl_bounded *self);
 
 #endif

@@ -370,9 +370,9 @@ int fl_combine_exec(PyObject *module)
     state->combining_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &combining_spec, NULL);
     state->section_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &section_spec, NULL);
     state->combining_statistics = PyStructSequence_NewType(&desc);
-    if (state->combining_type == NULL || state->section_type == NULL || state->combining_statistics == NULL ||
-        PyModule_AddType(module, state->combining_type) < 0) {
+    if (state->section_type == NULL) {
         return -1;
     }
-    return PyModule_AddType(module, state->combining_statistics);
+    PyTypeObject *types[] = {state->combining_type, state->combining_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

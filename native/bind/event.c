@@ -429,10 +429,5 @@ int fl_event_exec(PyObject *module)
     state->count_statistics = PyStructSequence_NewType(&count_desc);
     PyTypeObject *types[] = {state->event_type,     state->gate_type,        state->latch_type,
                              state->countdown_type, state->event_statistics, state->count_statistics};
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++) {
-        if (types[i] == NULL || PyModule_AddType(module, types[i]) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

@@ -35,21 +35,17 @@ static PyObject *find_adapter(void)
     return adapter;
 }
 
-int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+int fl_in_greenlet(void)
 {
     PyObject *adapter = find_adapter();
-    if (adapter == NULL) {
-        return PyErr_Occurred() ? -1 : FL_NO_GREENLET;
-    }
-    int outcome = -1;
-    PyObject *ticket = NULL, *seconds = NULL, *result = NULL, *native;
-    native = PyImport_ImportModule("fairlead._native");
-    if (native != NULL) {
-        /* the caller holds whatever the cell belongs to */
-        ticket = fl_ticket_at(fl_state_of(native), Py_None, cell, wanted, tell, NULL);
-    }
-    if (ticket != NULL) {
-        fl_ticket_for(ticket, owner);
+    Py_XDECREF(adapter);
+    return adapter != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject *fl_greenlet_wait(PyObject *ticket, int64_t deadline)
+{
+    PyObject *adapter = PyImport_ImportModule("fairlead.wait._gevent"), *seconds = NULL, *result = NULL;
+    if (adapter != NULL) {
         int64_t left = deadline == FL_FOREVER ? 0 : deadline - fl_clock_now();
         seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None)
                                          : PyFloat_FromDouble(left > 0 ? (double)left / 1e9 : 0);
@@ -57,13 +53,32 @@ int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t dea
     if (seconds != NULL) {
         result = PyObject_CallMethod(adapter, "wait", "OO", ticket, seconds);
     }
+    Py_XDECREF(seconds);
+    Py_XDECREF(adapter);
+    return result;
+}
+
+int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    int here = fl_in_greenlet();
+    if (here <= 0) {
+        return here < 0 ? -1 : FL_NO_GREENLET;
+    }
+    int outcome = -1;
+    PyObject *ticket = NULL, *result = NULL, *native = PyImport_ImportModule("fairlead._native");
+    if (native != NULL) {
+        /* the caller holds whatever the cell belongs to */
+        ticket = fl_ticket_at(fl_state_of(native), Py_None, cell, wanted, tell, NULL);
+    }
+    if (ticket != NULL) {
+        fl_ticket_for(ticket, owner);
+        result = fl_greenlet_wait(ticket, deadline);
+    }
     if (result != NULL) {
-        outcome = (int)PyLong_AsLong(result);
+        outcome = result == Py_None ? 0 : (int)PyLong_AsLong(result);
     }
     Py_XDECREF(result);
-    Py_XDECREF(seconds);
     Py_XDECREF(ticket);
     Py_XDECREF(native);
-    Py_DECREF(adapter);
     return outcome;
 }

@@ -4,19 +4,39 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/shared.h"
 
-/* A type, by its place in every interpreter's state. */
-static const size_t types[] = {
-    offsetof(fl_state, lock_type),    offsetof(fl_state, semaphore_type),
-    offsetof(fl_state, bounded_type), offsetof(fl_state, event_type),
-    offsetof(fl_state, gate_type),    offsetof(fl_state, simple_queue_type),
+static fl_shared *share_cell(PyObject *op, uint32_t type)
+{
+    fl_shared *shared = fl_shared_new(fl_shell_cell(op), type, NULL, NULL);
+    return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
+}
+
+/* A type, by its place in every interpreter's state; what makes an object of it common property, and what
+   another interpreter's object for it needs besides. */
+static const struct {
+    size_t type;
+    fl_shared *(*share)(PyObject *op, uint32_t type);
+    void (*attach)(PyObject *op, fl_shared *shared);
+} types[] = {
+    {offsetof(fl_state, lock_type), share_cell, NULL},
+    {offsetof(fl_state, semaphore_type), share_cell, NULL},
+    {offsetof(fl_state, bounded_type), share_cell, NULL},
+    {offsetof(fl_state, event_type), share_cell, NULL},
+    {offsetof(fl_state, gate_type), share_cell, NULL},
+    {offsetof(fl_state, latch_type), share_cell, NULL},
+    {offsetof(fl_state, countdown_type), share_cell, NULL},
+    {offsetof(fl_state, notices_type), share_cell, NULL},
+    {offsetof(fl_state, barrier_type), fl_barrier_share, NULL},
+    {offsetof(fl_state, simple_queue_type), fl_simplequeue_share, NULL},
+    {offsetof(fl_state, queue_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, lifo_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, priority_type), fl_bounded_share, fl_bounded_attach},
 };
 #define TYPES (sizeof types / sizeof types[0])
 
 static PyTypeObject *type_at(fl_state *state, size_t which)
 {
-    return *(PyTypeObject **)((char *)state + types[which]);
+    return *(PyTypeObject **)((char *)state + types[which].type);
 }
 
 static fl_shared *share(PyObject *op, uint32_t type)
@@ -26,15 +46,8 @@ static fl_shared *share(PyObject *op, uint32_t type)
     FL_BEGIN_CRITICAL(op);
     shared = fl_load(&shell->shared, relaxed); /* written under this lock */
     if (shared == NULL) {
-        shared = fl_shared_new(shell->cell, type);
-        if (shared == NULL) {
-            PyErr_NoMemory();
-        } else if (types[type] != offsetof(fl_state, simple_queue_type) || fl_simplequeue_may_share(op)) {
-            fl_store(&shell->shared, shared, release); /* pairs with a queue's put and get */
-        } else {
-            fl_shared_unref(shared);
-            shared = NULL;
-        }
+        shared = types[type].share(op, type);
+        fl_store(&shell->shared, shared, release); /* pairs with a queue's put and get */
     }
     FL_END_CRITICAL();
     return shared;
@@ -85,6 +98,9 @@ static PyObject *attach(PyObject *module, PyObject *number)
         fl_shared_unref(shared);
     } else {
         fl_store(&((fl_shell *)op)->shared, shared, release); /* pairs with a queue's put and get */
+        if (types[shared->type].attach != NULL) {
+            types[shared->type].attach(op, shared);
+        }
     }
     return op;
 }

@@ -1,5 +1,15 @@
 /* The extension fairlead._native: its definition and the life of its state. */
-#include "bind/state.h"
+#include "bind/codec.h"
+
+int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (types[i] == NULL || PyModule_AddType(module, types[i]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
 
 static int native_traverse(PyObject *module, visitproc visit, void *arg)
 {
@@ -21,6 +31,11 @@ static int native_clear(PyObject *module)
 
 static void native_free(void *module)
 {
+    fl_lender *lender = fl_state_of(module)->lender;
+    if (lender != NULL) {
+        fl_settle_loans(lender);
+        fl_lender_unref(lender);
+    }
     native_clear((PyObject *)module);
 }
 
@@ -40,6 +55,8 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_simplequeue_exec},
     {Py_mod_exec, (void *)fl_queue_exec},
     {Py_mod_exec, (void *)fl_handle_exec},
+    {Py_mod_exec, (void *)fl_board_exec},
+    {Py_mod_exec, (void *)fl_view_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},

@@ -55,8 +55,8 @@ static int check(fl_state *state, loan *lent)
     return held > 0 ? 0 : -1;
 }
 
-/* 1: notified; 0: not within the time; -1: an exception. */
-static int wait_with(fl_cell *cell, loan *lent, int64_t deadline)
+/* These two queue, let go of the lock, and wait. 1: notified; 0: not within the time; -1: an exception. */
+static int wait_as_thread(fl_cell *cell, loan *lent, int64_t deadline, bool *lost)
 {
     fl_waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL) {
@@ -65,18 +65,45 @@ static int wait_with(fl_cell *cell, loan *lent, int64_t deadline)
     }
     fl_waiter_init(waiter, cell, 0, 0);
     fl_cell_enter(waiter);
+    int notified = -1;
     if (let_go(lent) < 0) {
         fl_waiter_abandon(waiter, FL_CANCELLED);
-        free(waiter);
-        return -1;
-    }
-    int notified;
-    if (deadline > 0) {
-        notified = fl_wait_in_place(waiter, deadline);
     } else {
-        notified = !fl_cell_leave(waiter, FL_TIMED_OUT);
+        *lost = true;
+        notified = deadline > 0 ? fl_wait_in_place(waiter, deadline) : !fl_cell_leave(waiter, FL_TIMED_OUT);
     }
     free(waiter);
+    return notified;
+}
+
+static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline, bool *lost)
+{
+    int notified = -1;
+    PyObject *ticket = fl_ticket_new(fl_shell_state(self), self, 0, NULL), *result = NULL;
+    if (ticket != NULL && fl_ticket_join(ticket) == 0 && let_go(lent) == 0) {
+        *lost = true;
+        result = fl_greenlet_wait(ticket, deadline);
+        notified = result == NULL ? -1 : result == Py_True;
+    }
+    Py_XDECREF(result);
+    Py_XDECREF(ticket); /* which leaves the queue, if it is there */
+    return notified;
+}
+
+/* 1: notified; 0: not within the time; -1: an exception. */
+static int wait_with(PyObject *self, loan *lent, int64_t deadline)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    int greenlet = fl_in_greenlet(), notified = -1;
+    bool lost = false;
+    if (greenlet == 0) {
+        notified = wait_as_thread(cell, lent, deadline, &lost);
+    } else if (greenlet > 0) {
+        notified = wait_as_greenlet(self, lent, deadline, &lost);
+    }
+    if (!lost) {
+        return -1;
+    }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (take_again(lent) == 0) {
@@ -115,7 +142,7 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (fl_deadline_parse(NULL, count > 1 ? args[1] : NULL, &deadline) < 0 || check(state, &lent) < 0) {
         return NULL;
     }
-    int notified = wait_with(fl_shell_cell(self), &lent, deadline);
+    int notified = wait_with(self, &lent, deadline);
     return notified < 0 ? NULL : PyBool_FromLong(notified);
 }
 

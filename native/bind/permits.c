@@ -479,10 +479,5 @@ int fl_permits_exec(PyObject *module)
     state->semaphore_statistics = PyStructSequence_NewType(&semaphore_desc);
     PyTypeObject *types[] = {state->lock_type, state->semaphore_type, state->bounded_type,
                              state->lock_statistics, state->semaphore_statistics};
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++) {
-        if (types[i] == NULL || PyModule_AddType(module, types[i]) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

@@ -219,6 +219,7 @@ static PyObject *port_call(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "a port is called without arguments");
         return NULL;
     }
+    fl_port_hear(((port *)op)->body); /* first: who posts after the stack was taken rings again */
     drain((port *)op);
     Py_RETURN_NONE;
 }

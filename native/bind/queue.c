@@ -60,7 +60,7 @@ PyDoc_STRVAR(put_async_doc,
 
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
-    return fl_ticket_at(fl_shell_state(op), op, fl_bounded_begin(op)->slots, 1, finish_put, item);
+    return fl_ticket_at(fl_shell_state(op), op, fl_bounded_begin(op)->desk->slots, 1, finish_put, item);
 }
 
 PyDoc_STRVAR(get_doc,
@@ -74,10 +74,9 @@ PyDoc_STRVAR(get_doc,
 static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
-    if (fl_queue_arguments("get", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    return fl_bounded_get(fl_bounded_begin(op), deadline);
+    return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0
+               ? NULL
+               : fl_bounded_get(fl_bounded_begin(op), deadline);
 }
 
 PyDoc_STRVAR(get_nowait_doc,
@@ -105,8 +104,8 @@ PyDoc_STRVAR(get_async_doc,
 
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *objects = fl_bounded_objects(fl_bounded_begin(op));
-    return fl_ticket_at(fl_shell_state(op), op, objects, 1, finish_get, NULL);
+    fl_bounded_begin(op);
+    return fl_ticket_new(fl_shell_state(op), op, 1, finish_get);
 }
 
 PyDoc_STRVAR(peek_doc,
@@ -118,10 +117,9 @@ PyDoc_STRVAR(peek_doc,
 static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
-    if (fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    return fl_bounded_peek(fl_bounded_begin(op), deadline);
+    return fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0
+               ? NULL
+               : fl_bounded_peek(fl_bounded_begin(op), deadline);
 }
 
 PyDoc_STRVAR(peek_nowait_doc,
@@ -148,8 +146,8 @@ PyDoc_STRVAR(peek_async_doc,
 
 static PyObject *peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_cell *objects = fl_bounded_objects(fl_bounded_begin(op));
-    return fl_ticket_at(fl_shell_state(op), op, objects, 1, finish_peek, NULL);
+    fl_bounded_begin(op);
+    return fl_ticket_new(fl_shell_state(op), op, 1, finish_peek);
 }
 
 PyDoc_STRVAR(task_done_doc,
@@ -187,7 +185,7 @@ static PyObject *join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyO
     fl_bounded *self = fl_bounded_begin(op);
     int done = fl_bounded_begin_join(self);
     if (done == 0 && deadline > 0) {
-        done = fl_wait_thread(fl_load(&self->finished, relaxed), 0, 0, deadline); /* it stays */
+        done = fl_wait_thread(fl_load(&self->desk->finished, relaxed), 0, 0, deadline); /* it stays */
     }
     return done < 0 ? NULL : PyBool_FromLong(done);
 }
@@ -210,7 +208,8 @@ static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
     if (done != 0) {
         return done < 0 ? NULL : fl_ticket_done(fl_shell_state(op));
     }
-    return fl_ticket_at(fl_shell_state(op), op, fl_load(&self->finished, relaxed), 0, finish_join, NULL);
+    fl_cell *finished = fl_load(&self->desk->finished, relaxed); /* it stays */
+    return fl_ticket_at(fl_shell_state(op), op, finished, 0, finish_join, NULL);
 }
 
 PyDoc_STRVAR(shutdown_doc,
@@ -301,7 +300,7 @@ PyDoc_STRVAR(full_doc,
 
 static PyObject *full(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->slots) == 0);
+    return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->desk->slots) == 0);
 }
 
 PyDoc_STRVAR(statistics_doc,
@@ -314,15 +313,15 @@ PyDoc_STRVAR(statistics_doc,
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
-    fl_cell *finished = fl_load(&self->finished, acquire); /* pairs with fl_bounded_begin_join */
+    fl_cell *finished = fl_load(&self->desk->finished, acquire); /* pairs with fl_bounded_begin_join */
     long values[] = {
         (long)fl_bounded_size(self),
-        (long)self->maxsize,
+        (long)self->desk->maxsize,
         (long)fl_cell_waiting(fl_bounded_objects(self)),
-        (long)fl_cell_waiting(self->slots),
+        (long)fl_cell_waiting(self->desk->slots),
         finished == NULL ? 0 : (long)fl_cell_waiting(finished),
-        (long)self->unfinished,
-        fl_load(&self->shut, relaxed), /* a figure to show */
+        (long)self->desk->unfinished,
+        fl_load(&self->desk->shut, relaxed), /* a figure to show */
         fl_bounded_objects(self)->flags & FL_CELL_FAIR,
     };
     return fl_record(fl_shell_state(op)->queue_statistics, values, 8, 0xc0);
@@ -331,12 +330,12 @@ static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *repr(PyObject *op)
 {
     fl_bounded *self = fl_bounded_begin(op);
-    const char *shut = fl_load(&self->shut, relaxed) ? ", shut down" : ""; /* to show */
+    const char *shut = fl_load(&self->desk->shut, relaxed) ? ", shut down" : ""; /* to show */
     return PyUnicode_FromFormat("<%s of %u, maxsize=%u, %u getting, %u putting%s, at %p>",
                                 Py_TYPE(op)->tp_name, (unsigned)fl_bounded_size(self),
-                                (unsigned)self->maxsize,
+                                (unsigned)self->desk->maxsize,
                                 (unsigned)fl_cell_waiting(fl_bounded_objects(self)),
-                                (unsigned)fl_cell_waiting(self->slots), shut, (void *)op);
+                                (unsigned)fl_cell_waiting(self->desk->slots), shut, (void *)op);
 }
 
 PyDoc_STRVAR(sizeof_doc,
@@ -348,13 +347,14 @@ PyDoc_STRVAR(sizeof_doc,
 static PyObject *size_of(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
-    size_t cells = fl_load(&self->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
-    return PyLong_FromSize_t(sizeof *self + cells * sizeof(fl_cell) + self->shelf.room * sizeof(PyObject *));
+    size_t cells = fl_load(&self->desk->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
+    size_t shelf = self->desk->shelf.room * sizeof(void *);
+    return PyLong_FromSize_t(sizeof *self + sizeof *self->desk + cells * sizeof(fl_cell) + shelf);
 }
 
 static PyObject *get_maxsize(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyLong_FromUnsignedLong(fl_bounded_begin(op)->maxsize);
+    return PyLong_FromUnsignedLong(fl_bounded_begin(op)->desk->maxsize);
 }
 
 static int set_maxsize(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
@@ -368,12 +368,12 @@ static int set_maxsize(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
 
 static PyObject *get_unfinished(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyLong_FromUnsignedLongLong(fl_bounded_begin(op)->unfinished);
+    return PyLong_FromUnsignedLongLong(fl_bounded_begin(op)->desk->unfinished);
 }
 
 static PyObject *get_is_shutdown(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyBool_FromLong(fl_load(&fl_bounded_begin(op)->shut, relaxed)); /* a figure to show */
+    return PyBool_FromLong(fl_load(&fl_bounded_begin(op)->desk->shut, relaxed)); /* a figure to show */
 }
 
 static PyGetSetDef getset[] = {
@@ -386,86 +386,49 @@ static PyGetSetDef getset[] = {
 /* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
 static char maxsize_word[] = "maxsize", fair_word[] = "fair";
 
-static PyObject *make(PyTypeObject *type, fl_order by, long long wanted, int fair)
-{
-    uint32_t maxsize, flags = fair ? FL_CELL_FAIR : 0;
-    if (parse_maxsize(wanted, &maxsize) < 0) {
-        return NULL;
-    }
-    fl_bounded *self = (fl_bounded *)fl_shell_new(type, fl_sem_new(0, FL_SEM_MOST, flags));
-    if (self == NULL) {
-        return NULL;
-    }
-    self->order = (uint8_t)by;
-    self->maxsize = maxsize;
-    fl_store(&self->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
-    self->slots = fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags);
-    if (self->slots == NULL) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    return (PyObject *)self;
-}
-
 static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
+    fl_state *state = PyType_GetModuleState(type);
     static char *names[] = {maxsize_word, fair_word, NULL};
-    long long maxsize = 0;
+    long long wanted = 0;
     int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Queue", names, &maxsize, &fair)) {
+    uint32_t maxsize;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Queue", names, &wanted, &fair) ||
+        parse_maxsize(wanted, &maxsize) < 0) {
         return NULL;
     }
-    return make(type, FL_FIFO, maxsize, fair);
+    fl_order order = type == state->lifo_type       ? FL_LIFO
+                     : type == state->priority_type ? FL_PRIORITY
+                                                    : FL_FIFO;
+    return fl_bounded_new(type, order, maxsize, fair);
 }
 
-static PyObject *lifo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* Copies, and what is not whole yet, are nothing to the collector. */
+static bool has_objects(PyObject *op)
 {
-    static char *names[] = {maxsize_word, fair_word, NULL};
-    long long maxsize = 0;
-    int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:LifoQueue", names, &maxsize, &fair)) {
-        return NULL;
-    }
-    return make(type, FL_LIFO, maxsize, fair);
-}
-
-static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {maxsize_word, fair_word, NULL};
-    long long maxsize = 0;
-    int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:PriorityQueue", names, &maxsize, &fair)) {
-        return NULL;
-    }
-    return make(type, FL_PRIORITY, maxsize, fair);
+    fl_desk *desk = ((fl_bounded *)op)->desk;
+    return desk != NULL && desk->shelf.lock == NULL;
 }
 
 static int queue_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
-    return fl_shelf_traverse(&((fl_bounded *)op)->shelf, visit, arg);
+    return has_objects(op) ? fl_shelf_traverse(&((fl_bounded *)op)->desk->shelf, visit, arg) : 0;
 }
 
 /* What a destructor does with the queue meanwhile finds it whole, and empty. */
 static int queue_clear(PyObject *op)
 {
-    fl_bounded_clear((fl_bounded *)op);
+    if (has_objects(op)) {
+        fl_bounded_clear((fl_bounded *)op);
+    }
     return 0;
 }
 
 static void queue_dealloc(PyObject *op)
 {
-    fl_bounded *self = (fl_bounded *)op;
     PyObject_GC_UnTrack(op);
-    fl_shelf_drop(&self->shelf);
-    fl_cell *finished = fl_load(&self->finished, relaxed); /* the last reference */
-    if (finished != NULL) {
-        fl_cell_unref(finished);
-    }
-    if (self->slots != NULL) {
-        fl_cell_unref(self->slots);
-    }
-    fl_shell_dealloc(op);
+    fl_bounded_dealloc((fl_bounded *)op);
 }
 
 PyDoc_STRVAR(class_getitem_doc,
@@ -521,17 +484,17 @@ PyDoc_STRVAR(priority_type_doc,
 "\n"
 "Comparisons may be written in Python, raise (then nothing was put, or got), and use the queue.");
 
-#define SLOTS(new, doc)                                                                                     \
+#define SLOTS(doc)                                                                                          \
     {                                                                                                      \
-        {Py_tp_new, (void *)new}, {Py_tp_traverse, (void *)queue_traverse},                                \
+        {Py_tp_new, (void *)queue_new}, {Py_tp_traverse, (void *)queue_traverse},                          \
             {Py_tp_clear, (void *)queue_clear}, {Py_tp_dealloc, (void *)queue_dealloc},                    \
             {Py_tp_repr, (void *)repr}, {Py_tp_methods, methods}, {Py_tp_members, fl_shell_members},       \
             {Py_tp_getset, getset}, {Py_tp_doc, (void *)(uintptr_t)doc}, {0, NULL},                        \
     }
 
-static PyType_Slot queue_slots[] = SLOTS(queue_new, queue_type_doc);
-static PyType_Slot lifo_slots[] = SLOTS(lifo_new, lifo_type_doc);
-static PyType_Slot priority_slots[] = SLOTS(priority_new, priority_type_doc);
+static PyType_Slot queue_slots[] = SLOTS(queue_type_doc);
+static PyType_Slot lifo_slots[] = SLOTS(lifo_type_doc);
+static PyType_Slot priority_slots[] = SLOTS(priority_type_doc);
 
 #define FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE)
 
@@ -565,20 +528,14 @@ static PyStructSequence_Desc desc = {
     .n_in_sequence = 8,
 };
 
-static int add(PyObject *module, PyType_Spec *spec)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    int failed = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
-    Py_XDECREF(type);
-    return failed;
-}
-
 int fl_queue_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
+    state->queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
+    state->lifo_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &lifo_spec, NULL);
+    state->priority_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &priority_spec, NULL);
     state->queue_statistics = PyStructSequence_NewType(&desc);
-    if (state->queue_statistics == NULL || PyModule_AddType(module, state->queue_statistics) < 0) {
-        return -1;
-    }
-    return add(module, &queue_spec) < 0 || add(module, &lifo_spec) < 0 ? -1 : add(module, &priority_spec);
+    PyTypeObject *types[] = {state->queue_type, state->lifo_type, state->priority_type,
+                             state->queue_statistics};
+    return fl_add_types(module, types, sizeof types / sizeof types[0]);
 }

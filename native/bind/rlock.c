@@ -1,7 +1,8 @@
 /* RLock: a lock that its holder may take again.
  *
  * The cell is a Lock's, and says which thread, or that a task of which thread, is the holder. Which task
- * it is says the shell, by a reference, so that no other task can have that identity meanwhile. Invariant:
+ * it is says the shell, by a reference, so that no other task can have that identity meanwhile. A greenlet of
+ * gevent is a task here, but for a thread's first one, which is the thread. Invariant:
  * while the cell's owner is a task of this thread, `holder` and `depth` are written by this thread alone,
  * and while it is this thread itself, `depth` is; nobody else looks at them but to show them. Between the
  * grant to a task and its resumption `holder` is NULL, which is nobody.
@@ -14,7 +15,7 @@ typedef struct {
     fl_atomic(uint32_t) depth;  /* how often it is held, by whoever holds it */
 } rlock;
 
-/* Who asks: a thread, or a task that runs in it. `task` is a new reference or NULL. */
+/* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
 typedef struct {
     uint64_t thread;
     PyObject *task;
@@ -23,7 +24,7 @@ typedef struct {
 static int who(PyObject *self, caller *me)
 {
     me->thread = fl_owner_thread();
-    me->task = fl_task_here(fl_shell_state(self));
+    me->task = fl_holder_here(fl_shell_state(self));
     return me->task == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -72,6 +73,10 @@ static int take_once(PyObject *self, const caller *me, int64_t deadline)
     }
     uint64_t holder = fl_load(&cell->owner, relaxed); /* ours only by what this thread did, or is given */
     if (deadline == FL_FOREVER && (holder & ~(uint64_t)FL_OWNER_TASK) == me->thread) {
+        int others_run = fl_in_greenlet();
+        if (others_run != 0) {
+            return others_run < 0 ? -1 : fl_wait_thread(cell, 1, owner, deadline);
+        }
         fl_raise("WouldDeadlock",
                  holder & FL_OWNER_TASK
                      ? "a task of this thread's event loop holds this lock, and cannot release it while the "
@@ -495,9 +500,6 @@ int fl_rlock_exec(PyObject *module)
     fl_state *state = fl_state_of(module);
     state->rlock_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     state->rlock_statistics = PyStructSequence_NewType(&desc);
-    if (state->rlock_type == NULL || state->rlock_statistics == NULL ||
-        PyModule_AddType(module, state->rlock_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddType(module, state->rlock_statistics);
+    PyTypeObject *types[] = {state->rlock_type, state->rlock_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

@@ -10,8 +10,6 @@
  * A queue that was handed to another interpreter has the line in core/shared.h instead of the ring, and
  * carries copies: an object never leaves its interpreter.
  */
-#include <stdlib.h>
-
 #include "bind/codec.h"
 #include "bind/queues.h"
 #include "bind/shelf.h"
@@ -52,13 +50,13 @@ static fl_shared *shared_of(PyObject *op)
     return fl_load(&((fl_shell *)op)->shared, acquire); /* pairs with the store in handle.c */
 }
 
-bool fl_simplequeue_may_share(PyObject *op)
+fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type)
 {
     if (((simple_queue *)op)->shelf.count > 0) {
-        fl_raise("UsageError", "hand a queue to another interpreter before something is put into it");
-        return false;
+        return fl_raise("UsageError", "hand a queue to another interpreter before something is put into it");
     }
-    return true;
+    fl_shared *shared = fl_shared_new(fl_shell_cell(op), type, NULL, NULL);
+    return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
 }
 
 static int push_copy(fl_shared *shared, PyObject *object)
@@ -85,8 +83,11 @@ static int push(PyObject *op, PyObject *item)
         /* below: making a copy may run anything */
     } else if (shelf->count == FL_SEM_MOST) {
         PyErr_SetString(PyExc_OverflowError, "the queue holds all the objects that it can count");
-    } else if ((failed = fl_shelf_reserve(shelf)) == 0) {
-        fl_shelf_push(shelf, item);
+    } else if (!fl_shelf_reserve(shelf)) {
+        PyErr_NoMemory();
+    } else {
+        fl_shelf_push(shelf, Py_NewRef(item));
+        failed = 0;
     }
     FL_END_CRITICAL();
     if (shared != NULL) {
@@ -105,7 +106,7 @@ static PyObject *pop(PyObject *op)
     if (shared != NULL) {
         fl_item *copy = fl_line_get(shared);
         PyObject *object = fl_decode(copy);
-        free(copy);
+        fl_item_unref(copy);
         return object;
     }
     PyObject *item;
@@ -367,9 +368,6 @@ int fl_simplequeue_exec(PyObject *module)
     fl_state *state = fl_state_of(module);
     state->simple_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
     state->simple_queue_statistics = PyStructSequence_NewType(&desc);
-    if (state->simple_queue_type == NULL || state->simple_queue_statistics == NULL ||
-        PyModule_AddType(module, state->simple_queue_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddType(module, state->simple_queue_statistics);
+    PyTypeObject *types[] = {state->simple_queue_type, state->simple_queue_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

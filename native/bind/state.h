@@ -2,6 +2,7 @@
 #ifndef FL_BIND_STATE_H
 #define FL_BIND_STATE_H
 
+#define PY_SSIZE_T_CLEAN /* of formats, which Python 3.12 and older want to be told */
 #include <Python.h>
 
 /* Every object of the state, once: (type, name). */
@@ -20,6 +21,9 @@
     X(PyTypeObject, section_type)                                                                          \
     X(PyTypeObject, combining_statistics)                                                                  \
     X(PyTypeObject, simple_queue_type)                                                                     \
+    X(PyTypeObject, queue_type)                                                                            \
+    X(PyTypeObject, lifo_type)                                                                             \
+    X(PyTypeObject, priority_type)                                                                         \
     X(PyTypeObject, latch_type)                                                                            \
     X(PyTypeObject, countdown_type)                                                                        \
     X(PyTypeObject, count_statistics)                                                                      \
@@ -33,6 +37,10 @@
     X(PyTypeObject, event_statistics)                                                                      \
     X(PyTypeObject, simple_queue_statistics)                                                               \
     X(PyTypeObject, queue_statistics)                                                                      \
+    X(PyTypeObject, board_type)                                                                            \
+    X(PyTypeObject, job_type)                                                                              \
+    X(PyTypeObject, seat_type)                                                                             \
+    X(PyTypeObject, view_type)                                                                             \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
@@ -40,6 +48,9 @@
     X(PyObject, name_set_result)                                                                           \
     X(PyObject, name_asyncio)                                                                              \
     X(PyObject, name_trio)                                                                                 \
+    X(PyObject, name_trio_adapter)                                                                         \
+    X(PyObject, name_in_task)                                                                              \
+    X(PyObject, name_gevent)                                                                               \
     X(PyObject, name_running_loop)
 
 /* Per interpreter. Written by the exec functions, and by fairlead.wait at its import, so that threads may
@@ -48,6 +59,7 @@ typedef struct {
 #define FL_STATE_FIELD(type, name) type *name;
     FL_STATE_OBJECTS(FL_STATE_FIELD)
 #undef FL_STATE_FIELD
+    struct fl_lender *lender; /* of what this interpreter sends by reference */
     PyObject *recent_loop, *recent_port; /* borrowed: the port clears both before it goes; under the GIL */
 } fl_state;
 
@@ -56,8 +68,12 @@ static inline fl_state *fl_state_of(PyObject *module)
     return (fl_state *)PyModule_GetState(module);
 }
 
+/* Adds types, those that could not be made (NULL, with the exception set) refused; -1 on failure. */
+int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count);
+
 /* Each adds one concern's functions and types to the module; -1 with an exception set on failure. */
 int fl_barrier_exec(PyObject *module);
+int fl_board_exec(PyObject *module);
 int fl_clock_exec(PyObject *module);
 int fl_combine_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
@@ -73,5 +89,6 @@ int fl_simulate_exec(PyObject *module);
 int fl_task_exec(PyObject *module);
 int fl_ticket_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);
+int fl_view_exec(PyObject *module);
 
 #endif

@@ -1,8 +1,9 @@
-/* Which task runs in this thread: the holder's identity for what only its holder may release.
+/* Which task or greenlet runs in this thread: the holder's identity for what only its holder may release.
  *
  * Asked at every acquire and release of an RLock, so that a thread without a loop must learn quickly that it
- * has none: two look-ups in dictionaries and one call of asyncio's C function. trio has no such function, and
- * where it was imported the finder in Python is asked.
+ * has none: a few look-ups in dictionaries, one call of asyncio's C function, and where trio was imported one
+ * of its own that looks at a thread's variable. The finder, which is Python and knows the adapters, is asked
+ * only where there is a task to be found.
  */
 #include "bind/wait.h"
 
@@ -38,12 +39,38 @@ PyObject *fl_running_loop(fl_state *state)
     return loop;
 }
 
+/* Whether a task of trio may run here; -1: an exception. */
+static int in_trio(fl_state *state)
+{
+    int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
+    if (may_be <= 0) {
+        return may_be;
+    }
+    PyObject *adapter = imported(state->name_trio_adapter), *in_task = NULL, *found = NULL;
+    if (adapter != NULL) {
+        in_task = PyObject_GetAttr(adapter, state->name_in_task);
+        Py_DECREF(adapter);
+    }
+    if (in_task == NULL) { /* not imported, or by another thread and not whole yet: the finder waits */
+        PyErr_Clear();
+        return 1;
+    }
+    found = PyObject_CallNoArgs(in_task);
+    Py_DECREF(in_task);
+    if (found == NULL) {
+        return -1;
+    }
+    may_be = PyObject_IsTrue(found);
+    Py_DECREF(found);
+    return may_be;
+}
+
 PyObject *fl_task_here(fl_state *state)
 {
     if (state->current_task == NULL) {
         return NULL;
     }
-    int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
+    int may_be = in_trio(state);
     if (may_be == 0) {
         PyObject *loop = fl_running_loop(state);
         may_be = loop != NULL;
@@ -57,6 +84,25 @@ PyObject *fl_task_here(fl_state *state)
         Py_CLEAR(task);
     }
     return task;
+}
+
+PyObject *fl_holder_here(fl_state *state)
+{
+    PyObject *task = fl_task_here(state);
+    if (task != NULL || PyErr_Occurred()) {
+        return task;
+    }
+    int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_gevent);
+    if (may_be <= 0) {
+        return NULL;
+    }
+    PyObject *adapter = PyImport_ImportModule("fairlead.wait._gevent");
+    PyObject *greenlet = adapter == NULL ? NULL : PyObject_CallMethod(adapter, "task", NULL);
+    Py_XDECREF(adapter);
+    if (greenlet == Py_None) {
+        Py_CLEAR(greenlet);
+    }
+    return greenlet;
 }
 
 PyDoc_STRVAR(use_tasks_doc,
@@ -82,8 +128,12 @@ int fl_task_exec(PyObject *module)
     fl_state *state = fl_state_of(module);
     state->name_asyncio = PyUnicode_InternFromString("asyncio");
     state->name_trio = PyUnicode_InternFromString("trio");
+    state->name_trio_adapter = PyUnicode_InternFromString("fairlead.wait._trio");
+    state->name_in_task = PyUnicode_InternFromString("in_task");
+    state->name_gevent = PyUnicode_InternFromString("gevent.hub");
     state->name_running_loop = PyUnicode_InternFromString("_get_running_loop");
-    if (state->name_asyncio == NULL || state->name_trio == NULL || state->name_running_loop == NULL) {
+    if (state->name_asyncio == NULL || state->name_trio == NULL || state->name_trio_adapter == NULL ||
+        state->name_in_task == NULL || state->name_gevent == NULL || state->name_running_loop == NULL) {
         return -1;
     }
     return PyModule_AddFunctions(module, functions);

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "core/clock.h"
-#include "core/shared.h"
 
 PyMemberDef fl_shell_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},

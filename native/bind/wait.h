@@ -15,12 +15,13 @@
 #include "core/cell.h"
 #include "core/port.h"
 #include "core/semaphore.h"
+#include "core/shared.h"
 
 typedef struct {
     PyObject_HEAD
     fl_cell *cell;
     PyObject *weak;
-    fl_atomic(struct fl_shared *) shared; /* NULL: no other interpreter has it */
+    fl_atomic(fl_shared *) shared; /* NULL: no other interpreter has it */
 } fl_shell;
 
 static inline fl_cell *fl_shell_cell(PyObject *shell)
@@ -41,9 +42,13 @@ extern PyMemberDef fl_shell_members[];
 PyObject *fl_shell_new(PyTypeObject *type, fl_cell *cell);
 void fl_shell_dealloc(PyObject *self);
 
-/* By who shares a queue, attached and with the object's own lock: whether it has no objects in it. If not, an
-   exception is set. */
-bool fl_simplequeue_may_share(PyObject *queue);
+/* By who shares a primitive, attached and with the object's own lock: what is shared, and NULL with an
+   exception if it cannot be, as a queue that has objects in it. */
+fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type);
+fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
+fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
+/* Of an object that was just made for what several interpreters have. */
+void fl_bounded_attach(PyObject *op, fl_shared *shared);
 
 /* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
    None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that
@@ -67,6 +72,11 @@ int fl_wait_thread_always(fl_cell *cell, uint64_t owner);
    does, FL_NO_GREENLET, and nothing has been done. */
 #define FL_NO_GREENLET 3
 int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
+
+/* Whether this thread's hub can run others while the caller waits; -1: an exception. */
+int fl_in_greenlet(void);
+/* There: waits with this ticket, and returns what it ends with; None: the time was over first. */
+PyObject *fl_greenlet_wait(PyObject *ticket, int64_t deadline);
 
 /* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
    is what the awaitable carries; `refused`: the cell was closed, and nothing is taken. */
@@ -127,7 +137,10 @@ static inline fl_sem_result fl_permits_give(fl_cell *cell, uint32_t count)
    exception is set. */
 PyObject *fl_task_here(fl_state *state);
 
-/* How an RLock is held: by which task (a reference; NULL: by this thread), and how often. */
+/* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
+PyObject *fl_holder_here(fl_state *state);
+
+/* How an RLock is held: by which task or greenlet (a reference; NULL: by this thread), and how often. */
 typedef struct {
     PyObject *task;
     uint32_t depth;

@@ -41,6 +41,9 @@ int64_t fl_fair_reserve(const fl_policy *policy, const fl_policy_thread *dropper
 int64_t fl_interactive_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 int64_t fl_fair_ask_at(const fl_policy *policy, const fl_policy_thread *thread);
 
+/* How long this waiter is to look on from its core before it sleeps; 0: not at all. */
+int64_t fl_interactive_spin(const fl_policy *policy, fl_policy_thread *thread, int64_t now);
+
 /* How long a poller must still wait before it may take a free GIL; 0: not at all. */
 int64_t fl_interactive_throttle(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 

@@ -61,6 +61,7 @@ void fl_policy_init(fl_policy *policy, fl_policy_mode mode, int32_t share, int64
     *policy = (fl_policy){.interval = interval};
     policy->k = constants != NULL ? *constants : fl_policy_constants_default();
     policy->t_aged = policy->t_progress = now - policy->k.window_ns;
+    policy->t_crowded = now - policy->k.crowded_ns;
     for (int cls = 0; cls < FL_CLASSES; cls++) {
         fl_waitqueue_init(&policy->queues[cls]);
     }
@@ -118,6 +119,7 @@ void fl_policy_want(const fl_policy *policy, fl_policy_thread *thread, int64_t n
     thread->t_want = now;
     thread->waited = false;
     thread->spun = thread->asleep = false;
+    thread->t_spin = 0;
     thread->offer = FL_OFFER_NONE;
     thread->asks = 0;
     if (thread->seen && !thread->forced) {
@@ -249,14 +251,19 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
     }
     tick.until += ahead * (is_cpu(thread) || policy->fair ? k->stagger_cpu_ns : k->stagger_ns);
     thread->t_due = tick.until;
-    if (policy->spare_cores && !thread->spun && !is_cpu(thread)
-        && (thread->offer == FL_OFFER_MISSED
-            || policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count <= 1)) {
-        thread->spun = true;
-        tick = (fl_tick){.kind = FL_TICK_SPIN, .until = now + k->spin_ns};
+    int64_t spin = fl_interactive_spin(policy, thread, now);
+    if (spin > 0) {
+        tick = (fl_tick){.kind = FL_TICK_SPIN, .until = now + spin < tick.until ? now + spin : tick.until};
     }
     thread->asleep = tick.kind == FL_TICK_SLEEP;
     return tick;
+}
+
+void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now)
+{
+    if (is_cpu(thread)) {
+        policy->t_crowded = now;
+    }
 }
 
 bool fl_policy_lost(fl_policy *policy)
@@ -351,6 +358,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     thread->hold = now - thread->t_acquired;
     thread->t_dropped = now;
     thread->forced = policy->asked;
+    thread->turn = thread->forced && thread->held_as == FL_CLASS_CPU ? thread->turn + thread->hold : 0;
     policy->counts.forced += thread->forced;
     policy->asked = false;
     policy->holder = NULL;

@@ -64,8 +64,11 @@ typedef struct fl_policy_thread {
     int64_t t_want, t_acquired, t_dropped;
     int64_t t_due;     /* when its timer fires, as tick said last */
     int64_t t_ask;     /* when it may repeat its request */
+    int64_t t_spin;    /* CPU: how long it may spin in this wait; 0: it has not begun to */
     int64_t t_burst;   /* when its row of acquisitions without a wait began */
     int64_t hold;      /* length of its last hold */
+    int64_t t_line;    /* INTERACTIVE: when its turn began: the order of CPU and POLL */
+    int64_t turn;      /* INTERACTIVE: GIL time that it has used of its turn */
     int64_t used;      /* FAIR: GIL time used, on the policy's virtual clock */
     fl_predictor away; /* off for longer than lazy_ns? */
     fl_predictor send; /* off for longer than send_ns? */
@@ -114,6 +117,7 @@ typedef struct fl_policy {
     fl_account account;
     int64_t t_aged;     /* last pick by age */
     int64_t t_progress; /* last acquisition by a FRESH or BRIEF thread */
+    int64_t t_crowded;  /* when a CPU-bound thread last had no core to spin on */
 
     fl_policy_thread *heap; /* FAIR: the waiter that used least */
     int64_t virtual_now;    /* FAIR: `used` of the last thread served */
@@ -155,7 +159,7 @@ void fl_policy_arrive(fl_policy *policy, fl_policy_thread *thread, int64_t now);
 
 typedef enum {
     FL_TICK_SLEEP, /* until `until`, or until granted or kicked; then, if not granted, tick again */
-    FL_TICK_SPIN,  /* the same on the core, looking for a grant all the time */
+    FL_TICK_SPIN,  /* the same on the core, looking for a grant or a kick all the time */
     FL_TICK_ASK,   /* ask the holder to drop; then tick again */
     FL_TICK_TAKE,  /* the GIL is yours (no longer queued): set locked, call acquired */
     FL_TICK_PASS,  /* not scheduled (no longer queued): wait by the interpreter's own means */
@@ -172,6 +176,9 @@ typedef struct fl_tick {
 /* What should this waiting, not granted thread do now? `locked` is the GIL's own flag (true in limbo).
  * Lock. */
 fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked, int64_t now);
+
+/* The thread that was told to spin has no core for that: now others want it. Then tick again. Lock. */
+void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
 /* To be called after a tick with `revoke` unless that thread is known to be on its way, only without a core.
  * True: so many grants in a row were lost that scheduling has ended (mode STOCK, tripped). Lock. */
@@ -192,7 +199,7 @@ typedef enum {
 typedef struct fl_drop {
     fl_drop_kind kind;
     fl_policy_thread *grant;
-    fl_policy_thread *kick; /* wake this one too if it is parked: it must set its timer anew */
+    fl_policy_thread *kick; /* wake this one too, or stop its spinning: it must set its timer anew */
 } fl_drop;
 
 /* The holder lets go. Lock. */

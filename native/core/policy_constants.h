@@ -62,6 +62,11 @@
     X(quiet_ns, 20000000)                                                                                  \
     /* Spin this long before parking (a futex sleep and wake-up is several times that), if cores allow. */ \
     X(spin_ns, 15000)                                                                                      \
+    /* The CPU-bound thread that is next spins for this long in all, while others serve: from one slice to \
+       the next at the usual share. */                                                                     \
+    X(spin_cpu_ns, 3000000)                                                                                \
+    /* None does for this long after the kernel took the core of one that did. */                          \
+    X(crowded_ns, 300000000)                                                                               \
     /* A grant that has not been taken after this many switch intervals is taken back ... */               \
     X(watchdog_intervals, 40)                                                                              \
     /* (intervals of at least this: users set them to microseconds) ... */                                 \

@@ -43,9 +43,19 @@ fl_class fl_interactive_class(const fl_policy *policy, const fl_policy_thread *t
     return thread->hold >= k->cpu_hold_ns ? FL_CLASS_CPU : FL_CLASS_BRIEF;
 }
 
+/* A CPU-bound thread that was forced out before its turn is over, which lasts for a switch interval, stays
+ * the first in line: it has a core and a warm cache, the next one must be woken first. */
 void fl_interactive_add(fl_policy *policy, fl_policy_thread *thread)
 {
-    fl_waitqueue_push(&policy->queues[thread->cls], &thread->link);
+    fl_waitqueue *queue = &policy->queues[thread->cls];
+
+    if (thread->cls == FL_CLASS_CPU && thread->turn > 0 && thread->turn < policy->interval) {
+        fl_waitqueue_return(queue, &thread->link);
+        return;
+    }
+    thread->turn = 0;
+    thread->t_line = thread->t_want;
+    fl_waitqueue_push(queue, &thread->link);
 }
 
 void fl_interactive_remove(fl_policy *policy, fl_policy_thread *thread)
@@ -53,15 +63,15 @@ void fl_interactive_remove(fl_policy *policy, fl_policy_thread *thread)
     fl_waitqueue_remove(&policy->queues[thread->cls], &thread->link);
 }
 
-/* CPU and POLL are one queue in the order of their wants, except that pollers that must wait are stepped
- * over. */
+/* CPU and POLL are one queue in the order in which their turns began, except that pollers that must wait
+ * are stepped over. */
 static fl_policy_thread *first_cpu(const fl_policy *policy, bool step_over)
 {
     fl_policy_thread *cpu = first_of(policy, FL_CLASS_CPU);
     fl_policy_thread *poll = step_over ? NULL : first_of(policy, FL_CLASS_POLL);
 
     if (cpu != NULL && poll != NULL) {
-        return poll->t_want < cpu->t_want ? poll : cpu;
+        return poll->t_line < cpu->t_line ? poll : cpu;
     }
     return cpu != NULL ? cpu : poll;
 }
@@ -100,6 +110,41 @@ int64_t fl_interactive_throttle(fl_policy *policy, const fl_policy_thread *threa
     }
     (void)fl_account_credit(&policy->account, now);
     return fl_account_recovers_in(&policy->account);
+}
+
+/* A thread that serves and its client take turns within microseconds. A core that a CPU-bound thread leaves
+ * meanwhile falls asleep, is woken late, and all three are on the other core until then: so the thread that
+ * is next stays where it is, unless that keeps somebody waiting. */
+static int64_t spin_cpu(const fl_policy *policy, fl_policy_thread *thread, int64_t now)
+{
+    const fl_policy_constants *k = &policy->k;
+
+    if (first_of(policy, FL_CLASS_CPU) != thread || policy->limbo != NULL
+        || policy->holder_class >= FL_CLASS_CPU || now - policy->t_crowded < k->crowded_ns) {
+        return 0;
+    }
+    if (thread->t_spin == 0) {
+        thread->t_spin = now + k->spin_cpu_ns;
+    }
+    return thread->t_spin - now;
+}
+
+/* Under FAIR too, whose queues of classes are empty. */
+int64_t fl_interactive_spin(const fl_policy *policy, fl_policy_thread *thread, int64_t now)
+{
+    uint32_t others = policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count;
+
+    if (!policy->spare_cores) {
+        return 0;
+    }
+    if (thread->cls >= FL_CLASS_CPU) {
+        return others == 0 ? spin_cpu(policy, thread, now) : 0;
+    }
+    if (thread->spun || (others > 1 && thread->offer != FL_OFFER_MISSED)) {
+        return 0;
+    }
+    thread->spun = true;
+    return policy->k.spin_ns;
 }
 
 /* A waiter of this class that was passed over for too long, if no other was helped out of turn lately. */
@@ -149,10 +194,10 @@ int64_t fl_interactive_reserve(const fl_policy *policy, const fl_policy_thread *
         return 0;
     }
     if (next->cls >= FL_CLASS_CPU) {
-        /* A gap of a request's length is worth filling only for the sake of the share: it costs two hand-
-         * overs. */
-        bool behind = policy->account.credit >= k->gap_credit_ns;
-        return behind || fl_predictor_says_long(&dropper->away) ? 0 : k->lazy_ns;
+        /* A gap is worth filling only for the sake of the share, for it costs two hand-overs, and if it is
+           not shorter than these. */
+        bool worth = policy->account.credit >= k->gap_credit_ns && fl_predictor_says_long(&dropper->send);
+        return worth || fl_predictor_says_long(&dropper->away) ? 0 : k->lazy_ns;
     }
     if (next->cls < dropper->held_as || now - dropper->t_burst >= k->burst_ns) {
         return 0;
@@ -192,6 +237,9 @@ int64_t fl_interactive_ask_at(fl_policy *policy, const fl_policy_thread *thread,
     }
     else if (thread->cls == FL_CLASS_BRIEF && k->ask_brief_ns < wait) {
         wait = k->ask_brief_ns;
+    }
+    else if (policy->holder_class == FL_CLASS_CPU && policy->holder != NULL) {
+        wait -= policy->holder->turn;
     }
     return policy->t_acquired + wait;
 }

@@ -163,9 +163,13 @@ void fl_port_post(fl_port *port, fl_waiter *waiter)
     fl_port_unref(port);
 }
 
+void fl_port_hear(fl_port *port)
+{
+    fl_bell_clear(port->poll);
+}
+
 fl_waiter *fl_port_drain(fl_port *port)
 {
-    fl_bell_clear(port->poll); /* first: who posts after the exchange rings again */
     fl_waiter *top = fl_load(&port->stack, relaxed); /* only a first guess */
     do {
         if (top == FL_PORT_CLOSED) {

@@ -6,9 +6,9 @@
  * Compare asyncio's call_soon_threadsafe, which writes to a socket every time and holds the sender's GIL
  * while it does.
  *
- * The loop drains: clears the bell, takes the whole stack, and looks at the state of each. A waiter is in
- * the stack at most once (`posted`): who finds it there knows that the loop will look at the state after
- * that.
+ * The loop drains: clears the bell if it has heard it, takes the whole stack, and looks at the state of each.
+ * A waiter is in the stack at most once (`posted`): who finds it there knows that the loop will look at the
+ * state after that.
  *
  * A port closes with its loop. All waiters of a port are also in a list of it, under a mutex, so that
  * closing finds those that are queued somewhere (they leave), granted and not yet resumed, posted or not
@@ -53,6 +53,10 @@ fl_port *fl_port_unhush(void);
 
 /* Any thread, any interpreter. Takes over one reference of the waiter. Does not block. */
 void fl_port_post(fl_port *port, fl_waiter *waiter);
+
+/* The loop's thread, when it has polled the bell: who posts to an empty stack from now on rings again. Not
+   where it drains what it posted itself, which has rung nothing: this is a system call. */
+void fl_port_hear(fl_port *port);
 
 /* The loop's thread: what was posted, oldest first, linked by `ready`, each with a reference. The state of
    each is to be looked at after fl_port_seen. */

@@ -1,7 +1,7 @@
 /* recording: the file that what happened to the GIL is written into. src/fairlead/record/recording.py reads
  * it, and describes it in full; the two agree on this:
  *
- *     file     8 bytes "FLRECORD", u32 version = 1, u32 flags = 0; then blocks until the end of the file
+ *     file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
  *     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
  *              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
  *
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FL_RECORDING_VERSION 1
+#define FL_RECORDING_VERSION 2
 #define FL_RECORDING_MAX_PAYLOAD (16u << 20)
 
 typedef enum {
@@ -46,10 +46,12 @@ typedef enum {
     FL_KIND_THREAD_END,
     FL_KIND_STACK_WAITER, /* thread, with `stack`, waited for value; other: the holder before */
     FL_KIND_STACK_HOLDER, /* thread, with `stack`, drops it while other has waited for value */
+    FL_KIND_ASLEEP,       /* thread drops it; value: how much of OFFCPU it slept by itself */
 } fl_event_kind;
 
 #define FL_FLAG_FORCED 1u
 #define FL_FLAG_CONTENDED 2u
+#define FL_FLAG_WHOLE 4u /* a drop: tells of the take, too, `value` before it; other: the holder before */
 
 typedef struct {
     int fd;        /* -1: not open */

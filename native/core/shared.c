@@ -1,20 +1,44 @@
 /* The table of what is shared. See shared.h. */
 #include "core/shared.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pin.h"
+
 static struct {
     fl_mutex lock;
-    fl_atomic(uint32_t) forks;
     uint32_t size, generation;
     fl_shared **slots;
-} table = {.forks = 1};
+} table;
 
-static void lock_table(void)
+static void before_fork(void)
 {
-    fl_fork_unlock(&table.forks, &table.lock);
     fl_mutex_lock(&table.lock);
+    for (uint32_t slot = 0; slot < table.size; slot++) {
+        if (table.slots[slot] != NULL) {
+            fl_mutex_lock(&table.slots[slot]->lock); /* whose holder wants no other lock of this file */
+        }
+    }
+}
+
+/* In the parent and in the child, by the thread that forked. */
+static void after_fork(void)
+{
+    for (uint32_t slot = 0; slot < table.size; slot++) {
+        if (table.slots[slot] != NULL) {
+            fl_mutex_unlock(&table.slots[slot]->lock);
+        }
+    }
+    fl_mutex_unlock(&table.lock);
+}
+
+static bool fork_handled;
+
+static void handle_fork(void)
+{
+    fork_handled = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 }
 
 /* The table's lock; the size when there is no room. */
@@ -49,7 +73,7 @@ static bool grow(uint32_t size)
     if (room == NULL) {
         return false;
     }
-    lock_table();
+    fl_mutex_lock(&table.lock);
     if (table.size == size) {
         if (size > 0) {
             memcpy(room, table.slots, size * sizeof *room);
@@ -64,15 +88,17 @@ static bool grow(uint32_t size)
     return true;
 }
 
-fl_shared *fl_shared_new(fl_cell *cell, uint32_t type)
+fl_shared *fl_shared_new(fl_cell *cell, uint32_t type, void *body, void (*drop)(void *body))
 {
-    fl_shared *shared = calloc(1, sizeof *shared);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_fork);
+    fl_shared *shared = fork_handled ? calloc(1, sizeof *shared) : NULL;
     if (shared == NULL) {
         return NULL;
     }
-    *shared = (fl_shared){.cell = cell, .refs = 1, .type = type, .forks = fl_fork_generation};
+    *shared = (fl_shared){.cell = cell, .refs = 1, .type = type, .body = body, .drop = drop};
     for (;;) {
-        lock_table();
+        fl_mutex_lock(&table.lock);
         uint32_t size = table.size;
         bool entered = enter(shared);
         fl_mutex_unlock(&table.lock);
@@ -90,7 +116,7 @@ fl_shared *fl_shared_new(fl_cell *cell, uint32_t type)
 fl_shared *fl_shared_find(uint64_t handle)
 {
     uint32_t slot = (uint32_t)handle;
-    lock_table();
+    fl_mutex_lock(&table.lock);
     fl_shared *found = slot < table.size ? table.slots[slot] : NULL;
     if (found != NULL && fl_shared_handle(found) == handle) {
         found->refs++;
@@ -103,7 +129,7 @@ fl_shared *fl_shared_find(uint64_t handle)
 
 void fl_shared_unref(fl_shared *shared)
 {
-    lock_table();
+    fl_mutex_lock(&table.lock);
     bool last = --shared->refs == 0;
     if (last) {
         table.slots[shared->slot] = NULL;
@@ -112,24 +138,45 @@ void fl_shared_unref(fl_shared *shared)
     if (last) {
         fl_item *item;
         while ((item = fl_line_get(shared)) != NULL) {
-            free(item);
+            fl_item_unref(item);
+        }
+        if (shared->body != NULL) {
+            shared->drop(shared->body);
         }
         fl_cell_unref(shared->cell);
         free(shared);
     }
 }
 
-/* In a forked child another thread of the parent may have left it locked; the line is whole at any moment. */
-static void lock_line(fl_shared *shared)
+void fl_item_ref(fl_item *item)
 {
-    fl_fork_unlock(&shared->forks, &shared->lock);
-    fl_mutex_lock(&shared->lock);
+    fl_fetch_add(&item->refs, 1, relaxed); /* who adds one has one, or the lock */
+}
+
+void fl_item_unref(fl_item *item)
+{
+    if (item != NULL && fl_fetch_sub(&item->refs, 1, acq_rel) == 1) { /* pairs with itself */
+        for (size_t i = 0; i < item->pinned; i++) {
+            fl_pin_unref(item->pins[i]);
+        }
+        free(item->pins);
+        free(item);
+    }
+}
+
+size_t fl_item_size(const fl_item *item)
+{
+    size_t size = item->size;
+    for (size_t i = 0; i < item->pinned; i++) {
+        size += item->pins[i]->size;
+    }
+    return size;
 }
 
 void fl_line_put(fl_shared *shared, fl_item *item)
 {
     item->next = NULL;
-    lock_line(shared);
+    fl_mutex_lock(&shared->lock);
     *(shared->last != NULL ? &shared->last->next : &shared->first) = item;
     shared->last = item;
     fl_mutex_unlock(&shared->lock);
@@ -137,7 +184,7 @@ void fl_line_put(fl_shared *shared, fl_item *item)
 
 fl_item *fl_line_get(fl_shared *shared)
 {
-    lock_line(shared);
+    fl_mutex_lock(&shared->lock);
     fl_item *item = shared->first;
     if (item != NULL) {
         shared->first = item->next;

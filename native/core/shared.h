@@ -5,7 +5,10 @@
  * the same cell. The handle holds nothing: it is good as long as some object that was handed over exists, and
  * never means a later one.
  *
- * A queue that is handed over has a line here, of items that know no Python, instead of a ring of objects.
+ * A SimpleQueue that is handed over has a line here, of items that know no Python, instead of a ring of
+ * objects. The other queues have a body of their own, which is used under the lock.
+ *
+ * Whoever forks has every lock of this file, so that a child finds all of it whole and free.
  */
 #ifndef FL_CORE_SHARED_H
 #define FL_CORE_SHARED_H
@@ -14,6 +17,9 @@
 
 typedef struct fl_item {
     struct fl_item *next;
+    fl_atomic(uint32_t) refs;
+    struct fl_pin **pins; /* what it refers to, in an array of its own; NULL: nothing */
+    size_t pinned;
     size_t size;
     char bytes[];
 } fl_item;
@@ -22,13 +28,14 @@ typedef struct fl_shared {
     fl_cell *cell;
     uint32_t refs, slot, generation; /* the registry's lock */
     uint32_t type;                   /* the binding's word for the type of its objects */
-    fl_mutex lock;                   /* of the line */
-    fl_atomic(uint32_t) forks;
+    fl_mutex lock;                   /* of the line, or of the body */
     fl_item *first, *last;
+    void *body;                      /* goes by `drop` with the last reference; NULL: there is none */
+    void (*drop)(void *body);
 } fl_shared;
 
-/* With one reference, and one of its own to the cell. NULL: no memory. */
-fl_shared *fl_shared_new(fl_cell *cell, uint32_t type);
+/* With one reference, and one of its own to the cell. NULL: no memory, and the body is the caller's still. */
+fl_shared *fl_shared_new(fl_cell *cell, uint32_t type, void *body, void (*drop)(void *body));
 /* With another reference. NULL: nobody has it any more, or nobody ever had. */
 fl_shared *fl_shared_find(uint64_t handle);
 void fl_shared_unref(fl_shared *shared);
@@ -38,9 +45,16 @@ static inline uint64_t fl_shared_handle(const fl_shared *shared)
     return (uint64_t)shared->generation << 32 | shared->slot;
 }
 
-/* Takes over the item, which was allocated by malloc. Does not block. */
+/* Of an item that was allocated by malloc, with one reference. */
+void fl_item_ref(fl_item *item);
+/* From any thread, of any interpreter. NULL is none. */
+void fl_item_unref(fl_item *item);
+/* With what it refers to. */
+size_t fl_item_size(const fl_item *item);
+
+/* Takes over the item. Does not block. */
 void fl_line_put(fl_shared *shared, fl_item *item);
-/* The first item, for the caller to free; NULL: there is none. */
+/* The first item, with its reference; NULL: there is none. */
 fl_item *fl_line_get(fl_shared *shared);
 
 #endif

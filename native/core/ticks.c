@@ -24,15 +24,11 @@ fl_tick_anchor fl_ticks_anchor(void)
     return fl_ticks_anchor_by(fl_ticks_scale.counter);
 }
 
-uint64_t fl_ticks_when(uint64_t ticks, fl_tick_anchor before, fl_tick_anchor after)
+fl_tick_line fl_ticks_line(fl_tick_anchor before, fl_tick_anchor after)
 {
     if (after.ticks <= before.ticks || after.ns <= before.ns) {
-        return ticks >= after.ticks ? after.ns + fl_ticks_to_ns(ticks - after.ticks)
-                                    : after.ns - fl_ticks_to_ns(after.ticks - ticks);
+        return (fl_tick_line){after, fl_ticks_scale.mult << 8};
     }
     uint64_t span = after.ns - before.ns, length = after.ticks - before.ticks;
-    if (ticks >= before.ticks) {
-        return before.ns + (uint64_t)((unsigned __int128)(ticks - before.ticks) * span / length);
-    }
-    return before.ns - (uint64_t)((unsigned __int128)(before.ticks - ticks) * span / length);
+    return (fl_tick_line){before, (uint64_t)((((unsigned __int128)span << 40) + length / 2) / length)};
 }

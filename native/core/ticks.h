@@ -82,8 +82,22 @@ fl_tick_anchor fl_ticks_anchor(void);
 /* Likewise, with this clock for the ticks, whatever was chosen: for fl_ticks_prepare. */
 fl_tick_anchor fl_ticks_anchor_by(bool counter);
 
-/* When, by CLOCK_MONOTONIC, it was `ticks`, which lies near or between the two moments. Follows the system's
-   clock where that is being slewed, which a fixed rate would not. */
-uint64_t fl_ticks_when(uint64_t ticks, fl_tick_anchor before, fl_tick_anchor after);
+/* The way from ticks to CLOCK_MONOTONIC, near and between two moments. Follows the system's clock where that
+   is being slewed, which a fixed rate would not. */
+typedef struct {
+    fl_tick_anchor from;
+    uint64_t mult; /* nanoseconds per tick, in units of 2^-40 */
+} fl_tick_line;
+
+fl_tick_line fl_ticks_line(fl_tick_anchor before, fl_tick_anchor after);
+
+/* When it was `ticks`. To the nanosecond within 2^39 ticks of the first moment, which are some minutes. */
+static inline uint64_t fl_ticks_when(const fl_tick_line *line, uint64_t ticks)
+{
+    bool later = ticks >= line->from.ticks;
+    uint64_t apart = later ? ticks - line->from.ticks : line->from.ticks - ticks;
+    unsigned __int128 scaled = (unsigned __int128)apart * line->mult + ((uint64_t)1 << 39);
+    return later ? line->from.ns + (uint64_t)(scaled >> 40) : line->from.ns - (uint64_t)(scaled >> 40);
+}
 
 #endif

@@ -1,9 +1,10 @@
 /* waitqueue: an intrusive first-in first-out queue whose members know their place in it.
  *
- * Each member gets a ticket when it joins. Its place is its ticket less the first
- * member's ticket: exact while members leave from the front, and too high by the number
- * that left from the middle otherwise, which is what a back-up timer may be (late, never
- * early). Finding a place by walking the queue would cost O(n) per waiting thread.
+ * Each member gets a ticket when it joins; who returns to the front gets the one before the
+ * first's. A member's place is its ticket less the first member's: exact while members leave
+ * from the front, and too high by the number that left from the middle otherwise, which is
+ * what a back-up timer may be (late, never early). Finding a place by walking the queue would
+ * cost O(n) per waiting thread.
  *
  * Locking: every function needs the lock that protects the queue. None blocks or allocates.
  */
@@ -44,6 +45,16 @@ static inline void fl_waitqueue_push(fl_waitqueue *queue, fl_waitlink *link)
     link->next = &queue->ends;
     queue->ends.prev->next = link;
     queue->ends.prev = link;
+    queue->count++;
+}
+
+/* Ahead of the first. */
+static inline void fl_waitqueue_return(fl_waitqueue *queue, fl_waitlink *link)
+{
+    link->ticket = queue->count ? queue->ends.next->ticket - 1 : queue->tickets++;
+    link->prev = &queue->ends;
+    link->next = queue->ends.next;
+    link->prev->next = link->next->prev = link;
     queue->count++;
 }
 

@@ -60,7 +60,7 @@ static inline void fl_maxima_merge(fl_maxima *maxima, const fl_maxima *others)
 
 /* Everything counted of a seat. Times in ticks. Under the mutex. */
 typedef struct {
-    uint64_t acquisitions, contended, held, waited, off_cpu, off_cpu_known, overrun;
+    uint64_t acquisitions, contended, held, waited, off_cpu, off_cpu_known, asleep, overrun;
     fl_maxima maxima; /* since the last snapshot */
     uint64_t forced_drops, voluntary_drops, requests, handoffs;
     uint64_t wait_histogram[FL_HISTOGRAM_BUCKETS], held_histogram[FL_HISTOGRAM_BUCKETS];
@@ -104,9 +104,10 @@ typedef struct fl_seat {
     long slept;                 /* and how often it had let go of its core */
     bool forced_out;            /* under the mutex: it was, and has not been back for the GIL */
     uint64_t held;              /* how long its last hold was: the next may be alike */
-    bool marked;                /* the two that follow are of this hold */
+    bool marked;                /* what follows is of this hold (offcpu.h) */
+    bool sleeps;                /* it did when it was last looked at */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
-    uint64_t off_cpu;           /* in this hold, before that moment */
+    uint64_t off_cpu, asleep;   /* before that moment */
     fl_stack_look look_holding, look_waiting;
     fl_tally tally;
     fl_maxima window[FL_WINDOWS];
@@ -134,7 +135,9 @@ typedef struct fl_gil {
     fl_tally departed; /* of those that were let go */
     fl_blame blame;
     fl_ring *ring;    /* NULL: events are not recorded */
+    fl_event take;    /* the last, kept back until it is known what comes next (observe.c); kind 0: none */
     uint64_t t_stack; /* when a holder's stack was last looked at */
+    uint64_t t_look;  /* when it was last looked whether a holder sleeps */
     void *schedule;   /* the scheduler's own record */
 } fl_gil;
 

@@ -37,6 +37,7 @@ static int add_tally(PyObject *dict, const fl_tally *tally)
         {"contended", tally->contended},
         {"held_ns", fl_ticks_to_ns(tally->held)},
         {"held_off_cpu_ns", fl_ticks_to_ns(tally->off_cpu)},
+        {"held_asleep_ns", fl_ticks_to_ns(tally->asleep)},
         {"held_checked_ns", fl_ticks_to_ns(tally->off_cpu_known)},
         {"waited_ns", fl_ticks_to_ns(tally->waited)},
         {"max_wait_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_WAIT])},

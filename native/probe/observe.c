@@ -1,104 +1,51 @@
-/* Time off the CPU. The kernel says how long a thread has run, but asking costs a system call (250 ns here),
- * ten times as much as all else that is done for an uncontended take and drop, and under the GIL's mutex. So
- * it is asked only where that is little: when a thread takes the GIL whose last hold was of OFF_CPU_FROM_NS
- * or more, after a wait; after a hold of a millisecond in any case; and by whoever comes to wait for a hold
- * that has lasted so long already, or asks for its end (another thread's clock can be read too). From then on
- * to the drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or
- * more; of what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a
- * hold long. `off_cpu_known` counts the time that is known of.
- */
-#define _GNU_SOURCE
-
 #include "probe/observe.h"
 
-#include <time.h>
-
 #include "core/recording.h"
+#include "probe/offcpu.h"
 #include "probe/recorder.h"
 #include "probe/snapshot.h"
 #include "probe/stacks.h"
 
 #ifndef FL_PROBE_REFUSAL
 
-#define OFF_CPU_FROM_NS 50000
 #define STACKS_AT_A_DROP 8 /* how many of those who wait are told the holder's stack */
 
-static struct {
-    uint64_t threshold, off_cpu_from, long_hold; /* ticks */
-} limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+static uint64_t threshold = UINT64_MAX; /* ticks */
 
 void fl_observe_threshold(uint64_t ns)
 {
-    limits.threshold = ns == UINT64_MAX ? UINT64_MAX : fl_ticks_from_ns(ns);
-    limits.off_cpu_from = fl_ticks_from_ns(OFF_CPU_FROM_NS);
-    limits.long_hold = fl_ticks_from_ns(FL_LONG_HOLD_NS);
+    threshold = ns == UINT64_MAX ? UINT64_MAX : fl_ticks_from_ns(ns);
+    fl_off_cpu_prepare();
+}
+
+/* There is a ring. */
+static inline void put(fl_gil *gil, fl_event event)
+{
+    event.gil = gil->index;
+    if (fl_ring_put(gil->ring, &event)) {
+        fl_recorder_wake();
+    }
+    if (__builtin_expect(atomic_load_explicit(&fl_recorder_resumes, memory_order_relaxed), 0)) {
+        fl_recorder_resume_now();
+    }
+}
+
+/* Most takes are followed by their drop and by nothing else in between. So one that nobody waited for is kept
+   back, and told with its drop by one event, or by itself before whatever else comes: half of what there is
+   to write where threads take turns without waiting. */
+void fl_observe_tell(fl_gil *gil)
+{
+    if (gil->ring && gil->take.kind) {
+        put(gil, gil->take);
+        gil->take.kind = 0;
+    }
 }
 
 static inline void emit(fl_gil *gil, fl_event event)
 {
     if (__builtin_expect(gil->ring != NULL, 0)) {
-        event.gil = gil->index;
-        if (fl_ring_put(gil->ring, &event)) {
-            fl_recorder_wake();
-        }
-        if (__builtin_expect(atomic_load_explicit(&fl_recorder_resumes, memory_order_relaxed), 0)) {
-            fl_recorder_resume_now();
-        }
-    }
-}
-
-static uint64_t cpu_time(clockid_t clock)
-{
-    struct timespec time;
-    return clock_gettime(clock, &time) == 0 ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
-                                            : 0;
-}
-
-/* The kernel's name for the CPU clock of a thread of this process. */
-static clockid_t clock_of(pid_t native_id)
-{
-    return (clockid_t)((~(unsigned)native_id << 3) | 6u);
-}
-
-static void mark(fl_seat *seat, clockid_t clock)
-{
-    seat->cpu_ns = cpu_time(clock);
-    seat->cpu_ticks = fl_ticks_now();
-    seat->marked = seat->cpu_ns != 0;
-    seat->off_cpu = 0;
-}
-
-/* By another thread, under the mutex, of the one that holds the GIL. */
-static void look_at_clock(fl_seat *holder)
-{
-    if (!holder->marked) {
-        mark(holder, clock_of(holder->thread->native_id));
-    }
-}
-
-/* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads
-   the two clocks may itself lose its core between one and the other, when the hold that is counted is over.
- */
-static void count_off_cpu(fl_seat *seat, clockid_t clock, uint64_t now)
-{
-    uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0, ns = cpu_time(clock);
-    uint64_t passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks), ran = ns - seat->cpu_ns;
-    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0;
-    off = off < span ? off : span;
-    seat->tally.off_cpu += off;
-    seat->tally.off_cpu_known += span;
-    seat->off_cpu += off;
-}
-
-void fl_observe_settle(fl_gil *gil, uint64_t now)
-{
-    fl_seat *holder = gil->holder;
-    if (holder && holder->marked) {
-        clockid_t clock = clock_of(holder->thread->native_id);
-        count_off_cpu(holder, clock, now);
-        uint64_t off_cpu = holder->off_cpu;
-        mark(holder, clock);
-        holder->off_cpu = off_cpu;
+        fl_observe_tell(gil);
+        put(gil, event);
     }
 }
 
@@ -135,9 +82,7 @@ static void thread_end(fl_gil *gil, fl_seat *seat)
 static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     fl_seat *holder = gil->holder;
-    if (holder && now >= holder->t_acquired + limits.off_cpu_from) {
-        look_at_clock(holder);
-    }
+    fl_off_cpu_wanted(gil, now);
     emit(gil,
          (fl_event){
              .t = now, .thread = seat->serial, .other = holder ? holder->serial : 0, .kind = FL_KIND_WANT});
@@ -146,9 +91,7 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
 static void request(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     seat->tally.requests++;
-    if (gil->holder) {
-        look_at_clock(gil->holder);
-    }
+    fl_off_cpu_asked(gil, now);
     emit(gil, (fl_event){.t = now,
                          .thread = seat->serial,
                          .other = gil->holder ? gil->holder->serial : 0,
@@ -164,7 +107,7 @@ static void acquired_after_wait(fl_gil *gil, fl_seat *seat, uint64_t since, uint
     tally->waited += waited;
     tally->wait_histogram[fl_histogram_bucket(fl_ticks_to_ns(waited))]++;
     fl_window_note(seat, FL_MAXIMUM_WAIT, since, since + waited);
-    uint32_t stack = waited >= limits.threshold ? fl_stacks_look(gil, &seat->look_waiting) : 0;
+    uint32_t stack = waited >= threshold ? fl_stacks_look(gil, &seat->look_waiting) : 0;
     fl_blame_wait(&gil->blame, seat->serial, stack, since, now);
     if (gil->giver && gil->giver != seat) {
         gil->giver->tally.handoffs++;
@@ -193,24 +136,21 @@ static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
     }
     if (since) {
         acquired_after_wait(gil, seat, since, now);
-    } else {
-        emit(gil,
-             (fl_event){
-                 .t = now, .thread = seat->serial, .other = gil->holder_before, .kind = FL_KIND_ACQUIRE});
+    } else if (gil->ring) {
+        fl_observe_tell(gil);
+        gil->take = (fl_event){
+            .t = now, .thread = seat->serial, .other = gil->holder_before, .kind = FL_KIND_ACQUIRE};
     }
-    if (seat->held >= (since ? limits.off_cpu_from : limits.long_hold)) {
-        mark(seat, CLOCK_THREAD_CPUTIME_ID);
-    }
+    fl_off_cpu_taken(seat, since != 0);
 }
 
-static void tell_off_cpu(fl_gil *gil, fl_seat *seat, uint64_t now)
+static void tell_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
 {
-    if (now >= seat->cpu_ticks + limits.off_cpu_from) {
-        count_off_cpu(seat, CLOCK_THREAD_CPUTIME_ID, now);
-    } else if (!seat->off_cpu) {
-        return;
-    }
     emit(gil, (fl_event){.t = now, .thread = seat->serial, .value = seat->off_cpu, .kind = FL_KIND_OFFCPU});
+    if (seat->asleep) {
+        emit(gil,
+             (fl_event){.t = now, .thread = seat->serial, .value = seat->asleep, .kind = FL_KIND_ASLEEP});
+    }
 }
 
 /* The holder's stack, when it has kept somebody waiting for long; but not more often than waits get long,
@@ -218,7 +158,7 @@ static void tell_off_cpu(fl_gil *gil, fl_seat *seat, uint64_t now)
 static uint32_t look_at_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     uint64_t oldest = gil->first->t_want;
-    if (now < oldest || now - oldest < limits.threshold || now - gil->t_stack < limits.threshold) {
+    if (now < oldest || now - oldest < threshold || now - gil->t_stack < threshold) {
         return 0;
     }
     gil->t_stack = now;
@@ -230,7 +170,7 @@ static void tell_stack(fl_gil *gil, const fl_seat *seat, uint32_t stack, uint64_
     const fl_seat *waiter = gil->first;
     for (int told = 0; waiter && told < STACKS_AT_A_DROP; told++, waiter = waiter->behind) {
         uint64_t waited = now > waiter->t_want ? now - waiter->t_want : 0;
-        if (waited >= limits.threshold) {
+        if (waited >= threshold) {
             emit(gil, (fl_event){.t = now,
                                  .thread = seat->serial,
                                  .other = waiter->serial,
@@ -250,7 +190,7 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
         fl_window_note(seat, FL_MAXIMUM_OVERRUN, gil->t_request, now);
         flags = FL_FLAG_FORCED;
     }
-    if (seat->marked) {
+    if (fl_off_cpu_dropped(seat, now)) {
         tell_off_cpu(gil, seat, now);
     }
     if (gil->first) {
@@ -263,12 +203,18 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (gil->first || gil->forced_out) {
         fl_blame_hold(&gil->blame, (fl_hold){seat->t_acquired, now, seat->serial, stack});
     }
-    emit(gil, (fl_event){.t = now,
-                         .thread = seat->serial,
-                         .value = now - seat->t_acquired,
-                         .kind = FL_KIND_DROP,
-                         .flags = flags,
-                         .stack = stack});
+    fl_event drop = {.t = now,
+                     .thread = seat->serial,
+                     .value = now - seat->t_acquired,
+                     .kind = FL_KIND_DROP,
+                     .flags = flags,
+                     .stack = stack};
+    if (gil->take.kind && gil->take.thread == seat->serial) {
+        drop.other = gil->take.other;
+        drop.flags |= FL_FLAG_WHOLE;
+        gil->take.kind = 0;
+    }
+    emit(gil, drop);
 }
 
 static void add_present(uint64_t start, uint64_t since, uint64_t now, uint64_t *sum, uint64_t *maximum)
@@ -300,7 +246,7 @@ void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, 
 static void interrupted(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     if (seat->holding) {
-        fl_observe_settle(gil, now);
+        fl_off_cpu_settle(gil, now);
     }
     fl_observe_present(gil, seat, now, now, &seat->tally);
 }

@@ -11,7 +11,10 @@
 #include "core/cores.h"
 #include "core/ticks.h"
 
-enum { AWAKE, PARKED, GRANTED };
+enum { AWAKE, SPINNING, PARKED, GRANTED };
+
+/* A core that is taken so soon after it was last asked about is wanted by somebody who waits for it. */
+#define WATCH_NS 10000000
 
 /* How long it is relied upon which cores a thread may use. */
 #define LOOK_NS 10000000
@@ -28,8 +31,13 @@ bool fl_parker_grant(fl_parker *parker)
 
 bool fl_parker_kick(fl_parker *parker)
 {
-    uint32_t parked = PARKED;
-    return atomic_compare_exchange_strong(&parker->word, &parked, AWAKE);
+    uint32_t was = PARKED;
+    if (atomic_compare_exchange_strong(&parker->word, &was, AWAKE)) {
+        return true;
+    }
+    was = SPINNING;
+    (void)atomic_compare_exchange_strong(&parker->word, &was, AWAKE);
+    return false;
 }
 
 void fl_parker_wake(fl_parker *parker)
@@ -60,11 +68,25 @@ void fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
 {
     uint64_t until = fl_ticks_now() + fl_ticks_from_ns((uint64_t)ns);
 
+    atomic_store(&parker->word, SPINNING);
     pthread_mutex_unlock(mutex);
-    while (atomic_load_explicit(&parker->word, memory_order_relaxed) != GRANTED && fl_ticks_now() < until) {
+    while (atomic_load_explicit(&parker->word, memory_order_relaxed) == SPINNING && fl_ticks_now() < until) {
         relax();
     }
     pthread_mutex_lock(mutex);
+    (void)fl_parker_kick(parker);
+}
+
+bool fl_parker_robbed(fl_parker *parker, int64_t now)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0) {
+        return true;
+    }
+    bool robbed = now - parker->t_watched < WATCH_NS && usage.ru_nivcsw != parker->robbed;
+    parker->t_watched = now;
+    parker->robbed = usage.ru_nivcsw;
+    return robbed;
 }
 
 bool fl_parker_may_spin(fl_parker *parker, int64_t now)

@@ -3,11 +3,12 @@
  * A waiter parks on a word of its own (a futex) and not on the GIL's condition. The word says how it is:
  *
  *     AWAKE     it will look at the policy before it sleeps
+ *     SPINNING  the same, but it is to look at the word all the time until then
  *     PARKED    it sleeps, or is about to: whoever changes this must wake it
  *     GRANTED   the GIL is its own; `locked` has stayed set for it
  *
- * It changes to PARKED and to GRANTED under the GIL's mutex, to AWAKE by its own thread, or by a kick. So a
- * grant is never lost: either its thread sees the word before it sleeps, or the futex does not let it
+ * It changes to SPINNING, PARKED and GRANTED under the GIL's mutex, to AWAKE by its own thread, or by a kick.
+ * So a grant is never lost: either its thread sees the word before it sleeps, or the futex does not let it
  * sleep, or it is woken. And should a wake-up be lost all the same, every sleep has an end.
  *
  * Wakes are made after the mutex is unlocked. The word may be gone by then, if its thread has already taken
@@ -25,6 +26,8 @@ typedef struct {
     _Atomic uint32_t word;
     bool one_core;    /* its thread may run on one core only, when it looked last */
     int64_t t_looked; /* when that was; 0: never */
+    long robbed;      /* how often the kernel had taken its core from it */
+    int64_t t_watched; /* when fl_parker_robbed was last asked */
 } fl_parker;
 
 /* Its own thread, or before a wake-up that lets the thread look anew. */
@@ -42,8 +45,12 @@ void fl_parker_wake(fl_parker *parker);
 /* Sleeps so long or until called. The mutex is held before and after, and not meanwhile. Own thread. */
 void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* The same on its core, for a grant. */
+/* The same on its core. */
 void fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
+
+/* Whether the kernel took its core from it since this was last asked, which must have been lately. Own
+   thread; `now` in ns; about 300 ns. */
+bool fl_parker_robbed(fl_parker *parker, int64_t now);
 
 /* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */
 bool fl_parker_may_spin(fl_parker *parker, int64_t now);

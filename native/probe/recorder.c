@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/observe.h"
 #include "probe/registry.h"
 #include "probe/threads.h"
 #include "probe/writer.h"
@@ -97,6 +98,7 @@ static void attach(fl_gil *gil, void *context)
 static void detach(fl_gil *gil, void *context)
 {
     (void)context;
+    fl_observe_tell(gil);
     gil->ring = NULL;
 }
 
@@ -133,7 +135,8 @@ static void drain(void)
         if (!from.in_use) {
             fl_event record;
             if (fl_ring_lost(from.ring, &record)) {
-                fl_writer_lost(&own.writer, &record, from.previous, fl_ticks_anchor());
+                fl_tick_line line = fl_ticks_line(from.previous, fl_ticks_anchor());
+                fl_writer_lost(&own.writer, &record, &line);
             }
         }
         pthread_mutex_lock(&lock);

@@ -103,6 +103,7 @@ void fl_tally_add(fl_tally *sum, const fl_tally *tally)
     sum->waited += tally->waited;
     sum->off_cpu += tally->off_cpu;
     sum->off_cpu_known += tally->off_cpu_known;
+    sum->asleep += tally->asleep;
     sum->overrun += tally->overrun;
     fl_maxima_merge(&sum->maxima, &tally->maxima);
     sum->forced_drops += tally->forced_drops;

@@ -174,6 +174,13 @@ static int ask(fl_gil *gil, fl_seat *seat)
     return ETIMEDOUT;
 }
 
+/* A thread that computes would spin for long. */
+static bool may_spin(record *me, int64_t now)
+{
+    return fl_parker_may_spin(&me->parker, now)
+           && (me->policy.cls < FL_CLASS_CPU || !fl_parker_robbed(&me->parker, now));
+}
+
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
 {
     fl_policy *policy = policy_now(gil);
@@ -216,11 +223,13 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             }
             gil->py->locked = 0;
             return 0;
-        case FL_TICK_SPIN: /* asked at most once per wait: without, the next tick says how long to sleep */
-            if (fl_parker_may_spin(&me->parker, now)) {
-                policy->counts.spun++;
-                fl_parker_spin(&me->parker, &gil->py->mutex, tick.until - now);
+        case FL_TICK_SPIN:
+            if (!may_spin(me, now)) {
+                fl_policy_crowded(policy, &me->policy, now);
+                break;
             }
+            policy->counts.spun++;
+            fl_parker_spin(&me->parker, &gil->py->mutex, tick.until - now);
             break;
         case FL_TICK_SLEEP:
             fl_parker_park(&me->parker, &gil->py->mutex, tick.until - now);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "probe/observe.h"
+#include "probe/offcpu.h"
 #include "probe/registry.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -59,7 +60,7 @@ static void copy_gil(fl_gil *gil, void *context)
         if (!into->opens || snapshot->ticks == 0) {
             snapshot->ticks = now;
         }
-        fl_observe_settle(gil, now);
+        fl_off_cpu_settle(gil, now);
         if (into->opens) {
             atomic_store(&began[into->window], now);
             atomic_store(&fl_window_latest, now);
@@ -243,6 +244,7 @@ static void tally_subtract(fl_tally *later, const fl_tally *earlier)
     LESS(waited);
     LESS(off_cpu);
     LESS(off_cpu_known);
+    LESS(asleep);
     LESS(overrun);
     LESS(forced_drops);
     LESS(voluntary_drops);

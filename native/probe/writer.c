@@ -61,14 +61,19 @@ static void write_events(fl_writer *writer, size_t count)
     }
 }
 
-void fl_writer_lost(fl_writer *writer, const fl_event *record, fl_tick_anchor before, fl_tick_anchor after)
+void fl_writer_lost(fl_writer *writer, const fl_event *record, const fl_tick_line *line)
 {
     uint64_t numbers[3] = {
-        fl_ticks_when(record->t, before, after),
-        fl_ticks_when(record->value, before, after),
+        fl_ticks_when(line, record->t),
+        fl_ticks_when(line, record->value),
         record->thread | (uint64_t)record->other << 32,
     };
     fl_recording_block(&writer->file, FL_BLOCK_LOST, numbers, sizeof numbers);
+}
+
+static inline uint64_t no_earlier(uint64_t when, uint64_t than)
+{
+    return when > than ? when : than;
 }
 
 bool fl_writer_events(fl_writer *writer, fl_outlet *from)
@@ -80,19 +85,20 @@ bool fl_writer_events(fl_writer *writer, fl_outlet *from)
     }
     count = count < FL_WRITER_EVENTS ? count : FL_WRITER_EVENTS;
     fl_tick_anchor now = fl_ticks_anchor(); /* later than all of them */
+    fl_tick_line line = fl_ticks_line(from->previous, now);
     size_t written = 0;
     for (size_t i = 0; i < count; i++) {
         if (events[i].kind == FL_EVENT_LOST) {
             write_events(writer, written);
             written = 0;
-            fl_writer_lost(writer, &events[i], from->previous, now);
+            fl_writer_lost(writer, &events[i], &line);
             continue;
         }
         fl_event *event = &writer->out[written++];
         *event = events[i];
-        uint64_t when = fl_ticks_when(event->t, from->previous, now);
-        event->t = from->last_ns = when > from->last_ns ? when : from->last_ns;
-        event->value = fl_ticks_to_ns(event->value);
+        uint64_t begun = no_earlier(fl_ticks_when(&line, event->t - event->value), from->last_ns);
+        event->t = from->last_ns = no_earlier(fl_ticks_when(&line, event->t), from->last_ns);
+        event->value = event->flags & FL_FLAG_WHOLE ? event->t - begun : fl_ticks_to_ns(event->value);
     }
     write_events(writer, written);
     fl_ring_take(from->ring, count);
@@ -151,6 +157,7 @@ static void add_seat(fl_writer *writer, const fl_seat_count *seat, bool first)
     fl_text_member(&writer->text, "contended", tally->contended);
     fl_text_member(&writer->text, "held_ns", fl_ticks_to_ns(tally->held));
     fl_text_member(&writer->text, "held_off_cpu_ns", fl_ticks_to_ns(tally->off_cpu));
+    fl_text_member(&writer->text, "held_asleep_ns", fl_ticks_to_ns(tally->asleep));
     fl_text_member(&writer->text, "waited_ns", fl_ticks_to_ns(tally->waited));
     fl_text_member(&writer->text, "max_wait_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_WAIT]));
     fl_text_member(&writer->text, "max_held_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_HELD]));

@@ -8,7 +8,7 @@
 #include "probe/snapshot.h"
 #include "probe/threads.h"
 
-#define FL_WRITER_EVENTS 8192 /* a block, at most */
+#define FL_WRITER_EVENTS 2048 /* a block, at most: 64 KiB, which the cache still has when it is summed up */
 
 /* The ring of one GIL, and how far it has been written. */
 typedef struct {
@@ -52,7 +52,7 @@ void fl_writer_counters(fl_writer *writer);
 bool fl_writer_events(fl_writer *writer, fl_outlet *from);
 
 /* That events were lost between two moments. */
-void fl_writer_lost(fl_writer *writer, const fl_event *record, fl_tick_anchor before, fl_tick_anchor after);
+void fl_writer_lost(fl_writer *writer, const fl_event *record, const fl_tick_line *line);
 
 /* The end, by which a reader knows that there is nothing more; and closes the file. */
 void fl_writer_end(fl_writer *writer);

@@ -33,6 +33,16 @@ void fl_sched_take(fl_sim *sim, fl_actor *actor)
     fl_sched_tick(sim, actor);
 }
 
+/* As fl_parker_robbed() of the hooks, for CPU-bound threads. */
+static bool is_robbed(fl_sim *sim, fl_actor *actor)
+{
+    bool robbed = actor->policy.cls >= FL_CLASS_CPU && actor->robbed && sim->now - actor->t_spin < 10000000;
+
+    actor->t_spin = sim->now;
+    actor->robbed = false;
+    return robbed;
+}
+
 void fl_sched_tick(fl_sim *sim, fl_actor *actor)
 {
     actor->spinning = false;
@@ -54,6 +64,10 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
             fl_gil_request(sim, actor);
             break;
         case FL_TICK_SPIN:
+            if (is_robbed(sim, actor)) {
+                fl_policy_crowded(&sim->policy, &actor->policy, sim->now);
+                break;
+            }
             actor->spinning = true;
             fl_kernel_work(sim, actor, tick.until - sim->now, STEP_TICK);
             return;
@@ -80,9 +94,7 @@ void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
 static int64_t call(fl_sim *sim, fl_actor *actor)
 {
     if (actor->spinning) {
-        if (actor->policy.granted) {
-            fl_kernel_shorten(sim, actor, sim->config.take_ns);
-        }
+        fl_kernel_shorten(sim, actor, sim->config.take_ns);
         return 0;
     }
     if (!actor->parked) {

@@ -1,5 +1,11 @@
-/* See model.h. The threads are contexts of one thread, so that nothing but the list of choices decides. */
+/* See model.h. The threads are contexts of one thread, so that nothing but the list of choices decides. They
+ * are made once (ucontext.h) and switched by _setjmp and _longjmp, which unlike swapcontext make no system
+ * call: a switch is the most frequent thing that happens here.
+ */
+#undef _FORTIFY_SOURCE /* it takes a jump to another stack for a mistake */
 #include "model.h"
+
+#include <setjmp.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +21,8 @@
 enum run_state { RUNNING, PARKED, ENDED };
 
 static struct {
-    ucontext_t context;
+    jmp_buf base, here; /* the bottom of its stack; where it goes on */
+    bool started;
     enum run_state state;
     const void *word; /* where it is parked */
     bool timed;       /* by a deadline */
@@ -24,7 +31,7 @@ static struct {
 } threads[MODEL_THREADS];
 
 static const model_scenario *scenario;
-static ucontext_t searcher;
+static jmp_buf searcher;
 static int self, count, preemptions, signals;
 static int64_t now;
 static unsigned operations;
@@ -45,8 +52,7 @@ int model_self(void)
 
 static void leave_execution(void)
 {
-    setcontext(&searcher);
-    abort();
+    _longjmp(searcher, 1);
 }
 
 void model_fail(const char *what)
@@ -55,6 +61,21 @@ void model_fail(const char *what)
         failure = what;
     }
     leave_execution();
+}
+
+/* Of threads that do the same, and have not begun, the first begins first: which of them is which makes no
+   difference. */
+static bool may_start(int thread)
+{
+    if (threads[thread].started) {
+        return true;
+    }
+    for (int other = 0; other < thread; other++) {
+        if (!threads[other].started && scenario->body[other] == scenario->body[thread]) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Whether a thread can run, and if it sleeps, why it would wake. */
@@ -66,7 +87,7 @@ static bool can_run(int thread, fl_park_result *why)
         *why = FL_PARK_INTERRUPTED;
     } else {
         *why = FL_PARK_WOKEN;
-        return threads[thread].state == RUNNING;
+        return threads[thread].state == RUNNING && may_start(thread);
     }
     return true;
 }
@@ -84,6 +105,17 @@ static unsigned choose(unsigned options)
     }
     choices[made].options = (uint8_t)options;
     return choices[made++].taken;
+}
+
+/* Comes back when another switches to this one, which one that has ended never does. */
+static void switch_to(int next)
+{
+    int before = self;
+    self = next;
+    threads[next].started = true;
+    if (next != before && _setjmp(threads[before].here) == 0) {
+        _longjmp(threads[next].here, 1);
+    }
 }
 
 /* Lets a thread run next: this one, if it can, or another. Returns in the context of this one, later. */
@@ -123,12 +155,7 @@ static void schedule_next(void)
         threads[next].state = RUNNING;
         threads[next].result = why[next];
     }
-    self = next;
-    if (threads[before].state == ENDED) {
-        setcontext(&threads[next].context);
-    } else if (next != before) {
-        swapcontext(&threads[before].context, &threads[next].context);
-    }
+    switch_to(next);
 }
 
 static bool exploring;
@@ -176,11 +203,31 @@ uint64_t fl_owner_thread(void)
     return (uint64_t)(self + 1) << 1;
 }
 
+static ucontext_t maker;
+
+/* Once for all executions: every one begins by a jump to the bottom of this stack. */
 static void run_thread(void)
 {
+    if (_setjmp(threads[self].base) == 0) {
+        setcontext(&maker);
+    }
     scenario->body[self]();
     threads[self].state = ENDED;
     schedule_next();
+}
+
+static void make_threads(void)
+{
+    static bool made_them;
+    for (self = 0; self < MODEL_THREADS && !made_them; self++) {
+        ucontext_t context;
+        getcontext(&context);
+        context.uc_stack.ss_sp = threads[self].stack;
+        context.uc_stack.ss_size = STACK;
+        makecontext(&context, run_thread, 0);
+        swapcontext(&maker, &context);
+    }
+    made_them = true;
 }
 
 /* One execution by the prescribed choices, and the first option wherever there is none. */
@@ -190,33 +237,30 @@ static void execute(void)
     operations = 0;
     failure = NULL;
     now = 1;
+    make_threads();
     scenario->begin();
     for (count = 0; count < MODEL_THREADS && scenario->body[count] != NULL; count++) {
-        ucontext_t *context = &threads[count].context;
-        getcontext(context);
-        context->uc_stack.ss_sp = threads[count].stack;
-        context->uc_stack.ss_size = STACK;
-        makecontext(context, run_thread, 0);
+        memcpy(threads[count].here, threads[count].base, sizeof(jmp_buf));
         threads[count].state = RUNNING;
+        threads[count].started = false;
     }
-    volatile bool returned = false;
-    getcontext(&searcher);
-    if (!returned) {
-        returned = true;
+    if (_setjmp(searcher) == 0) {
         exploring = true;
-        self = 0;
         /* which thread begins is a choice, like any other that is free */
-        self = (int)choose((unsigned)count);
-        setcontext(&threads[self].context);
+        int first[MODEL_THREADS];
+        unsigned options = 0;
+        for (int thread = 0; thread < count; thread++) {
+            if (may_start(thread)) {
+                first[options++] = thread;
+            }
+        }
+        self = first[choose(options)];
+        threads[self].started = true;
+        _longjmp(threads[self].here, 1);
     }
     exploring = false;
-    if (failure == NULL) {
-        returned = false;
-        getcontext(&searcher); /* where a check that fails in end() comes back to */
-        if (!returned) {
-            returned = true;
-            scenario->end();
-        }
+    if (failure == NULL && _setjmp(searcher) == 0) { /* where a check that fails in end() comes back to */
+        scenario->end();
     }
 }
 

@@ -7,6 +7,8 @@
  * the choice is free. A sleeper with a deadline may wake by it at any time, and any sleeper by a signal, as
  * often as the scenario allows.
  *
+ * Threads that do the same are not told apart: of those that have not begun the first one begins.
+ *
  * An execution is a list of choices. The search is depth first over those lists, and runs each from the
  * start, so that nothing needs to be saved but the list; printed, it replays the failure.
  */

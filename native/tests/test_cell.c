@@ -196,6 +196,7 @@ static void test_a_port_gets_what_was_granted_in_order_with_one_ring(void)
     CHECK(!rung(port));
     CHECK_EQUAL(fl_sem_give(cell, 3), FL_SEM_OK);
     CHECK(rung(port));
+    fl_port_hear(port);
     fl_waiter *ready = fl_port_drain(port);
     CHECK(!rung(port));
     for (int i = 0; i < 3; i++) {

@@ -56,6 +56,23 @@ static void test_queue_places(void)
     CHECK_EQUAL(queue.count, 2);
 }
 
+static void test_queue_takes_back_to_its_front(void)
+{
+    fl_waitqueue queue;
+    fl_waitlink links[3];
+    fl_waitqueue_init(&queue);
+    fl_waitqueue_return(&queue, &links[0]);
+    fl_waitqueue_push(&queue, &links[1]);
+    fl_waitqueue_return(&queue, &links[2]);
+    CHECK(fl_waitqueue_first(&queue) == &links[2]);
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[2]), 0);
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[0]), 1);
+    CHECK_EQUAL(fl_waitqueue_place(&queue, &links[1]), 2);
+    fl_waitqueue_remove(&queue, &links[0]);
+    CHECK(queue.ends.prev == &links[1] && queue.ends.next == &links[2]);
+    CHECK_EQUAL(queue.count, 2);
+}
+
 static void test_predictor_learns_a_period(void)
 {
     fl_predictor predictor;
@@ -129,6 +146,34 @@ static void test_drop_hands_to_fresh_before_cpu(void)
     CHECK(policy.holder == &io && policy.limbo == NULL && !io.granted);
 }
 
+static fl_policy_thread *force_out(fl_policy_thread *thread, int64_t now)
+{
+    policy.asked = true;
+    return fl_policy_drop(&policy, thread, now).grant;
+}
+
+static void test_cpu_thread_that_was_forced_out_goes_on_with_its_turn(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    make_cpu(&second, 5 * MS);
+    fl_policy_stays(&cpu);
+    take(&cpu, 10 * MS);
+    arrive(&second, 10 * MS);
+    arrive(&io, 12 * MS);
+    CHECK(force_out(&cpu, 12 * MS) == &io);
+    fl_policy_acquired(&policy, &io, 12 * MS);
+    arrive(&cpu, 12 * MS);
+    CHECK(fl_policy_drop(&policy, &io, 12 * MS + 10 * US).grant == &cpu); /* `second` has waited for longer */
+    fl_policy_acquired(&policy, &cpu, 12 * MS + 10 * US);
+    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, 13 * MS).until - (12 * MS + 10 * US), 3 * MS);
+    CHECK(force_out(&cpu, 16 * MS) == &second); /* its five milliseconds are over */
+    fl_policy_acquired(&policy, &second, 16 * MS);
+    arrive(&cpu, 16 * MS);
+    CHECK_EQUAL(cpu.turn, 0);
+    CHECK_EQUAL(cpu.t_line, 16 * MS);
+}
+
 static void test_cpu_goes_first_when_behind_its_share(void)
 {
     begin(FL_MODE_INTERACTIVE);
@@ -179,9 +224,32 @@ static void test_gap_goes_to_a_cpu_thread_that_is_behind_its_share(void)
     fl_policy_set_priority(&cpu, FL_PRIORITY_BACKGROUND);
     int64_t now = habit(&io, 5 * MS, 30 * US);
     arrive(&cpu, now);
-    policy.account.credit = 1;
+    policy.account.credit = MS;
     fl_drop drop = fl_policy_drop(&policy, &io, now + 10 * US);
     CHECK(drop.kind == FL_DROP_HAND && drop.grant == &cpu && !cpu.protected);
+}
+
+static void test_next_cpu_thread_keeps_its_core_while_others_serve(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    policy.spare_cores = true;
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    fl_tick tick = fl_policy_tick(&policy, &cpu, true, 5 * MS);
+    CHECK_EQUAL(tick.kind, FL_TICK_SPIN);
+    CHECK_EQUAL(tick.until, 5 * MS + 100 * US); /* then it looks whether the GIL was left free */
+    CHECK(!cpu.asleep);
+    fl_policy_crowded(&policy, &cpu, 5 * MS);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 5 * MS).kind, FL_TICK_SLEEP);
+    policy.t_crowded -= policy.k.crowded_ns;
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS - 10 * US).until, 8 * MS); /* so long in all */
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS).kind, FL_TICK_SLEEP);
+    cpu.t_spin = 0;
+    arrive(&other, 8 * MS);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS).kind, FL_TICK_SLEEP); /* it needs the core */
+    fl_policy_crowded(&policy, &other, 8 * MS);
+    CHECK(policy.t_crowded < 0);
 }
 
 static void test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown(void)
@@ -477,14 +545,17 @@ static void test_fair_serves_in_the_order_of_time_used(void)
 int main(void)
 {
     test_queue_places();
+    test_queue_takes_back_to_its_front();
     test_predictor_learns_a_period();
     test_account_balances_at_its_share();
     test_account_never_exceeds_share_of_window();
     test_request_against_cpu_thread_is_immediate();
     test_drop_hands_to_fresh_before_cpu();
+    test_cpu_thread_that_was_forced_out_goes_on_with_its_turn();
     test_cpu_goes_first_when_behind_its_share();
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
     test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
+    test_next_cpu_thread_keeps_its_core_while_others_serve();
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_sleeper_is_woken_for_a_free_gil_and_granted_the_next_if_it_missed();
     test_poller_and_forced_out_thread_cannot_overtake_a_sleeper();

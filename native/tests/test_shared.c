@@ -12,7 +12,7 @@
 static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
 {
     fl_cell *cell = fl_sem_new(1, 1, 0);
-    fl_shared *one = fl_shared_new(cell, 7);
+    fl_shared *one = fl_shared_new(cell, 7, NULL, NULL);
     uint64_t handle = fl_shared_handle(one);
     CHECK_EQUAL(cell->refs, 2);
     fl_shared *again = fl_shared_find(handle);
@@ -24,7 +24,7 @@ static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
     fl_shared_unref(again);
     CHECK(fl_shared_find(handle) == NULL);
     CHECK_EQUAL(cell->refs, 1);
-    fl_shared *later = fl_shared_new(cell, 7);
+    fl_shared *later = fl_shared_new(cell, 7, NULL, NULL);
     CHECK_EQUAL(later->slot, (uint32_t)handle);
     CHECK(fl_shared_find(handle) == NULL);
     CHECK(fl_shared_find(0) == NULL && fl_shared_find(UINT64_MAX) == NULL);
@@ -37,7 +37,7 @@ static void test_table_grows(void)
     fl_cell *cell = fl_sem_new(1, 1, 0);
     fl_shared *many[MANY];
     for (int i = 0; i < MANY; i++) {
-        many[i] = fl_shared_new(cell, (uint32_t)i);
+        many[i] = fl_shared_new(cell, (uint32_t)i, NULL, NULL);
     }
     for (int i = 0; i < MANY; i++) {
         fl_shared *found = fl_shared_find(fl_shared_handle(many[i]));
@@ -52,7 +52,7 @@ static void test_table_grows(void)
 static fl_item *item(int value)
 {
     fl_item *made = malloc(sizeof *made + sizeof value);
-    made->size = sizeof value;
+    *made = (fl_item){.size = sizeof value, .refs = 1};
     memcpy(made->bytes, &value, sizeof value);
     return made;
 }
@@ -60,7 +60,7 @@ static fl_item *item(int value)
 static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
 {
     fl_cell *cell = fl_sem_new(0, FL_SEM_MOST, 0);
-    fl_shared *line = fl_shared_new(cell, 0);
+    fl_shared *line = fl_shared_new(cell, 0, NULL, NULL);
     CHECK(fl_line_get(line) == NULL);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 5; i++) {
@@ -69,7 +69,7 @@ static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
         for (int i = 0; i < 5; i++) {
             fl_item *first = fl_line_get(line);
             CHECK(memcmp(first->bytes, &i, sizeof i) == 0);
-            free(first);
+            fl_item_unref(first);
         }
         CHECK(fl_line_get(line) == NULL);
     }
@@ -84,10 +84,10 @@ static void *come_and_go(void *argument)
     uint64_t handle = *(uint64_t *)argument;
     fl_cell *cell = fl_sem_new(1, 1, 0);
     for (int i = 0; i < 2000; i++) {
-        fl_shared *mine = fl_shared_new(cell, 1), *common = fl_shared_find(handle);
+        fl_shared *mine = fl_shared_new(cell, 1, NULL, NULL), *common = fl_shared_find(handle);
         CHECK(common != NULL && common->type == 9);
         fl_line_put(common, item(i));
-        free(fl_line_get(common));
+        fl_item_unref(fl_line_get(common));
         fl_shared_unref(common);
         fl_shared_unref(mine);
     }
@@ -98,7 +98,7 @@ static void *come_and_go(void *argument)
 static void test_threads_share_and_let_go_at_once(void)
 {
     fl_cell *cell = fl_sem_new(1, 1, 0);
-    fl_shared *common = fl_shared_new(cell, 9);
+    fl_shared *common = fl_shared_new(cell, 9, NULL, NULL);
     uint64_t handle = fl_shared_handle(common);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) {

@@ -44,20 +44,31 @@ static void test_an_anchor_is_a_moment_between_two_others(void)
 
 static void test_moments_between_two_anchors_are_interpolated(void)
 {
-    fl_tick_anchor a = {1000, 5000}, b = {2000, 9000};
-    CHECK_EQUAL(fl_ticks_when(1000, a, b), 5000);
-    CHECK_EQUAL(fl_ticks_when(1500, a, b), 7000);
-    CHECK_EQUAL(fl_ticks_when(2000, a, b), 9000);
-    CHECK_EQUAL(fl_ticks_when(2250, a, b), 10000);
-    CHECK_EQUAL(fl_ticks_when(750, a, b), 4000);
+    fl_tick_line line = fl_ticks_line((fl_tick_anchor){1000, 5000}, (fl_tick_anchor){2000, 9000});
+    CHECK_EQUAL(fl_ticks_when(&line, 1000), 5000);
+    CHECK_EQUAL(fl_ticks_when(&line, 1500), 7000);
+    CHECK_EQUAL(fl_ticks_when(&line, 2000), 9000);
+    CHECK_EQUAL(fl_ticks_when(&line, 2250), 10000);
+    CHECK_EQUAL(fl_ticks_when(&line, 750), 4000);
+}
+
+static void test_both_ends_of_a_line_are_met_at_any_length(void)
+{
+    for (uint64_t length = 3; length < (uint64_t)1 << 39; length = length * 5 / 3) {
+        fl_tick_anchor a = {7, 11}, b = {7 + length, 11 + length * 10 / 27};
+        fl_tick_line line = fl_ticks_line(a, b);
+        CHECK_EQUAL(fl_ticks_when(&line, a.ticks), a.ns);
+        CHECK_EQUAL(fl_ticks_when(&line, b.ticks), b.ns);
+    }
 }
 
 static void test_moments_next_to_one_anchor_use_the_rate(void)
 {
     fl_tick_anchor a = fl_ticks_anchor();
-    uint64_t later = a.ticks + fl_ticks_from_ns(1000000), when = fl_ticks_when(later, a, a);
+    fl_tick_line line = fl_ticks_line(a, a);
+    uint64_t later = a.ticks + fl_ticks_from_ns(1000000), when = fl_ticks_when(&line, later);
     CHECK(when >= a.ns + 999950 && when <= a.ns + 1000000);
-    CHECK(fl_ticks_when(a.ticks, a, a) == a.ns);
+    CHECK(fl_ticks_when(&line, a.ticks) == a.ns);
 }
 
 static void test_buckets_are_powers_of_two(void)
@@ -123,6 +134,7 @@ int main(void)
     test_ticks_and_nanoseconds_convert_both_ways();
     test_an_anchor_is_a_moment_between_two_others();
     test_moments_between_two_anchors_are_interpolated();
+    test_both_ends_of_a_line_are_met_at_any_length();
     test_moments_next_to_one_anchor_use_the_rate();
     test_buckets_are_powers_of_two();
     return 0;

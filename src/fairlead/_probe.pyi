@@ -6,6 +6,7 @@ class Tally(TypedDict):
     contended: int
     held_ns: int
     held_off_cpu_ns: int
+    held_asleep_ns: int
     held_checked_ns: int
     waited_ns: int
     max_wait_ns: int

@@ -108,6 +108,11 @@ class CannotSend(FairleadError, PicklingError):
     """A function, an argument or a result cannot be sent to or from a worker; the message says which part."""
 
 
+class ModuleRefused(FairleadError, ImportError):
+    """A module that a task needs cannot be imported in an interpreter of a pool; the message names it, and
+    the kinds of pools that work."""
+
+
 class AlreadyHeld(FairleadError, RuntimeError):
     """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
 

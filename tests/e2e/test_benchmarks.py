@@ -32,7 +32,7 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
 @pytest.mark.parametrize(
     ("script", "arguments", "modes", "figure"),
     [
-        ("gil_echo.py", [], {"stock", "share 0.3", "process"}, "requests/s"),
+        ("gil_echo.py", [], {"stock", "share 0.3", "process"}, "p99 us"),
         ("gil_servers.py", ["--only", "asyncio"], {"stock", "scheduled", "alone"}, "p99 us"),
         ("gil_squares.py", ["--squares", "mutex"], {"stock", "scheduled"}, "seconds"),
         ("gil_cpu_threads.py", ["--threads", "2", "--work", "json"], {"stock", "scheduled"}, "CPU s"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import __version__
+from fairlead.lab import registry
 
 PROGRAM = "from fairlead.cli import main; main()"
 FEW_ROUNDS = "from fairlead.lab import course, runner; course.AT_MOST = 6; runner.ATTEMPTS = 1\n" + PROGRAM
@@ -33,6 +34,20 @@ def test_doctor_as_json_describes_the_running_interpreter() -> None:
     assert answer["interpreters"][0]["path"] == sys.executable
     assert answer["machine"]["cores"] >= 1
     assert answer["extras"]["lab"]["installed"] == (not answer["extras"]["lab"]["missing"])
+
+
+def test_list_as_json_says_what_can_be_varied_and_what_can_run_here() -> None:
+    entries = {entry["id"]: entry for entry in json.loads(fairlead("lab", "list", "--format", "json").stdout)}
+    assert list(entries) == list(registry.catalogue())
+    signal = entries["gil.signal"]
+    assert (signal["family"], signal["can_run"], signal["reason"]) == ("gil", True, None)
+    assert signal["parameters"]["interval_ms"]["choices"] == [0.5, 5, 50]
+    assert signal["metrics"][0]["name"] == "delay_s"
+    assert signal["requirements"] == {"python": ">=2.7", "needs": []}
+    trace = entries["gil.trace"]
+    assert trace["requirements"] == {"python": ">=3.11", "needs": ["fairlead"]}
+    for name, reason in trace["interpreters"].items():
+        assert (reason is None) == (not name.startswith(("2.7", "3.6", "3.7", "3.8", "3.9", "3.10")))
 
 
 def test_doctor_tells_the_yield_probe_and_what_each_experiment_lacks() -> None:
@@ -239,7 +254,7 @@ def test_report_to_a_place_that_cannot_be_written_is_one_line(run: Path, tmp_pat
         (["square.mutx"], "did you mean square.mutex?"),
         (["--interpreter", "1.4"], "no interpreter '1.4' here"),
         (["--sizes", "5,many"], "'many' is not a whole number"),
-        (["--sizes", "0"], "at least 2"),
+        (["--sizes", "0"], "at least 1"),
         (["--cpus", "0,x"], "'x' is no core"),
         (["--cpus", "9999"], "core 9999 is not one"),
         (["--budget", "soon"], "'soon' is no time"),

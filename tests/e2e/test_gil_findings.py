@@ -1,7 +1,7 @@
 """What is found in real programs that are known to have the one trouble or the other.
 
 Each program does what it is known for until the finding is there: on a machine that is busy with other
-things it may take longer. A long hold, which names a function, is in tests/e2e/test_gil_recording.py.
+things it may take longer. A long hold that computes is in tests/e2e/test_gil_recording.py.
 """
 
 from __future__ import annotations
@@ -35,6 +35,15 @@ def at_once(works):
     for thread in threads:
         thread.join()
 """
+
+BUSY = r"""
+import subprocess
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+forever = "import os; parent = os.getppid(); print(flush=True)\nwhile os.getppid() == parent: pass"
+busy = subprocess.Popen([sys.executable, "-c", forever], stdout=subprocess.PIPE)
+busy.stdout.readline()
+"""
+"""All of the program is on one core, with another process that computes."""
 
 
 def found(program: str) -> tuple[set[str], dict[str, Any]]:
@@ -116,6 +125,82 @@ until_found("not-the-gil", lambda: at_once([rest] * 2))
 """)
     assert threads == set()
     assert 0 <= evidence["waited_share"] < 1
+
+
+def test_long_hold_is_found_where_c_code_sleeps_and_keeps_the_gil() -> None:
+    threads, evidence = found("""
+import ctypes
+def nap():
+    ctypes.PyDLL(None).usleep(40_000)
+def compute():
+    while not stop.is_set():
+        sum(range(500))
+def program():
+    stop.clear()
+    other = threading.Thread(target=compute, name="compute")
+    other.start()
+    at_once([nap])
+    stop.set()
+    other.join()
+until_found("long-hold", program)
+""")
+    assert threads == {"nap-0"}
+    assert evidence["function"] == "nap"
+    assert evidence["asleep_in_holds_seconds"] > 0.01
+
+
+def test_long_hold_is_not_said_of_a_thread_whose_core_was_taken_away() -> None:
+    """It shares a core with a process that the kernel prefers, until it went on for 20 ms after a request and
+    has been without a core for longer."""
+    program = """
+def lowly():
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    spin()
+thread = threading.Thread(target=lowly, name="lowly")
+thread.start()
+with gil.observe() as seen:
+    long = False
+    while not long:
+        time.sleep(0.002)
+        spinner = [t for t in seen.threads if t.name == "lowly"]
+        long = any(t.max_overrun_seconds >= 0.02 and t.held_off_cpu_seconds >= 0.04 for t in spinner)
+    stop.set()
+    thread.join()
+busy.kill()
+busy.communicate()
+spinner = next(t.as_record() for t in seen.threads if t.name == "lowly")
+print(json.dumps([[f.kind for f in seen.findings], spinner]))
+"""
+    kinds, spinner = run(program, head=HEAD + BUSY)
+    assert "long-hold" not in kinds, spinner
+    assert spinner["held_asleep_seconds"] < spinner["held_off_cpu_seconds"] / 2
+
+
+@pytest.mark.long
+def test_starvation_names_a_thread_of_idle_priority_under_stock_scheduling() -> None:
+    """Nothing hands the GIL to the one that was woken for it: by the time it has a core, others have it."""
+    evidence, waited = run("""
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+def housekeeping():
+    os.sched_setscheduler(threading.get_native_id(), os.SCHED_IDLE, os.sched_param(0))
+    spin()
+thread = threading.Thread(target=housekeeping, name="housekeeping")
+thread.start()
+spinners(2)
+starved = []
+while not starved:
+    with gil.observe() as seen:
+        time.sleep(1.5)
+    starved = [f for f in seen.findings if (f.kind, *f.threads[:1]) == ("starvation", "housekeeping")]
+stop.set()
+os.sched_setscheduler(thread.native_id, os.SCHED_OTHER, os.sched_param(0))
+waited = next(t.max_wait_seconds for t in seen.threads if t.name == "housekeeping")
+print(json.dumps([starved[0].evidence, waited]))
+""")
+    assert evidence["longest_wait_ms"] >= 100
+    assert evidence["longest_wait_ms"] >= 4 * evidence["peers_longest_wait_ms"]
+    assert evidence["competing_threads"] >= 2
+    assert waited == evidence["longest_wait_ms"] / 1e3
 
 
 @pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")

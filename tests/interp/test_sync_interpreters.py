@@ -268,6 +268,45 @@ def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_gives_its_gr
     assert lock.statistics() == (True, 0, fair)
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 13),
+    reason="Python 3.12 itself waits for ever when a thread ends an interpreter that has had threads",
+)
+@pytest.mark.parametrize("fair", [False, True])
+def test_interpreter_with_threads_that_wait_may_have_no_daemons_and_ends_when_they_have_been_served(
+    new_interpreter: Callable[[], Any], fair: bool
+) -> None:
+    """So none of its threads stays in a queue: isolated interpreters have no daemon threads."""
+    lock, queue, gone = Lock(fair=fair), SimpleQueue(), Event()
+    lock.acquire()
+    other = new_interpreter()
+    give(other, lock=lock, queue=queue)
+    other.run(
+        "import threading\n"
+        "try: threading.Thread(target=lock.acquire, daemon=True).start()\n"
+        "except RuntimeError as error: assert 'daemon' in str(error)\n"
+        "else: raise AssertionError('it has daemon threads')\n"
+        "def hold():\n"
+        "    with lock: pass\n"
+        "for wait in hold, queue.get: threading.Thread(target=wait).start()\n"
+    )
+    until(lambda: lock.statistics().waiting == queue.statistics().waiting == 1)
+
+    def end() -> None:
+        other.close()
+        gone.set()
+
+    ender = Thread(end)
+    assert not gone.wait(0)
+    lock.release()
+    queue.put(1)
+    ender.result()
+    assert gone.is_set()
+    assert lock.acquire(timeout=PATIENCE_S)
+    assert lock.statistics() == (True, 0, fair)
+    assert queue.statistics() == (0, 0)
+
+
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="concurrent.interpreters came with Python 3.14")
 def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) -> None:
     from concurrent import interpreters

@@ -165,6 +165,42 @@ print(json.dumps(len(seen.threads)))
     assert run(program) >= 1
 
 
+def test_own_gils_are_found_where_a_sandbox_refuses_to_read_foreign_memory() -> None:
+    """Such as a container's filter of system calls. The refusal lasts for the process."""
+    if sys.version_info < (3, 12):
+        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
+    program = (
+        INTERPRETERS
+        + """
+import ctypes, errno, struct
+libc = ctypes.CDLL(None, use_errno=True)
+process_vm_readv = {"x86_64": 310, "aarch64": 270}[os.uname().machine]
+steps = [
+    (0x20, 0, 0, 0),  # the number of the system call
+    (0x15, 0, 1, process_vm_readv),
+    (0x06, 0, 0, 0x00050000 | errno.EPERM),  # SECCOMP_RET_ERRNO
+    (0x06, 0, 0, 0x7fff0000),  # SECCOMP_RET_ALLOW
+]
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+class Filter(ctypes.Structure):
+    _fields_ = [("steps", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+filter = Filter(len(steps), ctypes.addressof(code))
+assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+refused = libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filter), 0, 0)  # PR_SET_SECCOMP
+with gil.observe() as seen:
+    made = create("own")
+    _interpreters.run_string(made, "import os; os.stat('/')")
+    gils = sorted({t.gil for t in seen.threads})
+    _interpreters.destroy(made)
+print(json.dumps([refused, gils]))
+"""
+    )
+    refused, gils = run(program)
+    if refused:
+        pytest.skip("this system has no filter of system calls")
+    assert gils == [0, 1]
+
+
 def test_smallest_threshold_of_all_interpreters_counts() -> None:
     """Stacks are the process's: one interpreter's observation must not put an end to another's."""
     if sys.version_info < (3, 12):

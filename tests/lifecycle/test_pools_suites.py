@@ -37,9 +37,11 @@ DIFFERENCES = {
 
 @pytest.mark.long
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("kind", ["threads", "processes", "interpreters"])
 @pytest.mark.parametrize("suite", MODULES)
 def test_standard_librarys_tests_pass_but_for_the_differences(suite: str, kind: str, tmp_path: Path) -> None:
+    if kind == "interpreters" and sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
     try:
         there = importlib.util.find_spec(MODULES[suite])
     except ModuleNotFoundError:

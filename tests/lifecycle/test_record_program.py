@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -211,6 +214,52 @@ def test_command_that_is_no_python_says_that_nothing_was_recorded(tmp_path: Path
     assert ran.returncode == 1
     assert "was not recorded" in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("program")
+def test_recording_into_a_pipe_is_refused_and_the_pipe_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = fairlead("record", "-o", "pipe", "--", sys.executable, "app.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "pipe is a device or a pipe" in ran.stderr
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("columns", "last"), [(60, ("held", "waited", "longest wait")), (120, ("turns/s", "waits/s", "forced/s"))]
+)
+def test_top_in_a_terminal_shows_the_columns_that_fit(
+    program: Path, tmp_path: Path, columns: int, last: tuple[str, ...]
+) -> None:
+    program.write_text(CONVOY)
+    terminal, inner = pty.openpty()
+    termios.tcsetwinsize(inner, (30, columns))
+    command = [*FAIRLEAD, "top", "--every", "100ms", "--", sys.executable, "app.py"]
+    environment = {**os.environ, "TERM": "xterm"}
+    for name in ("COLUMNS", "NO_COLOR", "TTY_INTERACTIVE", "TTY_COMPATIBLE"):
+        environment.pop(name, None)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdin=inner, stdout=inner, stderr=inner
+    )
+    os.close(inner)
+    shown = b""
+    while chunk := read_terminal(terminal):
+        shown += chunk
+    os.close(terminal)
+    assert process.wait(timeout=50) == 0, shown
+    assert all(heading.encode() in shown for heading in last)
+    assert (b"forced/s" in shown) == ("forced/s" in last)
+    assert "…".encode() not in shown
+
+
+def read_terminal(terminal: int) -> bytes:
+    """What comes next; nothing when everyone has hung up."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return b""
+        raise
 
 
 def test_top_without_a_terminal_prints_snapshots_and_passes_the_status_on(

@@ -13,8 +13,8 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 
 PRELUDE = """
 import gevent, signal, sys, threading, warnings
-from fairlead.sync import BoundedSemaphore, Event, Lock, Queue, Semaphore, SimpleQueue
-from fairlead.errors import QueueEmpty
+from fairlead.sync import *
+from fairlead.errors import *
 signal.alarm(45)
 
 def until(state):
@@ -183,4 +183,122 @@ until(lambda: lock.statistics().waiting == 1)
 lock.release()
 thread.join()
 assert taken == [True]
+""")
+
+
+def test_rlock_is_held_by_a_greenlet_and_not_by_its_thread() -> None:
+    run("""
+lock, order = RLock(), []
+def body(number):
+    for _ in range(20):
+        with lock, lock:
+            order.append(number)
+            gevent.sleep(0)
+            assert lock._is_owned() and lock._recursion_count() == 2
+            order.append(number)
+        assert not lock._is_owned()
+        gevent.sleep(0)
+gevent.joinall([gevent.spawn(body, number) for number in range(4)], raise_error=True)
+assert len(order) == 160 and order[::2] == order[1::2]
+lock.acquire()  # in the thread's first greenlet, which is the thread
+def other():
+    assert not lock.acquire(False) and not lock.acquire(timeout=0.01)
+    try:
+        lock.release()
+    except NotHeld:
+        return "refused"
+assert gevent.spawn(other).get(timeout=40) == "refused"
+waiter = gevent.spawn(lock.acquire)
+until(lambda: lock.statistics().waiting == 1)
+lock.release()
+assert waiter.get(timeout=40) is True and lock.locked()
+killed = gevent.spawn(lock.acquire)
+until(lambda: lock.statistics().waiting == 1)
+killed.kill()
+assert lock.statistics() == (True, 1, 0, False)
+""")
+
+
+def test_rlock_that_the_hub_would_wait_for_is_reported() -> None:
+    run("""
+lock, seen = RLock(), []
+def in_the_hub():
+    try:
+        lock.acquire()
+    except WouldDeadlock as error:
+        seen.append(error)
+def body():
+    with lock:
+        gevent.get_hub().loop.run_callback(in_the_hub)
+        until(lambda: seen)
+gevent.spawn(body).get(timeout=40)
+assert not lock.locked()
+""")
+
+
+def test_condition_and_barrier_block_only_the_greenlet_that_waits() -> None:
+    run("""
+for lock in Lock(), RLock():
+    condition, woken = Condition(lock), []
+    def wait():
+        with condition:
+            assert condition.wait()
+            woken.append(1)
+    def wait_in_vain():
+        with condition:
+            assert not condition.wait(0.01) and not condition.wait(0)
+            assert lock.locked()
+    waiters = [gevent.spawn(wait) for _ in range(2)]
+    until(lambda: condition.statistics().waiting == 2)
+    gevent.spawn(wait_in_vain).get(timeout=40)
+    with condition:
+        condition.notify()
+    until(lambda: woken == [1])
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: condition.statistics().waiting == 2)
+    with condition:
+        condition.notify_all()
+    gevent.joinall(waiters, raise_error=True)
+    thread.join()
+    assert woken == [1, 1, 1] and not lock.locked()
+    killed = gevent.spawn(wait)
+    until(lambda: condition.statistics().waiting == 1)
+    killed.kill()
+    assert condition.statistics().waiting == 0 and not lock.locked()
+
+barrier = Barrier(3)
+parties = [gevent.spawn(barrier.wait) for _ in range(2)]
+until(lambda: barrier.n_waiting == 2)
+assert barrier.wait() == 2
+assert sorted(party.get(timeout=40) for party in parties) == [0, 1]
+def wait_for_nobody():
+    try:
+        barrier.wait()
+    except threading.BrokenBarrierError:
+        return "broken"
+late = gevent.spawn(wait_for_nobody)
+until(lambda: barrier.n_waiting == 1)
+try:
+    barrier.wait(0.01)
+except threading.BrokenBarrierError:
+    pass
+else:
+    raise AssertionError
+assert late.get(timeout=40) == "broken"
+""")
+
+
+def test_limiter_lends_to_greenlets() -> None:
+    run("""
+limiter, most, inside = CapacityLimiter(2), [0], [0]
+def body():
+    for _ in range(10):
+        with limiter:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            gevent.sleep(0)
+            inside[0] -= 1
+gevent.joinall([gevent.spawn(body) for _ in range(5)], raise_error=True)
+assert most == [2] and limiter.borrowed_tokens == 0
 """)

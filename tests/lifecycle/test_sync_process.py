@@ -135,6 +135,127 @@ event.set()
 """)
 
 
+@pytest.mark.parametrize("lock", ["Lock", "RLock"])
+def test_forked_child_can_use_a_condition_whoever_held_its_lock_or_waited(lock: str) -> None:
+    run(
+        f"theirs, mine = Condition({lock}()), Condition({lock}())"
+        + """
+def wait(condition):
+    with condition:
+        assert condition.wait()
+
+def hold():
+    theirs.acquire()
+    held.set()
+    done.wait()
+    theirs.release()
+
+held, done = threading.Event(), threading.Event()
+waiters = [start(wait, condition) for condition in (theirs, mine, mine)]
+until(lambda: theirs.statistics().waiting == 1 and mine.statistics().waiting == 2)
+holder = start(hold)
+held.wait()
+mine.acquire()
+
+def child():
+    assert theirs.statistics().waiting == mine.statistics().waiting == 0
+    assert not theirs.locked() and mine.locked()
+    mine.notify_all()  # nobody: who waited is not here
+    mine.release()
+    for condition in theirs, mine:
+        waiter = start(wait, condition)
+        until(lambda: condition.statistics().waiting == 1)
+        with condition:
+            condition.notify()
+        waiter.join()
+        with condition:
+            assert not condition.wait(0.001)
+
+in_child(child)
+mine.notify_all()
+mine.release()
+done.set()
+holder.join()
+with theirs:
+    theirs.notify()
+for waiter in waiters:
+    waiter.join()
+"""
+    )
+
+
+def test_forked_child_finds_barriers_empty_and_latches_as_they_were() -> None:
+    run("""
+barrier, latch, countdown, gate = Barrier(2), Latch(2), CountdownEvent(1), StartGate()
+latch.count_down()
+waiters = [start(one.wait) for one in (barrier, latch, countdown, gate)]
+until(lambda: barrier.n_waiting == 1)
+until(lambda: all(one.statistics().waiting == 1 for one in (latch, countdown, gate)))
+
+def child():
+    assert barrier.statistics() == (2, 0, False)
+    assert latch.statistics() == (1, 0) and countdown.statistics() == (1, 0)
+    assert gate.statistics() == (False, 0)
+    others = [start(one.wait) for one in (barrier, latch, countdown, gate)]
+    until(lambda: barrier.n_waiting == 1)
+    assert barrier.wait() == 1
+    latch.count_down()
+    countdown.down()
+    gate.open()
+    for other in others:
+        other.join()
+    try:
+        barrier.wait(0.001)
+    except threading.BrokenBarrierError:
+        barrier.reset()
+    assert not barrier.broken
+
+in_child(child)
+assert barrier.wait() == 1
+latch.count_down()
+countdown.down()
+gate.open()
+for waiter in waiters:
+    waiter.join()
+""")
+
+
+def test_forks_while_parties_meet_leave_every_child_a_barrier_and_a_condition_that_work() -> None:
+    run("""
+barrier, condition, going = Barrier(2), Condition(), [True]
+
+def meet():
+    while going[0]:
+        try:
+            barrier.wait(10)
+        except threading.BrokenBarrierError:
+            return
+        with condition:
+            condition.notify_all()
+            condition.wait(0.0001)
+
+threads = [start(meet) for _ in range(2)]
+
+def child():
+    assert barrier.n_waiting == 0
+    barrier.reset()
+    other = start(barrier.wait)
+    until(lambda: barrier.n_waiting == 1)
+    assert barrier.wait() == 1
+    other.join()
+    with condition:
+        condition.notify_all()
+        assert not condition.wait(0.001)
+
+for _ in range(20):
+    in_child(child)
+going[0] = False
+barrier.abort()
+for thread in threads:
+    thread.join()
+""")
+
+
 def test_forks_while_threads_use_a_lock_leave_every_child_a_lock_that_works() -> None:
     """Other threads are anywhere in it at the moment of the fork, inside its own locks included."""
     run("""

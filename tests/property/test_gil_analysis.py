@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from gilsim import MS, US, Block, Call, Run, Simulation, Step, Stolen
+from gilsim import MS, US, Block, Call, Doze, Run, Simulation, Step, Stolen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +22,7 @@ steps = st.lists(
         st.integers(1, 40 * MS).map(Call),
         st.integers(1, 10 * MS).map(Block),
         st.integers(1, 5 * MS).map(Stolen),
+        st.integers(1, 5 * MS).map(Doze),
     ),
     max_size=12,
 )
@@ -40,16 +41,17 @@ def analysed(simulation: Simulation, **writing: int) -> GilSummary:
     until_ms=st.integers(1, 120),
     per_block=st.sampled_from([1, 3, 1000]),
     per_chunk=st.sampled_from([1, 7, 250_000]),
+    wholes=st.booleans(),
 )
 def test_analysis_any_program_agrees_with_the_books(
-    programs: list[list[Step]], seed: int, until_ms: int, per_block: int, per_chunk: int
+    programs: list[list[Step]], seed: int, until_ms: int, per_block: int, per_chunk: int, wholes: bool
 ) -> None:
     simulation = Simulation(
         {f"t{i}": steps for i, steps in enumerate(programs)}, until_ns=until_ms * MS, seed=seed
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gil_intervals, "CHUNK_EVENTS", per_chunk)
-        summary = analysed(simulation, events_per_block=per_block)
+        summary = analysed(simulation, events_per_block=per_block, wholes=wholes)
     truth = simulation.truth
     assert summary.problems == ()
     assert summary.trust.complete
@@ -62,6 +64,7 @@ def test_analysis_any_program_agrees_with_the_books(
         assert thread.forced_drops == truth.forced[thread.serial]
         assert thread.forced_drops + thread.voluntary_drops == sum(thread.held_histogram)
         assert (thread.held_off_cpu_seconds or 0) == truth.off_cpu[thread.serial] / 1e9
+        assert (thread.held_asleep_seconds or 0) == truth.asleep[thread.serial] / 1e9
         assert (thread.overrun_seconds or 0) <= thread.held_seconds
     blame = {(cell.waiter, cell.holder): cell.seconds for cell in summary.blame}
     assert blame == {cell: ns / 1e9 for cell, ns in truth.blame.items() if ns}

@@ -29,6 +29,7 @@ threads = st.builds(
     contended=counts,
     held_seconds=seconds,
     held_off_cpu_seconds=st.none() | seconds,
+    held_asleep_seconds=st.none() | seconds,
     waited_seconds=seconds,
     max_wait_seconds=seconds,
     max_held_seconds=seconds,
@@ -136,6 +137,39 @@ def test_find_long_hold_that_the_kernel_caused_is_not_said() -> None:
         overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14,
     )  # fmt: skip
     assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["not-the-gil"]
+
+
+def test_find_long_hold_that_sleeps_is_said() -> None:
+    thread = GilThread(
+        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
+        overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14, held_asleep_seconds=0.12,
+    )  # fmt: skip
+    (finding,) = find([thread], wall_seconds=1, switch_interval=0.005)
+    assert finding.kind == "long-hold"
+    assert finding.evidence["asleep_in_holds_seconds"] == 0.12
+    assert "sleeps" in finding.summary
+
+
+def test_find_thread_that_sleeps_with_the_gil_is_neither_computing_nor_a_convoy() -> None:
+    asleep = GilThread(
+        serial=1, name="nap", native_id=1, acquisitions=10, held_seconds=0.6, max_held_seconds=0.06,
+        overrun_seconds=0.5, max_overrun_seconds=0.05, held_off_cpu_seconds=0.6, held_asleep_seconds=0.59,
+    )  # fmt: skip
+    busy = GilThread(
+        serial=2, name="busy", native_id=2, acquisitions=20, contended=20, held_seconds=0.38,
+        waited_seconds=0.6, max_wait_seconds=0.06, max_held_seconds=0.02, overrun_seconds=0.0,
+    )  # fmt: skip
+    brief = GilThread(
+        serial=3, name="brief", native_id=3, acquisitions=20, contended=3, held_seconds=0.001,
+        waited_seconds=0.16, max_wait_seconds=0.06, max_held_seconds=0.0001, overrun_seconds=0.0,
+    )  # fmt: skip
+    blame = [
+        Blame(gil=0, waiter=3, holder=holder, seconds=seconds) for holder, seconds in ((1, 0.15), (2, 0.01))
+    ]
+    found = find([asleep, busy, brief], wall_seconds=1, switch_interval=0.005, blame=blame)
+    assert [(finding.kind, finding.threads) for finding in found] == [("long-hold", ("nap",))]
+    still = find([asleep, busy, brief], wall_seconds=1, switch_interval=0.005)
+    assert {finding.kind for finding in still} == {"long-hold", "convoy"}
 
 
 def test_find_one_starved_thread_is_named() -> None:

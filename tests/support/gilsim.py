@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recordings import META, Event, RecordingWriter
+from recordings import META, Event, RecordingWriter, whole
 
 from fairlead.record.recording import CONTENDED, FORCED, Kind
 
@@ -51,7 +51,13 @@ class Stolen(NamedTuple):
     ns: int
 
 
-Step = Run | Call | Block | Stolen
+class Doze(NamedTuple):
+    """Sleep for so long without letting go."""
+
+    ns: int
+
+
+Step = Run | Call | Block | Stolen | Doze
 
 
 @dataclass
@@ -60,6 +66,7 @@ class Truth:
 
     held: Counter[int] = field(default_factory=Counter)
     off_cpu: Counter[int] = field(default_factory=Counter)
+    asleep: Counter[int] = field(default_factory=Counter)
     waited: Counter[int] = field(default_factory=Counter)
     acquisitions: Counter[int] = field(default_factory=Counter)
     contended: Counter[int] = field(default_factory=Counter)
@@ -79,6 +86,7 @@ class _Thread:
     seen_switch: int = 0
     begun: int = 0
     off_cpu: int = 0
+    asleep: int = 0
     forced_out: bool = False
     epoch: int = 0
     """Makes what was planned for an earlier state of the thread void."""
@@ -123,7 +131,9 @@ class Simulation:
         self._pass_time(self.until)
         self.end = self.now
 
-    def writer(self, *, events_per_block: int = 1000, **meta: object) -> RecordingWriter:
+    def writer(
+        self, *, events_per_block: int = 1000, wholes: bool = False, **meta: object
+    ) -> RecordingWriter:
         """The recording, with an end mark."""
         threshold = None if self.threshold is None else self.threshold / 1e9
         writer = RecordingWriter().meta(
@@ -133,8 +143,9 @@ class Simulation:
         writer.stacks(
             {t.serial: [("work", f"{t.name}.py", 10), ("main", f"{t.name}.py", 99)] for t in self.threads}
         )
-        for i in range(0, len(self.events), events_per_block):
-            writer.events(self.events[i : i + events_per_block])
+        events = whole(self.events) if wholes else self.events
+        for i in range(0, len(events), events_per_block):
+            writer.events(events[i : i + events_per_block])
         return writer.end(self.end)
 
     # -- what can happen to a thread
@@ -172,7 +183,7 @@ class Simulation:
             self._emit(Kind.STACK_WAITER, thread, other=self.last_holder, value=waited, stack=thread.serial)
         if self.last_holder != thread.serial:
             self.switches += 1
-        thread.wanted, thread.off_cpu = None, 0
+        thread.wanted, thread.off_cpu, thread.asleep = None, 0, 0
         thread.epoch += 1
         self.holder, self.last_holder, self.since, self.requested = thread, thread.serial, self.now, False
         for other in self.threads:
@@ -194,8 +205,9 @@ class Simulation:
                 self._asked()
 
     def _done(self, thread: _Thread) -> None:
-        if isinstance(thread.step, Stolen):
+        if isinstance(thread.step, Stolen | Doze):
             thread.off_cpu += thread.left
+            thread.asleep += thread.left if isinstance(thread.step, Doze) else 0
         thread.epoch += 1
         if self._next_step(thread):
             self._go_on(thread)
@@ -223,6 +235,9 @@ class Simulation:
         if thread.off_cpu:
             self._emit(Kind.OFFCPU, thread, value=thread.off_cpu)
             self.truth.off_cpu[thread.serial] += thread.off_cpu
+        if thread.asleep:
+            self._emit(Kind.ASLEEP, thread, value=thread.asleep)
+            self.truth.asleep[thread.serial] += thread.asleep
         for other in self.threads:
             waited = 0 if other.wanted is None else self.now - other.wanted
             if self.threshold is not None and waited >= self.threshold:

@@ -1,6 +1,7 @@
 """Runs the standard library's own tests of executors and of multiprocessing's Pool against a kind of pool.
 
-poolsuites.py futures|multiprocessing threads|processes: prints JSON, for each test "passed" or what it said.
+poolsuites.py futures|multiprocessing threads|processes|interpreters: prints JSON, for each test "passed" or
+what it said.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import threading
 import unittest
 from typing import Any
 
-from fairlead.pools import ProcessPool, ThreadPool
+from fairlead.pools import InterpreterPool, ProcessPool, ThreadPool
+from fairlead.sync import Event
 
-KINDS: dict[str, Any] = {"threads": ThreadPool, "processes": ProcessPool}
+KINDS: dict[str, Any] = {"threads": ThreadPool, "processes": ProcessPool, "interpreters": InterpreterPool}
 
 
 class Result(unittest.TestResult):
@@ -56,6 +58,8 @@ def futures(kind: str) -> list[type[unittest.TestCase]]:
         def create_event(self) -> Any:
             if kind == "threads":
                 return threading.Event()
+            if kind == "interpreters":
+                return Event()
             return self.enterContext(multiprocessing.Manager()).Event()
 
     mixins = {

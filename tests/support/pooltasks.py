@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import pickle
 import threading
 import time
 from typing import Any
@@ -105,3 +106,33 @@ def keep(value: Any) -> None:
 def count_up(_: int) -> None:
     with _kept[0].get_lock():
         _kept[0].value += 1
+
+
+def raise_lookup_error(what: str) -> None:
+    raise LookupError(what)
+
+
+def import_readline() -> None:
+    import readline  # noqa: F401 - it refuses interpreters with a GIL of their own
+
+
+def set_first(view: memoryview, value: float) -> None:
+    view[0] = value
+
+
+def make_view(length: int) -> memoryview:
+    return memoryview(b"v" * length)
+
+
+class WithBuffer:
+    """Pickled with its buffer beside it."""
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return WithBuffer, (pickle.PickleBuffer(self.buffer),)
+
+
+def type_of_buffer(one: WithBuffer) -> tuple[str, int]:
+    return type(one.buffer).__name__, len(one.buffer)

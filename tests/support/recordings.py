@@ -43,6 +43,19 @@ class Event(NamedTuple):
     stack: int = 0
 
 
+def whole(events: Iterable[Event]) -> list[Event]:
+    """Each uncontended ACQUIRE told with its DROP, where that comes next."""
+    told: list[Event] = []
+    for event in events:
+        before = told[-1] if told else event
+        take = before.kind == fmt.Kind.ACQUIRE and not before.flags & fmt.CONTENDED
+        if take and (event.kind, event.thread) == (fmt.Kind.DROP, before.thread):
+            told[-1] = event._replace(other=before.other, flags=event.flags | fmt.WHOLE)
+        else:
+            told.append(event)
+    return told
+
+
 class RecordingWriter:
     """Collects blocks; ``bytes()`` is the file so far."""
 

@@ -6,9 +6,10 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
+from fairlead.record.summary import Cell, Fit, Metric, Reference, Series, Subject, Summary, Verdict
 
 SIZES = (50, 100, 200, 400)
 
@@ -214,6 +215,35 @@ def summary(*curves: Series, **more: Any) -> Summary:
         "finished": "2026-03-02T10:16:41Z",
     }
     return Summary(**(fields | more))
+
+
+METRICS = {
+    "requests": 2500.0,
+    "p99": 0.0051,
+    "memory": 900.0,
+    "held": 0.98,
+    "slower": 1.8,
+    "request": 0.0004,
+}
+
+
+def with_metrics(metrics: dict[str, float] | None = None) -> Summary:
+    """An experiment with a figure of every unit, whose times are those of a request."""
+    subject = replace(
+        SUBJECTS[0],
+        value_name="request",
+        metrics=(
+            Metric(name="request", title="request", unit="s"),
+            Metric(name="requests", title="rate", unit="per s"),
+            Metric(name="p99", title="p99", unit="s"),
+            Metric(name="memory", title="memory", unit="KiB"),
+            Metric(name="held", title="held", unit="share"),
+            Metric(name="slower", title="slower", unit="ratio"),
+        ),
+    )
+    curve = series(random.Random(1), subject.id, sizes=(1, 2, 4))
+    cells = [replace(one, metrics=METRICS if metrics is None else metrics) for one in curve.cells]
+    return summary(replace(curve, cells=tuple(cells)), subjects=(subject,))
 
 
 def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Summary:

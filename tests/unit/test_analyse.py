@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from fairlead.lab import registry
 from fairlead.lab.analyse import summarise
 from fairlead.record.sample import Sample
-from fairlead.record.summary import Subject
+from fairlead.record.summary import Metric, Subject
 
 PY313 = {"name": "3.13", "executable": "/opt/python3.13", "version": "3.13.0", "gil": True, "jit": False}
 PYPY = {"name": "pypy3.11", "executable": "/opt/pypy3.11", "version": "3.11.13", "gil": True, "jit": True}
@@ -69,6 +70,51 @@ def test_summarise_of_a_square_gives_cells_factors_and_fit() -> None:
     assert (series.label, series.skipped, series.failures) == ("", None, ())
     assert (summary.samples, summary.environments, summary.environment) == (21, 1, HERE)
     assert summary.subjects == (WAKE.subject,)
+
+
+LATE = replace(
+    WAKE,
+    value="late",
+    subject=replace(
+        WAKE.subject,
+        value_name="lateness",
+        metrics=(
+            Metric(name="late", title="lateness", unit="s"),
+            Metric(name="told", title="told", unit="count"),
+            Metric(name="absent", title="absent", unit="KiB"),
+        ),
+    ),
+)
+
+
+def test_summarise_takes_the_metric_that_the_experiment_declares_for_its_time() -> None:
+    samples = [
+        sample(n, 1.0, details={"metrics": {"late": 0.001 * n, "told": told, "stranger": 5}})
+        for told in (1, 2, 9)
+        for n in (50, 100, 200)
+    ]
+    (series,) = summarise(samples, catalogue={"wake": LATE}).series
+    assert [cell.median for cell in series.cells] == pytest.approx([0.05, 0.1, 0.2])
+    assert [cell.metrics for cell in series.cells] == [
+        {"late": pytest.approx(0.001 * n), "told": 2} for n in (50, 100, 200)
+    ]
+    assert series.fit.exponent == pytest.approx(1)
+
+
+@pytest.mark.parametrize("given", [None, "1", True, -1.0, 0, 1e300, 10**400])
+def test_summarise_of_a_metric_that_is_no_time_has_no_value_of_it(given: Any) -> None:
+    samples = [
+        sample(50, 1.0, details={"metrics": {"late": given}}),
+        sample(50, 1.0, details={"metrics": [1]}),
+    ]
+    (series,) = summarise(samples, catalogue={"wake": LATE}).series
+    assert [cell.values for cell in series.cells] == [()]
+
+
+def test_summarise_fits_nothing_to_an_experiment_that_does_not_ask_for_growth() -> None:
+    flat = replace(WAKE, subject=replace(WAKE.subject, growth=False))
+    (series,) = summarise(square(), catalogue={"wake": flat}).series
+    assert (series.fit.exponent, series.fit.verdict, series.fit.advice) == (None, "stable", None)
 
 
 def test_summarise_keeps_values_in_the_order_they_were_taken() -> None:

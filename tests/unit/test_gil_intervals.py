@@ -131,3 +131,9 @@ def test_recording_of_counters_only_is_judged_by_the_last_snapshot(tmp_path: Pat
     assert (seen.wall_seconds, seen.events, seen.threads[0].held_seconds) == (2.0, 0, 1.8)
     assert [finding.kind for finding in seen.findings] == ["not-the-gil"]
     assert seen.trust.statement.startswith("Counted, not recorded")
+
+
+def test_recording_of_nothing_but_its_head_claims_nothing(tmp_path: Path) -> None:
+    seen = analyse(Recording(RecordingWriter().meta().save(tmp_path / "full.flrec")))
+    assert (seen.threads, seen.findings, len(seen.problems)) == ((), (), 1)
+    assert "no events, no counters" in seen.trust.statement

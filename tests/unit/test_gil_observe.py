@@ -346,6 +346,7 @@ COUNTERS = {
     "fairlead_gil_contended_acquisitions_total",
     "fairlead_gil_held_seconds_total",
     "fairlead_gil_held_off_cpu_seconds_total",
+    "fairlead_gil_held_asleep_seconds_total",
     "fairlead_gil_waited_seconds_total",
     "fairlead_gil_overrun_seconds_total",
     "fairlead_gil_forced_drops_total",

@@ -270,3 +270,63 @@ def test_forked_child_takes_the_pool_for_closed(pool: ProcessPool) -> None:
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert pool.submit(square, 2).result() == 4
+
+
+def babble(_: object = None) -> None:
+    """Sends what is no message on every socket of this process."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        try:
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):  # noqa: PTH115
+                os.write(int(name), b"no message of ours at all")
+        except OSError:
+            continue
+
+
+def test_worker_that_sends_what_is_no_message_loses_its_own_task_only() -> None:
+    with ProcessPool(1) as pool:
+        with pytest.raises(errors.WorkerLost, match="what is no message"):
+            pool.submit(babble).result()
+        assert pool.submit(square, 3).result() == 9
+
+
+def test_worker_that_dies_while_it_is_idle_loses_nothing(pool: ProcessPool) -> None:
+    pid, _ = pool.submit(where).result()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pool.statistics().started == 0)
+    other, _ = pool.submit(where).result()
+    assert other != pid
+    assert pool.statistics().lost == 0
+
+
+def test_worker_killed_before_it_is_ready_is_replaced_and_many_in_a_row_break_the_pool() -> None:
+    number = multiprocessing.get_context("forkserver").Value
+    with ProcessPool(1, initializer=kill_in_first, initargs=(number("i", 2),)) as pool:
+        assert pool.submit(square, 3).result() == 9
+        assert pool.statistics().restarts == 2
+    with (
+        ProcessPool(1, initializer=kill_in_first, initargs=(number("i", 99),)) as pool,
+        pytest.raises(errors.BrokenPool, match="killed by SIGKILL before it was ready"),
+    ):
+        pool.submit(square, 3).result()
+
+
+def kill_in_first(left: Any) -> None:
+    with left.get_lock():
+        left.value -= 1
+        kills = left.value >= 0
+    if kills:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_submission_interrupted_while_it_is_sent_costs_the_worker_and_leaves_the_pool_usable(
+    pool: ProcessPool,
+) -> None:
+    class Interrupts:
+        def __reduce__(self) -> Any:
+            raise KeyboardInterrupt
+
+    assert pool.submit(square, 2).result() == 4
+    until(lambda: pool._engine._idle)  # type: ignore[attr-defined] # so that it is sent at once
+    with pytest.raises(KeyboardInterrupt):
+        pool.submit(identity, Interrupts())
+    assert pool.submit(square, 3).result() == 9

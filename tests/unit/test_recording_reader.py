@@ -8,7 +8,17 @@ import pytest
 from recordings import Event, RecordingWriter
 
 from fairlead.errors import RecordError
-from fairlead.record.recording import BLOCK_HEADER, FILE_HEADER, MAX_PAYLOAD, BlockType, Kind, Recording
+from fairlead.record.recording import (
+    BLOCK_HEADER,
+    FILE_HEADER,
+    FORCED,
+    MAX_PAYLOAD,
+    VERSION,
+    WHOLE,
+    BlockType,
+    Kind,
+    Recording,
+)
 
 
 def small(tmp_path: Path) -> tuple[RecordingWriter, Path]:
@@ -66,6 +76,31 @@ def test_events_fields_have_their_values(tmp_path: Path) -> None:
     assert tuple(array[0].item()) == tuple(event)
 
 
+def test_file_of_the_first_version_is_read(tmp_path: Path) -> None:
+    event = Event(1000, 1, 0, 300, 0, Kind.DROP, FORCED)
+    path = RecordingWriter(version=1).meta().events([event]).end(1000).save(tmp_path / "old.flrec")
+    recording = Recording(path)
+    (block,) = recording.blocks(BlockType.EVENTS)
+    assert (Event(*block.events()[0].item()), recording.problems) == (event, ())
+
+
+def test_drop_that_is_whole_is_read_as_take_and_drop(tmp_path: Path) -> None:
+    told = [
+        Event(1000, 1, 0, 300, 0, Kind.DROP, FORCED),
+        Event(2000, 2, 1, 600, 3, Kind.DROP, WHOLE | FORCED, 5),
+        Event(2100, 1, 2, 0, 0, Kind.WANT),
+    ]
+    path = RecordingWriter().meta().events(told).save(tmp_path / "whole.flrec")
+    (block,) = Recording(path).blocks(BlockType.EVENTS)
+    assert [Event(*event) for event in block.events().tolist()] == [
+        told[0],
+        Event(1400, 2, 1, 0, 3, Kind.ACQUIRE),
+        Event(2000, 2, 0, 600, 3, Kind.DROP, FORCED, 5),
+        told[2],
+    ]
+    assert list(block.rows()) == block.events().tolist()
+
+
 def test_blocks_chosen_types_skip_the_others(tmp_path: Path) -> None:
     writer, path = small(tmp_path)
     recording = Recording(writer.save(path))
@@ -113,7 +148,8 @@ def _payload(whole: bytes, offset: int) -> bytes:
 def test_reading_file_without_end_mark_says_so(tmp_path: Path) -> None:
     recording, _ = read(RecordingWriter().meta().save(tmp_path / "killed.flrec"))
     assert recording.problems == (
-        "the recording has no end mark: the program was killed or still runs; all before is shown",
+        "the recording has no end mark: the program was killed, still runs, or found no room; all before is"
+        " shown",
     )
 
 
@@ -143,11 +179,11 @@ def test_reading_impossible_block_header_ends_there(
 
 
 def test_opening_newer_version_names_file_version_and_remedy(tmp_path: Path) -> None:
-    path = RecordingWriter(version=2).meta().save(tmp_path / "newer.flrec")
+    path = RecordingWriter(version=VERSION + 1).meta().save(tmp_path / "newer.flrec")
     with pytest.raises(RecordError) as caught:
         Recording(path)
     assert str(path) in str(caught.value)
-    assert "format version 2" in str(caught.value)
+    assert f"format version {VERSION + 1}" in str(caught.value)
     assert "pip install -U fairlead" in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from fairlead.errors import UsageError
 from fairlead.lab import registry
 from fairlead.lab.interpreters import Interpreter
+from fairlead.record.summary import Metric
 
 DECLARED: dict[str, Any] = {
     "id": "group.one-thing",
@@ -43,6 +45,10 @@ DECLARED: dict[str, Any] = {
 }
 
 
+CASE = {"case": {"default": "c", "choices": ["c"], "help": "which"}}
+LATE = {"name": "late", "title": "lateness", "unit": "s"}
+
+
 def declare(directory: Path, **changes: Any) -> Path:
     path = directory / "group_one_thing.py"
     path.write_text(f"EXPERIMENT = {DECLARED | changes!r}\n")
@@ -72,6 +78,48 @@ def test_load_reads_everything_declared(tmp_path: Path) -> None:
     assert experiment.variants[1].policy == "rr"
     assert experiment.variants[1].cores == "one"
     assert experiment.timeout_s == 5.0
+
+
+def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -> None:
+    experiment = registry.load(
+        declare(
+            tmp_path, metrics=[LATE], value="late", smallest=1, sizes=DECLARED["sizes"] | {"quick": [1, 2]}
+        )
+    )
+    assert (experiment.value, experiment.subject.value_name) == ("late", "lateness")
+    assert experiment.subject.metrics == (Metric(name="late", title="lateness", unit="s"),)
+    assert experiment.check_size(1) == 1
+    plain = registry.load(declare(tmp_path))
+    assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
+
+
+CASES = {
+    "cases": {"a-b": "A and b", "c": "C"},
+    "growth": False,
+    "sizes": DECLARED["sizes"] | {"quick": [10]},
+}
+
+
+def test_catalogue_has_an_experiment_for_each_case_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(tmp_path, **CASES)
+    monkeypatch.setattr(registry, "DIRECTORY", tmp_path)
+    registry.catalogue.cache_clear()
+    try:
+        known = registry.catalogue()
+        assert {name: one.subject.title for name, one in known.items()} == {
+            "group.one-thing-a-b": "A and b",
+            "group.one-thing-c": "C",
+        }
+        first = known["group.one-thing-a-b"]
+        assert (first.subject.group, first.subject.growth) == ("group.one-thing", False)
+        assert first.parameters["case"].default == "a-b"
+        with pytest.raises(UsageError, match="case='c' is not known: one of a-b"):
+            first.check_params({"case": "c"})
+        assert registry.select(["group.one-thing"]) == list(known.values())
+    finally:
+        registry.catalogue.cache_clear()
 
 
 def test_reference_exponent_is_the_slope_of_its_points_unless_given(tmp_path: Path) -> None:
@@ -135,7 +183,7 @@ def test_runs_on_gives_the_reason_or_none(tmp_path: Path) -> None:
     [
         ({"wrok": "a"}, r"no parameter 'wrok' \(did you mean work\?\): it has work"),
         ({"work": "be"}, r"work='be' is not known \(did you mean bee\?\): one of a, bee"),
-        ({"n": 1}, "size 1 is too small: at least 2"),
+        ({"n": 1}, "size 1 is too small for group.one-thing: at least 2"),
         ({"n": 4194305}, "size 4194305 is too large: at most 4194304"),
         ({"n": "12"}, "size '12' is not a whole number"),
         ({"n": True}, "size True is not a whole number"),
@@ -181,6 +229,17 @@ def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
         ({"variants": [{"params": {}, "modes": []}]}, "label"),
         ({"parameters": {"p": {"default": 1, "choices": [2], "help": ""}}}, "none of its choices"),
         ({"parameters": {"p": {"choices": [2], "help": ""}}}, "lacks the key 'default'"),
+        ({"smallest": 0}, "size 0 is too small"),
+        ({"smallest": 11}, "size 2 is too small for group.one-thing: at least 11"),
+        ({"value": "late"}, "value 'late' is no metric with the unit s"),
+        ({"metrics": [LATE | {"unit": "ms"}]}, "unknown unit 'ms'"),
+        ({"metrics": [LATE | {"unit": "count"}], "value": "late"}, "no metric with the unit s"),
+        ({"metrics": [LATE, LATE]}, "two metrics have the same name"),
+        ({"metrics": [{"name": "late"}]}, "title"),
+        (CASES | {"parameters": CASE}, "the parameter case is made of what stands in cases"),
+        ({"parameters": CASE}, "the parameter case is made of what stands in cases"),
+        (CASES | {"growth": True}, "at least two, rising"),
+        (CASES | {"sizes": DECLARED["sizes"] | {"quick": []}}, "at least one, rising"),
     ],
 )
 def test_load_refuses_what_cannot_be_meant(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
@@ -261,7 +320,16 @@ def test_parse_sizes_sorts_and_drops_duplicates() -> None:
     assert registry.parse_sizes("200, 50,100,50") == (50, 100, 200)
 
 
-@pytest.mark.parametrize("text", ["", "a", "10,,20", "1", "-5", "2.5", "10;20", "0"])
+@pytest.mark.parametrize("text", ["", "a", "10,,20", "-5", "2.5", "10;20", "0"])
 def test_parse_sizes_refuses_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="size"):
         registry.parse_sizes(text)
+
+
+def test_every_experiment_is_in_the_reference() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+[a-z0-9])`", text))
+    for work, ways in re.findall(r"^\| `([a-z]+\.[a-z]+-)` \| (.*) \|$", text, re.MULTILINE):
+        named |= {work + way for way in re.findall(r"`([a-z-]+)`", ways)}
+    named -= {one.subject.group for one in registry.catalogue().values()}
+    assert named == set(registry.catalogue())

@@ -35,6 +35,17 @@ HOSTILE = (
 )
 
 
+def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
+    page = Page(html.render(summaries.with_metrics()))
+    heads = [text for tag, text in page.texts if tag == "th"]
+    assert [name for name in heads if name in {"request", "rate", "p99", "memory", "time"}] == [
+        "request", "rate", "p99", "memory", "memory",
+    ]  # fmt: skip
+    figures = [text for tag, text in page.texts if tag == "td"]
+    for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
+        assert figures.count(figure) == 3, "once for each size"
+
+
 class Page(HTMLParser):
     """A page taken apart: elements in order, text by element, and whether all that opens is closed."""
 

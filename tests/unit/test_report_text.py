@@ -43,6 +43,25 @@ def test_every_cell_and_fit_is_shown(summary: Summary) -> None:
     assert all(who.label in page for who in roster)
 
 
+def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
+    page = text.render(summaries.with_metrics())
+    assert max(map(len, page.splitlines())) <= 80
+    (head,) = [line for line in page.splitlines() if line.split()[:2] == ["threads", "request"]]
+    assert head.split("  ")[-1].strip() == "verdict"
+    for title in ("rate", "p99", "memory", "held", "slower"):
+        assert title in head
+    assert "elapsed" not in page
+    (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
+    for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
+        assert figure in row
+
+
+def test_figure_that_was_not_measured_is_a_dash() -> None:
+    page = text.render(summaries.with_metrics(metrics={}))
+    (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
+    assert row.split()[-6:] == [*["-"] * 5, "stable"]
+
+
 def test_overview_holds_one_row_for_each_series(summary: Summary) -> None:
     page = text.render(summary)
     overview = page[page.index("experiment, interpreter") :]

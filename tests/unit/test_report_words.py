@@ -9,7 +9,7 @@ import pytest
 import summaries
 
 from fairlead.lab.registry import catalogue
-from fairlead.record.summary import Fit, Reference
+from fairlead.record.summary import Fit, Reference, Unit
 from fairlead.report import names, schedule, units, words
 from fairlead.report.headline import headline
 
@@ -191,3 +191,24 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
     assert subject.schedule in {"", "start", "pass"}
     assert all(words.reference(r) for r in subject.references)
     assert bool(schedule.svg(subject.schedule, 6, subject.size_name)) == bool(subject.schedule)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (8.1e-6, "s", "8.10 us"),
+        (1536, "KiB", "1.50 MiB"),
+        (0.98, "share", "98 %"),
+        (1.8, "ratio", "x1.80"),
+        (20_412.4, "per s", "20,412/s"),
+        (0.5, "per s", "0.50/s"),
+        (12, "count", "12"),
+        (1.5, "count", "1.50"),
+        (12_403.2, "count", "12,403"),
+        (None, "count", "-"),
+        (None, "per s", "-"),
+        (None, "s", "-"),
+    ],
+)
+def test_metric_is_told_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
+    assert units.metric(value, unit) == shown

@@ -6,12 +6,10 @@ A task is cancelled at the worst moments here. Whatever happens, no object is lo
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import pickle
 import queue
 import sys
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -128,7 +126,8 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(AttributeError):
         del line.maxsize
     assert Queue(-4).maxsize == 0
-    with pytest.raises(TypeError, match="pickle"):
+    line.put(1)
+    with pytest.raises(errors.UsageError, match="before something is put into it"):
         pickle.dumps(line)
 
 
@@ -338,152 +337,6 @@ def test_peek_waits_and_takes_nothing() -> None:
     run(main())
 
 
-@kinds
-def test_join_waits_for_the_last_task_done(kind: Any) -> None:
-    async def main() -> None:
-        line = kind()
-        assert line.join() is True
-        assert await line.join_async() is None
-        line.put(1)
-        line.put(2)
-        assert line.join(0) is False
-        assert line.join(1e-6) is False
-        in_a_thread = Thread(line.join)
-        until(lambda: line.statistics().joining == 1)
-        in_a_task = await start(line.join_async(), lambda: line.statistics().joining)
-        drained(line)
-        line.task_done()
-        await asyncio.sleep(0)
-        assert in_a_thread.is_alive()
-        assert not in_a_task.done()
-        line.task_done()
-        line.put(3)
-        assert in_a_thread.result() is True
-        assert await in_a_task is None
-        assert line.join(0) is False
-        line.get()
-        line.task_done()
-        with pytest.raises(ValueError, match="too many times"):
-            line.task_done()
-        assert line.statistics() == (0, 0, 0, 0, 0, 0, False, False)
-
-    run(main())
-
-
-def test_join_is_cancelled_and_leaves() -> None:
-    async def main() -> None:
-        line = Queue()
-        line.put(1)
-        joiner = await start(line.join_async(), lambda: line.statistics().joining)
-        joiner.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await joiner
-        assert line.statistics().joining == 0
-        line.get()
-        line.task_done()
-
-    run(main())
-
-
-@kinds
-@pytest.mark.parametrize("immediate", [False, True])
-def test_shutdown_wakes_every_kind_of_waiter_in_every_loop(kind: Any, immediate: bool) -> None:
-    empty, full = kind(), kind(1)
-    full.put(1)
-
-    async def task(awaitable: Awaitable[Any]) -> str:
-        with pytest.raises(errors.QueueShutDown):
-            await awaitable
-        return "told"
-
-    async def several() -> list[str]:
-        return list(
-            await asyncio.gather(
-                task(empty.get_async()),
-                task(full.put_async(2)),
-                task(empty.get_async()),
-                task(empty.peek_async()),
-            )
-        )
-
-    def thread(call: Callable[..., Any], *args: Any) -> list[str]:
-        with pytest.raises(errors.QueueShutDown):
-            call(*args)
-        return ["told"]
-
-    waiters = [Thread(run, several()) for _ in range(2)]
-    waiters += [
-        Thread(thread, empty.get),
-        Thread(thread, full.put, 2),
-        Thread(thread, full.put, 3, True, 100),
-    ]
-    until(lambda: empty.statistics().getting == 7 and full.statistics().putting == 4)
-    empty.shutdown(immediate)
-    full.shutdown(immediate=immediate)
-    assert [word for one in waiters for word in one.result()] == ["told"] * 11
-    assert empty.is_shutdown
-    if not immediate:
-        assert full.get() == 1
-        full.task_done()
-    for line in (empty, full):
-        assert line.statistics() == (0, line.maxsize, 0, 0, 0, 0, True, False)
-        for call in (
-            line.get,
-            line.get_nowait,
-            lambda line=line: line.put(5),
-            lambda line=line: line.put_nowait(5),
-        ):
-            with pytest.raises(errors.QueueShutDown):
-                call()
-
-
-def test_shutdown_lets_those_who_wait_get_what_there_is() -> None:
-    """The getters have been woken, and not resumed, when the queue is shut down."""
-
-    async def main() -> None:
-        line = Queue()
-        getters = [await start(line.get_async(), getting(line)) for _ in range(3)]
-        line.put("one")
-        line.put("two")
-        line.shutdown()
-        got = await asyncio.gather(*getters, return_exceptions=True)
-        assert sorted(str(one) for one in got[:2]) == ["one", "two"]
-        assert isinstance(got[2], errors.QueueShutDown)
-        assert line.empty()
-
-    run(main())
-
-
-def test_immediate_shutdown_throws_away_what_was_promised_and_ends_joins() -> None:
-    async def main() -> None:
-        line = Queue(fair=True)
-        getter = await start(line.get_async(), getting(line))
-        cancelled = await start(line.get_async(), getting(line))
-        thing = weakref.ref(one := type("Thing", (), {})())
-        line.put(one)
-        line.put("another")
-        del one
-        joiner = Thread(line.join)
-        until(lambda: line.statistics().joining == 1)
-        line.shutdown(immediate=True)
-        line.shutdown(immediate=True)
-        line.shutdown()
-        cancelled.cancel()
-        with pytest.raises(errors.QueueShutDown):
-            await getter
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        assert joiner.result() is True
-        assert thing() is None
-        assert line.qsize() == 0
-        with pytest.raises(errors.QueueShutDown):
-            line.get_nowait()
-        with pytest.raises(ValueError, match="too many"):
-            line.task_done()
-
-    run(main())
-
-
 def test_resize_makes_room_for_those_who_wait_and_shrinks_without_losing_any() -> None:
     async def main() -> None:
         line = Queue(1)
@@ -536,69 +389,6 @@ def test_put_and_get_between_grant_and_resume_take_nothing_that_was_promised() -
         assert drained(line) == [2]
 
     run(main())
-
-
-def test_loop_that_ends_with_getters_and_putters_loses_nothing() -> None:
-    empty, full = Queue(), Queue(1)
-    full.put(1)
-    loop = asyncio.new_event_loop()
-
-    async def begin() -> list[asyncio.Task[Any]]:
-        return [
-            await start(empty.get_async(), getting(empty)),
-            await start(full.put_async(2), putting(full)),
-            await start(full.join_async(), lambda: full.statistics().joining),
-        ]
-
-    tasks = loop.run_until_complete(begin())
-    empty.put("thing")
-    assert full.get_nowait() == 1
-    loop.close()
-    assert empty.get(timeout=30) == "thing"
-    full.put(3, timeout=30)
-    assert full.statistics()[:6] == (1, 1, 0, 0, 0, 2)
-    for one in tasks:
-        one._log_destroy_pending = False  # type: ignore[attr-defined]
-
-
-@kinds
-def test_destructor_may_put_and_get(kind: Any) -> None:
-    line = kind()
-
-    class Thing:
-        def __del__(self) -> None:
-            line.put_nowait("from a destructor")
-
-        def __lt__(self, other: object) -> bool:
-            return True
-
-    line.put(Thing())
-    del Thing
-    assert line.get() is not None
-    gc.collect()
-    assert line.get(timeout=30) == "from a destructor"
-    line.put(1)
-    weak = weakref.ref(type("Other", (), {})(), lambda _: line.put_nowait(2))
-    gc.collect()
-    assert weak() is None
-    assert sorted(drained(line)) == [1, 2]
-
-
-@kinds
-def test_queue_in_a_cycle_is_collected_with_what_it_holds(kind: Any) -> None:
-    class Thing:
-        def __lt__(self, other: object) -> bool:
-            return True
-
-    line, thing = kind(), Thing()
-    thing.line = line
-    line.put(thing)
-    dead = weakref.ref(thing)
-    alone = kind()
-    alone.put(thing)
-    del line, thing, alone
-    gc.collect()
-    assert dead() is None
 
 
 def test_queue_tells_its_state() -> None:

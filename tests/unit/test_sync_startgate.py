@@ -95,6 +95,10 @@ def test_gate_of_processes_is_shared_by_threads_but_not_by_tasks() -> None:
     assert all(thread.result() for thread in threads)
 
 
-def test_gate_of_threads_is_not_pickled() -> None:
-    with pytest.raises(TypeError, match="cannot pickle a StartGate for threads"):
-        pickle.dumps(StartGate())
+def test_pickled_gate_of_threads_is_the_same_gate() -> None:
+    gate = StartGate()
+    same = pickle.loads(pickle.dumps(gate))
+    waiter = Thread(same.wait)
+    until(lambda: gate.statistics().waiting == 1)
+    gate.open()
+    assert waiter.result() is True

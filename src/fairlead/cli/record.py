@@ -91,8 +91,9 @@ def record(
     finally:
         if target.exists() and not target.stat().st_size:
             target.unlink()
-    size = target.stat().st_size / 1e6
-    click.echo(f"fairlead: recorded {size:.1f} MB; to see it: fairlead report {target}", err=True)
+    size = target.stat().st_size
+    said = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
+    click.echo(f"fairlead: recorded {said}; to see it: fairlead report {target}", err=True)
     return status
 
 

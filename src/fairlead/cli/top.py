@@ -136,11 +136,22 @@ class _Screen:
         from rich.text import Text
 
         drawn = Table(title=title, title_justify="left")
-        for number, heading in enumerate(table[0]):
+        head, *lines = _fitting(table, self.live.console.width)
+        for number, heading in enumerate(head):
             drawn.add_column(heading, justify="right" if number else "left")
-        for row in table[1:]:
+        for row in lines:
             drawn.add_row(*(Text(cell) for cell in row))
         self.live.update(Group(drawn, *(Text(remark) for remark in remarks)), refresh=True)
+
+
+def _fitting(table: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Without the columns that one can do without, as far as there is no room for them."""
+    kept = list(range(len(table[0])))
+    for least in ("forced/s", "waits/s", "turns/s", "off CPU"):
+        if sum(max(len(row[at]) for row in table) + 3 for at in kept) < width:
+            break
+        kept.remove(table[0].index(least))
+    return [tuple(row[at] for at in kept) for row in table]
 
 
 def _plain(title: str, table: list[tuple[str, ...]], remarks: list[str]) -> None:

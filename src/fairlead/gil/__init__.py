@@ -88,7 +88,8 @@ def counters() -> dict[str, float]:
         fairlead_gil_acquisitions_total              the GIL was taken
         fairlead_gil_contended_acquisitions_total    ... and had to be waited for
         fairlead_gil_held_seconds_total              at most the observed time, for each GIL
-        fairlead_gil_held_off_cpu_seconds_total      part of it: the kernel had taken the core away
+        fairlead_gil_held_off_cpu_seconds_total      part of it: without a core
+        fairlead_gil_held_asleep_seconds_total       part of that: asleep in C code, not preempted
         fairlead_gil_waited_seconds_total            summed over threads
         fairlead_gil_overrun_seconds_total           held on to after a request to drop
         fairlead_gil_forced_drops_total              drops after a request

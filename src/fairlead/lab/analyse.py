@@ -18,11 +18,12 @@ from typing import Any
 
 from fairlead.lab import registry
 from fairlead.lab.fit import fit
+from fairlead.lab.ranking import rankings
 from fairlead.lab.registry import Experiment
 from fairlead.lab.statistics import describe
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
-from fairlead.record.sample import Sample, Status
+from fairlead.record.sample import SHORTEST, Sample, Status
 from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
 
 _WORDS: dict[Status, str] = {
@@ -65,14 +66,16 @@ def summarise(
     if twice:
         problems = [*problems, f"{_samples(twice)} read twice; counted once"]
     started, finished = _span(distinct)
+    subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
     return Summary(
-        subjects=tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series)),
+        subjects=subjects,
         series=tuple(series),
         environment=next((one.environment for one in distinct if _place(one) == usual), {}),
         environments=len(places),
         samples=len(distinct),
         started=started,
         finished=finished,
+        rankings=rankings(subjects, series),
         problems=tuple(problems),
     )
 
@@ -137,7 +140,7 @@ def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: st
     for n in sorted(by_size):
         if any(sample.status != "skipped" for sample in by_size[n]):
             base = next((cell.median for cell in cells if cell.median is not None), None)
-            cells.append(_cell({**variant, "n": n}, by_size[n], base))
+            cells.append(_cell({**variant, "n": n}, by_size[n], base, experiment))
     labels = [_label(variant, experiment), suffix]
     skipped = None
     if not cells:
@@ -148,7 +151,7 @@ def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: st
         variant=variant,
         label=", ".join(label for label in labels if label),
         cells=tuple(cells),
-        fit=_fit(cells, skipped),
+        fit=_fit(cells, skipped, experiment is None or experiment.subject.growth),
         skipped=skipped,
         failures=() if skipped else _failures(samples, by_size),
         trace=_trace(by_size),
@@ -164,7 +167,9 @@ def _trace(by_size: Mapping[int, Sequence[Sample]]) -> GilTrace | None:
     return None
 
 
-def _fit(cells: Sequence[Cell], skipped: str | None) -> Fit:
+def _fit(cells: Sequence[Cell], skipped: str | None, growth: bool) -> Fit:
+    if skipped is None and not growth:
+        return Fit(exponent=None, low=None, high=None, model="undecided", verdict="stable", advice=None)
     if skipped is None:
         return fit({cell.n: cell.values for cell in cells}, [cell.verdict for cell in cells])
     return Fit(
@@ -177,10 +182,14 @@ def _fit(cells: Sequence[Cell], skipped: str | None) -> Fit:
     )
 
 
-def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None) -> Cell:
+def _cell(
+    params: dict[str, Any], samples: Sequence[Sample], base: float | None, experiment: Experiment | None
+) -> Cell:
     """One cell; ``base`` is the median of the series' smallest size, None when this is it."""
     good = [sample for sample in samples if sample.status == "ok"]
-    values = [sample.wall_s for sample in good if sample.wall_s is not None]
+    value = experiment.value if experiment else None
+    times = [sample.metric(value) if value else sample.wall_s for sample in good]
+    values = [time for time in times if time is not None and time >= SHORTEST]
     found = describe(values, [s.foreign_share for s in good if s.foreign_share is not None])
 
     def middle(numbers: Iterable[float | None]) -> float | None:
@@ -209,6 +218,11 @@ def _cell(params: dict[str, Any], samples: Sequence[Sample], base: float | None)
         foreign_share=middle(one.foreign_share for one in good),
         verdict=found.verdict,
         advice=found.advice,
+        metrics={
+            metric.name: number
+            for metric in (experiment.subject.metrics if experiment else ())
+            if (number := middle(one.metric(metric.name) for one in good)) is not None
+        },
     )
 
 

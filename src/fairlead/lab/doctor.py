@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
@@ -69,6 +69,56 @@ def examine(stop: Stop) -> Examination:
             for experiment in registry.catalogue().values()
         },
     )
+
+
+def entries(stop: Stop) -> list[dict[str, Any]]:
+    """The catalogue as JSON-ready data, one object an experiment.
+
+    ``id``, ``family``, ``title``, ``question``; ``size_name`` and ``smallest`` (what n counts and its least
+    value); ``parameters`` (by name: ``default``, ``choices``, ``help``); ``metrics`` (``name``, ``title``,
+    ``unit``); ``variants`` (``label``, ``params``, ``modes``, ``policy``, ``cores``, and ``reason``: why it
+    cannot be run here, null if it can); ``requirements`` (``python``, ``needs``); ``interpreters`` (by name
+    of those found: why the experiment cannot be run there, null if it can); ``can_run`` and ``reason``:
+    whether any of them can run it, and why not.
+
+    Raises:
+        InterpreterFailure: the running interpreter itself cannot be run.
+        Interrupted: ``stop`` was set meanwhile.
+    """
+    discovery = discover(stop=stop)
+    refused = isolate.real_time_refused()
+    return [_entry(experiment, discovery, refused) for experiment in registry.catalogue().values()]
+
+
+def _entry(experiment: Experiment, discovery: Discovery, refused: str | None) -> dict[str, Any]:
+    reasons = {one.name: experiment.runs_on(one) for one in discovery.interpreters}
+    can_run = None in reasons.values()
+    subject = experiment.subject
+    return {
+        "id": experiment.id,
+        "family": experiment.id.partition(".")[0],
+        "title": subject.title,
+        "question": subject.question,
+        "size_name": subject.size_name,
+        "smallest": experiment.smallest,
+        "parameters": {name: asdict(parameter) for name, parameter in experiment.parameters.items()},
+        "metrics": [asdict(metric) for metric in subject.metrics],
+        "variants": [
+            {
+                "label": one.label,
+                "params": one.params,
+                "modes": one.modes,
+                "policy": one.policy,
+                "cores": one.cores,
+                "reason": refused if one.policy == "rr" else None,
+            }
+            for one in experiment.variants
+        ],
+        "requirements": {"python": experiment.pythons, "needs": experiment.needs},
+        "interpreters": reasons,
+        "can_run": can_run,
+        "reason": None if can_run else "; ".join(filter(None, reasons.values())),
+    }
 
 
 def _lacking(experiment: Experiment, discovery: Discovery, real_time_refused: str | None) -> Iterator[str]:

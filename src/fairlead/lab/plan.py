@@ -158,7 +158,7 @@ def make_plan(
                     experiment=experiment.id,
                     params=params,
                     interpreter=interpreter.name,
-                    sizes=options.sizes or experiment.sizes_for(options.mode, interpreter, variant),
+                    sizes=_sizes(experiment, variant, interpreter, options),
                     cpus=cpus[:1] if params["cores"] == "one" else cpus,
                     timeout_s=experiment.timeout_s,
                     skipped=experiment.runs_on(interpreter)
@@ -174,6 +174,14 @@ def make_plan(
         environment=environment,
         series=tuple(series.values()),
     )
+
+
+def _sizes(
+    experiment: Experiment, variant: Variant, interpreter: Interpreter, options: Options
+) -> tuple[int, ...]:
+    if options.sizes is None:
+        return experiment.sizes_for(options.mode, interpreter, variant)
+    return tuple(experiment.check_size(size) for size in options.sizes)
 
 
 def _params(experiment: Experiment, variant: Variant, options: Options) -> dict[str, Any]:

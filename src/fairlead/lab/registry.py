@@ -14,14 +14,14 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 from fairlead.errors import UsageError
 from fairlead.lab.interpreters import Interpreter
-from fairlead.record.summary import Reference, Schedule, Subject
+from fairlead.record.summary import Metric, Reference, Schedule, Subject, Unit
 
 DIRECTORY = Path(__file__).parent / "experiments"
 
@@ -36,13 +36,15 @@ NEEDS = ("fairlead",)
 there: only the measured interpreter knows."""
 
 SMALLEST = 2
-"""The least n that an experiment takes: with one participant there is nobody to wait for."""
+"""The least n of an experiment that declares no other: with one participant there is nobody to wait for."""
 
 LARGEST = 1 << 22
 """The greatest n that an experiment takes: Linux has no more threads or processes (PID_MAX_LIMIT)."""
 
 _TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
-_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", "references", "schedule", "needs")
+_OPTIONAL = ("references", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases")
+_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
+_FEWEST = {True: "two", False: "one"}
 _CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
 _COMPARE = {
     ">=": operator.ge,
@@ -96,6 +98,13 @@ class Experiment:
     """The versions of Python it runs on, as ">=2.7" or ">=3.8,<3.15"."""
     needs: tuple[str, ...] = ()
     """What it imports besides the standard library; see ``NEEDS``."""
+    smallest: int = SMALLEST
+    """The least n it takes."""
+    cases: dict[str, str] = field(default_factory=dict)
+    """Titles by the values of a parameter ``case``, of a file that is an experiment for each of them; the
+    catalogue has these, and not what they come from."""
+    value: str | None = None
+    """The metric, in seconds, that the statistics are about; None for the time of the measured region."""
 
     @property
     def id(self) -> str:
@@ -128,6 +137,17 @@ class Experiment:
             return None
         return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
 
+    def check_size(self, value: object) -> int:
+        """A size, if it is one that the experiment takes.
+
+        Raises:
+            UsageError: it is not; says which it takes.
+        """
+        size = _check_size(value)
+        if size < self.smallest:
+            raise UsageError(f"size {size} is too small for {self.id}: at least {self.smallest}")
+        return size
+
     def check_params(self, params: Mapping[str, Any]) -> None:
         """Check parameters that a user gave, ``n`` among them or not.
 
@@ -136,7 +156,7 @@ class Experiment:
         """
         for name, value in params.items():
             if name == "n":
-                _check_size(value)
+                self.check_size(value)
             elif name not in self.parameters:
                 near = _did_you_mean(name, self.parameters)
                 known = ", ".join(self.parameters) or "none but n"
@@ -152,7 +172,8 @@ class Experiment:
 def select(ids: Sequence[str]) -> list[Experiment]:
     """The experiments that words name, each once, in the order of the words.
 
-    A word is an id ("square.mutex"), a family ("square") or a pattern of one ("square.*").
+    A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), or the part of ids
+    that several have in common ("models.io").
     No words at all name the whole catalogue.
 
     Raises:
@@ -164,7 +185,11 @@ def select(ids: Sequence[str]) -> list[Experiment]:
     chosen: dict[str, Experiment] = {}
     for word in ids:
         family = word.removesuffix(".*") + "."
-        found = [known[word]] if word in known else [e for e in known.values() if e.id.startswith(family)]
+        found = (
+            [known[word]]
+            if word in known
+            else [e for e in known.values() if e.id.startswith((family, word + "-"))]
+        )
         if not found:
             near = _did_you_mean(word, [*known, *(name.partition(".")[0] for name in known)])
             for name in known:
@@ -179,7 +204,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     """Sizes as a user writes them, "50,100,200": smallest first, each once.
 
     Raises:
-        UsageError: one of them is no whole number from ``SMALLEST`` to ``LARGEST``.
+        UsageError: one of them is no whole number from 1 to ``LARGEST``.
     """
     sizes = set()
     for word in text.split(","):
@@ -226,7 +251,23 @@ def catalogue() -> dict[str, Experiment]:
         UsageError: a file in the catalogue is not valid.
     """
     paths = [path for path in sorted(DIRECTORY.glob("[a-z]*_*.py")) if not path.name.startswith("probe")]
-    return {experiment.id: experiment for experiment in map(load, paths)}
+    return {one.id: one for path in paths for one in _cases(load(path))}
+
+
+def _cases(experiment: Experiment) -> list[Experiment]:
+    """The experiments that a file declares: one for each case, or itself."""
+    return [
+        replace(
+            experiment,
+            subject=replace(experiment.subject, id=f"{experiment.id}-{case}", title=title),
+            parameters={
+                "case": Parameter(default=case, choices=(case,), help="which way of doing the work"),
+                **experiment.parameters,
+            },
+            cases={},
+        )
+        for case, title in experiment.cases.items()
+    ] or [experiment]
 
 
 def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
@@ -241,6 +282,10 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
             size_name=declared["size_name"],
             references=tuple(_reference(r) for r in declared.get("references", [])),
             schedule=declared.get("schedule", ""),
+            metrics=tuple(Metric(**metric) for metric in declared.get("metrics", [])),
+            value_name=_value_name(declared),
+            growth=declared.get("growth", True),
+            group=declared["id"] if declared.get("cases") else "",
         ),
         path=path,
         parameters={
@@ -255,7 +300,16 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         timeout_s=float(declared["timeout_s"]),
         pythons=declared["pythons"],
         needs=tuple(declared.get("needs", ())),
+        smallest=declared.get("smallest", SMALLEST),
+        cases=declared.get("cases", {}),
+        value=declared.get("value"),
     )
+
+
+def _value_name(declared: dict[str, Any]) -> str:
+    """The title of the metric that the statistics are about."""
+    titles = {metric["name"]: metric["title"] for metric in declared.get("metrics", [])}
+    return str(titles.get(declared.get("value"), "elapsed"))
 
 
 def _sizes(declared: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -283,6 +337,16 @@ def _check(experiment: Experiment) -> None:
     if experiment.id != named:
         raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
     _one_of("schedule", experiment.subject.schedule, get_args(Schedule))
+    metrics = {metric.name: metric.unit for metric in experiment.subject.metrics}
+    if len(metrics) != len(experiment.subject.metrics):
+        raise ValueError("two metrics have the same name")
+    for unit in metrics.values():
+        _one_of("unit", unit, get_args(Unit))
+    if experiment.value is not None and metrics.get(experiment.value) != "s":
+        raise ValueError(f"value {experiment.value!r} is no metric with the unit s")
+    _check_size(experiment.smallest)
+    if "case" in experiment.parameters:
+        raise ValueError("the parameter case is made of what stands in cases")
     for need in experiment.needs:
         _one_of("need", need, NEEDS)
     for name, parameter in experiment.parameters.items():
@@ -294,20 +358,20 @@ def _check(experiment: Experiment) -> None:
         _one_of("cores", variant.cores, CORES)
         for mode in variant.modes:
             _one_of("mode", mode, MODES)
-        _check_sizes(variant.sizes)
+        _check_sizes(variant.sizes, experiment)
     labels = [variant.label for variant in experiment.variants]
     if len(labels) != len(set(labels)):
         raise ValueError("two variants have the same label")
     for mode in MODES:
         if mode not in experiment.sizes:
             raise ValueError(f"no sizes for the mode {mode!r}")
-    _check_sizes(experiment.sizes)
+    _check_sizes(experiment.sizes, experiment)
     if experiment.timeout_s <= 0:
         raise ValueError("timeout_s is above 0")
     _matches(experiment.pythons, (3, 11))
 
 
-def _check_sizes(table: Mapping[str, tuple[int, ...]]) -> None:
+def _check_sizes(table: Mapping[str, tuple[int, ...]], experiment: Experiment) -> None:
     for key, sizes in table.items():
         mode, colon, kind = key.partition(":")
         _one_of("mode", mode, MODES)
@@ -315,8 +379,10 @@ def _check_sizes(table: Mapping[str, tuple[int, ...]]) -> None:
             raise ValueError(f"sizes {key!r}: there are none for {mode!r} alone")
         if colon and kind not in IMPLEMENTATIONS:
             _matches(kind, (3, 11))
-        if len(sizes) < 2 or list(sizes) != sorted({_check_size(size) for size in sizes}):
-            raise ValueError(f"sizes {key!r}: at least two, rising")
+        if len(sizes) < 1 + experiment.subject.growth or list(sizes) != sorted(
+            {experiment.check_size(size) for size in sizes}
+        ):
+            raise ValueError(f"sizes {key!r}: at least {_FEWEST[experiment.subject.growth]}, rising")
 
 
 def _one_of(what: str, value: object, choices: Sequence[str]) -> None:
@@ -327,8 +393,8 @@ def _one_of(what: str, value: object, choices: Sequence[str]) -> None:
 def _check_size(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"size {value!r} is not a whole number")
-    if value < SMALLEST:
-        raise UsageError(f"size {value} is too small: at least {SMALLEST}")
+    if value < 1:
+        raise UsageError(f"size {value} is too small: at least 1")
     if value > LARGEST:
         raise UsageError(f"size {value} is too large: at most {LARGEST}")
     return value

@@ -15,27 +15,88 @@ is imported when the kind is asked for.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
+    from fairlead.pools.asynchronous import AsyncPool
+    from fairlead.pools.auto import AutoPool
     from fairlead.pools.base import Pool
+    from fairlead.pools.choice import Choice
+    from fairlead.pools.cluster import DaskPool
     from fairlead.pools.contract import Options, Statistics
     from fairlead.pools.future import Future
+    from fairlead.pools.interpreters import InterpreterPool, SubinterpreterPool
     from fairlead.pools.processes import ProcessPool
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.threads import ThreadPool
 
 _WHERE = {
+    "AsyncPool": "asynchronous",
+    "AutoPool": "auto",
+    "Choice": "choice",
+    "DaskPool": "cluster",
     "Future": "future",
+    "InterpreterPool": "interpreters",
     "Options": "contract",
     "Pool": "base",
     "ProcessPool": "processes",
     "SequentialPool": "sequential",
     "Statistics": "contract",
+    "SubinterpreterPool": "interpreters",
     "ThreadPool": "threads",
 }
 
-__all__ = ["Future", "Options", "Pool", "ProcessPool", "SequentialPool", "Statistics", "ThreadPool"]
+__all__ = [
+    "AsyncPool",
+    "AutoPool",
+    "Choice",
+    "DaskPool",
+    "Future",
+    "InterpreterPool",
+    "Options",
+    "Pool",
+    "ProcessPool",
+    "SequentialPool",
+    "Statistics",
+    "SubinterpreterPool",
+    "ThreadPool",
+    "kinds",
+    "pool",
+]
+
+_KINDS = {
+    "auto": "AutoPool",
+    "sequential": "SequentialPool",
+    "threads": "ThreadPool",
+    "processes": "ProcessPool",
+    "interpreters": "InterpreterPool",
+    "async": "AsyncPool",
+    "dask": "DaskPool",
+}
+
+
+def kinds() -> tuple[str, ...]:
+    """What ``pool`` can be asked for."""
+    return tuple(_KINDS)
+
+
+@overload
+def pool(kind: Literal["auto"] = "auto", workers: int | None = None, **options: Any) -> AutoPool: ...
+@overload
+def pool(kind: str, workers: int | None = None, **options: Any) -> Pool: ...
+def pool(kind: str = "auto", workers: int | None = None, **options: Any) -> Pool:
+    """A pool of the kind: "sequential", "threads", "processes", "interpreters", "async",
+    "dask", or "auto" to have one chosen.
+
+    Args:
+        options: what the kind's class takes.
+    """
+    if kind not in _KINDS:
+        from fairlead.errors import UsageError
+
+        raise UsageError(f"there is no pool of kind {kind!r}; there are {', '.join(_KINDS)}")
+    made: Pool = __getattr__(_KINDS[kind])(**({} if workers is None else {"workers": workers}), **options)
+    return made
 
 
 def __getattr__(name: str) -> Any:

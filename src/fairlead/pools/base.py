@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from fairlead import machine
 from fairlead.errors import PoolClosed, UsageError
 from fairlead.pools.classic import ClassicCalls
-from fairlead.pools.contract import Engine, Options, Statistics, Task
+from fairlead.pools.contract import Engine, Options, Statistics
 from fairlead.pools.future import Future
 from fairlead.pools.mapping import Results
 from fairlead.pools.progress import Progress
@@ -69,10 +69,11 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
         return self._submit(fn, args, kwargs)
 
     def _submit(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[T]:
+        engine = self._engine
         future: Future[T] = Future()
-        task = Task(future, fn, args, kwargs, self._options)
-        future.attach(self._engine, task)
-        self._engine.enqueue(task)
+        task = engine.task_type(future, fn, args, kwargs, self._options)
+        future.attach(engine, task)
+        engine.enqueue(task)
         return future
 
     def map(

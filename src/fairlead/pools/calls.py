@@ -6,17 +6,15 @@ worker cannot find by reference (of a ``__main__`` that it has not got), is sent
 
 from __future__ import annotations
 
-import importlib
 import pickle
-import sys
 from collections.abc import Callable
-from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import CannotSend
-from fairlead.pools import pickling
+from fairlead.pools import contexts, pickling
 from fairlead.pools.channel import Parts, pickled
 from fairlead.pools.chunks import call_chunk
+from fairlead.pools.failure import Failure
 
 if TYPE_CHECKING:
     from fairlead.pools.contract import Task
@@ -28,7 +26,7 @@ Failure; and that the call could not be read there, with the reason."""
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
     """Raises CannotSend, which says what of it cannot be sent."""
-    context = _named(task) if task.context is not None else None
+    context = contexts.named(task) if task.context is not None else None
     call = (task.function, task.args, task.kwargs, context)
     if not by_value:
         try:
@@ -41,7 +39,7 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     try:
         cloudpickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(call)
     except Exception as error:
-        raise CannotSend(_blame(task, error)) from error
+        raise CannotSend(blame(task, error)) from error
     return parts
 
 
@@ -57,6 +55,28 @@ def pack_result(function: Callable[..., Any], value: Any) -> Parts:
                 f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back: {refusal}"
             )
             raise CannotSend(message) from refusal
+
+
+def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
+    """What a call came to, as a message; what cannot be sent is a failure, and in a chunk only of its own
+    item."""
+    try:
+        return RESULT, pack_result(function, value)
+    except Exception as error:  # noqa: BLE001 - what cannot be sent
+        if function is not call_chunk:
+            return FAILED, pickled(Failure(error))
+    return RESULT, pack_result(args[0], _each(args[0], value))
+
+
+def _each(function: Callable[..., Any], chunk: tuple[list[Any], int]) -> tuple[list[Any], int]:
+    """The outcomes of a chunk of which one cannot be sent: a Failure in its place."""
+    outcomes, spent_ns = chunk
+    for index, outcome in enumerate(outcomes):
+        try:
+            pack_result(function, outcome)
+        except Exception as error:  # noqa: BLE001 - what cannot be sent
+            outcomes[index] = Failure(error)
+    return outcomes, spent_ns
 
 
 def _by_value(value: Any) -> Parts:
@@ -106,7 +126,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__name__', None) or type(function).__name__}()"
 
 
-def _blame(task: Task, error: Exception) -> str:
+def blame(task: Task, error: Exception) -> str:
     """Which part of the call cannot be sent."""
     function, args, kwargs = task.function, task.args, task.kwargs
     if function is call_chunk:
@@ -122,42 +142,3 @@ def _blame(task: Task, error: Exception) -> str:
         except Exception as reason:  # noqa: BLE001 - objects raise what they like when they are asked
             return f"{what} {name_of(function)} cannot be sent to a worker: {reason}"
     return f"the call of {name_of(function)} cannot be sent to a worker: {error}"
-
-
-# context variables: by the module and the name that they have there
-
-Named = list[tuple[str, str, Any]]
-
-
-def _named(task: Task) -> Named:
-    assert task.context is not None
-    named: Named = []
-    for variable, value in task.context.items():
-        where = _find(variable)
-        if where is not None:
-            named.append((*where, value))
-        elif task.options.context is not True:
-            raise CannotSend(
-                f"the context variable {variable.name!r} is no module's attribute: it cannot be sent"
-            )
-    return named
-
-
-def _find(variable: ContextVar[Any]) -> tuple[str, str] | None:
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", {})
-        if names.get(variable.name) is variable:
-            return module.__name__, variable.name
-    for module in list(sys.modules.values()):
-        for name, value in list(getattr(module, "__dict__", {}).items()):
-            if value is variable:
-                return module.__name__, name
-    return None
-
-
-def in_context(named: Named) -> Context:
-    """In the worker: a context in which they have their values."""
-    context = Context()
-    for module, name, value in named:
-        context.run(getattr(importlib.import_module(module), name).set, value)
-    return context

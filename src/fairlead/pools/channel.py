@@ -31,8 +31,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-HEADER = struct.Struct("<BxHIIQ")
-"""What it is, blocks given back, buffers, the block's number or 0, the stream's length."""
+HEADER = struct.Struct("<BBHIIQ")
+"""MARK, what it is, blocks given back, buffers, the block's number or 0, the stream's length."""
+MARK = 0xFA
+LONGEST = 1 << 46
+"""Bytes of a message: more than any machine has, and less than what an allocation trips over."""
 
 INLINE = 64 * 1024
 OUT_OF_BAND = 16 * 1024
@@ -51,6 +54,10 @@ keeps a descriptor."""
 
 _FD = struct.calcsize("i")
 _NO_DESCRIPTOR: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+
+
+class Corrupt(Exception):
+    """What has come is no message of the other end's; nothing that follows can be understood either."""
 
 
 class Parts:
@@ -199,7 +206,9 @@ class Channel:
         block = self._write_block(stream, length, buffers) if whole > INLINE else None
         free = self._lent.free
         freed = [free.popleft() for _ in range(min(len(free), MOST_GIVEN_BACK))]
-        head = HEADER.pack(kind, len(freed), len(buffers), block.number if block is not None else 0, length)
+        head = HEADER.pack(
+            MARK, kind, len(freed), len(buffers), block.number if block is not None else 0, length
+        )
         if freed or buffers:
             head += array.array("I", freed).tobytes()
             head += array.array("Q", [buffer.nbytes for buffer in buffers]).tobytes()
@@ -260,7 +269,9 @@ class Channel:
         os.close(block.fd)
 
     def _take_back(self, number: int) -> None:
-        block = self._blocks[number]
+        block = self._blocks.get(number)
+        if block is None or block in self._free:
+            raise Corrupt(f"block {number} is given back, which was not lent")
         self._free.append(block)
         while len(self._free) > KEEP or sum(block.size for block in self._free) > KEEP_BYTES:
             self._drop(self._free.pop(0))
@@ -268,28 +279,41 @@ class Channel:
     # receiving
 
     def receive(self) -> Message:
-        """EOFError or OSError if the other end is gone."""
+        """EOFError or OSError if the other end is gone, Corrupt if it has sent something else."""
         data, fds = self._receive_more()
-        while len(data) < HEADER.size:
-            more, more_fds = self._receive_more()
-            data += more
-            fds += more_fds
-        kind, freed, count, number, length = HEADER.unpack_from(data)
+        try:
+            return self._read(data, fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _read(self, data: bytes, fds: list[int]) -> Message:
+        data = self._at_least(HEADER.size, data, fds)
+        mark, kind, freed, count, number, length = HEADER.unpack_from(data)
+        if mark != MARK:
+            raise Corrupt(f"a message begins with {mark:#x}")
         begin = HEADER.size
         tables = begin + 4 * freed + 8 * count
-        while len(data) < tables:
-            more, more_fds = self._receive_more()
-            data += more
-            fds += more_fds
+        data = self._at_least(tables, data, fds)
         sizes: Sequence[int] = ()
         if freed or count:
             for given_back in struct.unpack_from(f"<{freed}I", data, begin):
                 self._take_back(given_back)
             sizes = struct.unpack_from(f"<{count}Q", data, begin + 4 * freed)
-        self.bytes_in += length + sum(sizes)
+        whole = length + sum(sizes)
+        if whole > LONGEST:
+            raise Corrupt(f"a message of {whole} bytes is announced")
+        self.bytes_in += whole
         if number:
             return self._from_block(kind, fds, number, length, sizes)
         return self._from_socket(kind, data, tables, length, sizes)
+
+    def _at_least(self, size: int, data: bytes, fds: list[int]) -> bytes:
+        while len(data) < size:
+            more, more_fds = self._receive_more()
+            data += more
+            fds += more_fds
+        return data
 
     def _receive_more(self) -> tuple[bytes, list[int]]:
         data, ancillary, _, _ = self._socket.recvmsg(INLINE + 4096, socket.CMSG_LEN(_FD))
@@ -301,7 +325,10 @@ class Channel:
     def _from_socket(self, kind: int, data: bytes, begin: int, length: int, sizes: Sequence[int]) -> Message:
         end = begin + length + sum(sizes)
         if len(data) < end:
-            whole = bytearray(end)
+            try:
+                whole = bytearray(end)
+            except MemoryError:
+                raise Corrupt(f"there is no memory for a message of {end} bytes") from None
             whole[: len(data)] = data
             with memoryview(whole) as view:
                 have = len(data)
@@ -328,11 +355,9 @@ class Channel:
         for size in sizes:
             begins.append(-(-end // ALIGN) * ALIGN)
             end = begins[-1] + size
-        (fd,) = fds
-        try:
-            block = _Mapped(fd, end, number, self._lent)
-        finally:
-            os.close(fd)
+        if len(fds) != 1 or os.fstat(fds[0]).st_size < end:
+            raise Corrupt(f"block {number} is not there, or too small")
+        block = _Mapped(fds[0], end, number, self._lent)
         buffers: list[Any] = [block.part(begin, size) for begin, size in zip(begins, sizes, strict=True)]
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]

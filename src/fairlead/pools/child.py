@@ -7,12 +7,10 @@ import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import Callable
 from typing import Any
 
-from fairlead.pools import calls, pickling
-from fairlead.pools.channel import Channel, Message, Parts, pickled
-from fairlead.pools.chunks import call_chunk
+from fairlead.pools import calls, contexts, pickling
+from fairlead.pools.channel import Channel, Message, pickled
 from fairlead.pools.failure import Failure
 
 
@@ -55,7 +53,7 @@ def _end_with_the_parent() -> None:
 def _serve(channel: Channel, message: Message) -> None:
     try:
         function, args, kwargs, named = message.load()
-        context = None if named is None else calls.in_context(named)
+        context = None if named is None else contexts.in_context(named)
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
         channel.send(calls.UNREADABLE, pickled(Failure(error)))
         return
@@ -64,27 +62,7 @@ def _serve(channel: Channel, message: Message) -> None:
     except BaseException as error:  # noqa: BLE001 - the task's
         kind, parts = calls.FAILED, pickled(Failure(error))
     else:
-        kind, parts = _pack(function, args, value)
+        kind, parts = calls.pack_outcome(function, args, value)
         del value
     del function, args, kwargs  # what they hold may live in a block, which this message gives back
     channel.send(kind, parts)
-
-
-def _pack(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
-    try:
-        return calls.RESULT, calls.pack_result(function, value)
-    except Exception as error:  # noqa: BLE001 - what cannot be sent
-        if function is not call_chunk:
-            return calls.FAILED, pickled(Failure(error))
-    return calls.RESULT, calls.pack_result(args[0], _each(args[0], value))
-
-
-def _each(function: Callable[..., Any], chunk: tuple[list[Any], int]) -> tuple[list[Any], int]:
-    """The outcomes of a chunk of which one cannot be sent: a Failure in its place."""
-    outcomes, spent_ns = chunk
-    for index, outcome in enumerate(outcomes):
-        try:
-            calls.pack_result(function, outcome)
-        except Exception as error:  # noqa: BLE001 - what cannot be sent
-            outcomes[index] = Failure(error)
-    return outcomes, spent_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead.errors import UsageError
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@cache
 def result_timeout() -> type[TimeoutError]:
-    """A TimeoutError that those who look for multiprocessing's find too."""
+    """A TimeoutError that those who look for multiprocessing's find too; made when it is first wanted."""
     import multiprocessing
 
     class ResultTimeout(multiprocessing.TimeoutError, TimeoutError):

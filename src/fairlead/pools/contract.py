@@ -134,6 +134,12 @@ class Task:
         self.began_ns = time.monotonic_ns()
         return True
 
+    def call(self) -> Any:
+        """Calls the function here, in the task's context."""
+        if self.context is not None:
+            return self.context.run(self.function, *self.args, **self.kwargs)
+        return self.function(*self.args, **self.kwargs)
+
     def may_retry(self) -> bool:
         return self.attempts <= self.options.retries
 
@@ -154,7 +160,7 @@ class Task:
 class Worker(ABC):
     """Runs one call after another, for the one thread of the engine that owns it.
 
-    All methods but ``stop`` are called by that thread only.
+    All methods are called by that thread only, unless they say otherwise.
     """
 
     __slots__ = ()
@@ -170,7 +176,8 @@ class Worker(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Makes it ready, initializer included. Raises what is wrong; nothing is left behind then."""
+        """Makes it ready, initializer included. Raises what is wrong, Lost if that is no fault of the pool's
+        and another may do better; nothing is left behind then."""
 
     @abstractmethod
     def run(self, task: Task) -> Any:
@@ -191,6 +198,35 @@ class Worker(ABC):
         """Ends it, also after Lost and after ``stop``; when it returns, nothing is left of it."""
 
 
+class DirectWorker(Worker):
+    """One whose ``run`` is made of parts, for the engine in direct.py: a call is sent by whoever submits it,
+    and its thread waits for answers, also while there is no task."""
+
+    __slots__ = ()
+
+    def run(self, task: Task) -> Any:
+        self.send(task)
+        self.wait()
+        return self.read(task)
+
+    @abstractmethod
+    def send(self, task: Task) -> None:
+        """By any thread, while nothing is under way: sends the call. Raises what keeps it from being sent; if
+        the worker is gone, ``wait`` will know."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Until an answer has come, or the worker is gone."""
+
+    @abstractmethod
+    def read(self, task: Task) -> Any:
+        """The answer, as ``run`` returns or raises it."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """By any thread, while nothing is under way: has it end, so that ``wait`` returns."""
+
+
 class Engine(ABC):
     """Runs tasks. All methods may be called from any thread."""
 
@@ -198,6 +234,12 @@ class Engine(ABC):
     workers: int
     call_cost_s = 20e-6
     """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+
+    task_type: type[Task] = Task
+    """What its tasks are, where there is more to know of them."""
+    keeps_state = False
+    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
+    and ``wait``."""
 
     def portable(self, function: Function) -> Function:
         """A function that does the same, if that one is cheaper to send many times."""
@@ -214,7 +256,16 @@ class Engine(ABC):
     @abstractmethod
     def help(self, task: Task) -> None:
         """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and nobody has begun it, so that tasks may wait for tasks of their own pool. May do nothing."""
+        and nobody has begun it, so that tasks may wait for tasks of their own pool. May do nothing; raises
+        WouldDeadlock if the wait could never end."""
+
+    def runs(self, task: Task) -> bool:  # noqa: ARG002
+        """Where it keeps the state: whether a worker has the task."""
+        return False
+
+    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
+        """Where it keeps the state: waits for the task's end; returns at once if somebody else does."""
+        return
 
     @abstractmethod
     def close(self) -> None:

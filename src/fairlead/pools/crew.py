@@ -29,11 +29,15 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from fairlead.errors import PoolClosed, TaskTimeout, WorkerLost
 from fairlead.pools import ending
 from fairlead.pools.contract import Broken, Engine, Lost, Statistics, Stopped, Task, Worker
 from fairlead.pools.watch import Watch
+
+MOST_LOST_STARTS = 10
+"""So many workers in a row that are lost before they are ready break the pool."""
 
 _here = threading.local()
 """``.crew`` and ``.seat``, in threads that run tasks themselves."""
@@ -74,11 +78,15 @@ class Counts:
 class Seat:
     """A thread, its worker, and the task that is in it."""
 
-    __slots__ = ("counts", "deadline", "lock", "starting", "task", "tasks", "thread", "worker")
+    __slots__ = (
+        "counts", "dead", "deadline", "handing", "lock", "starting", "task", "tasks", "thread", "worker"
+    )  # fmt: skip
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.lock = threading.Lock()
+        self.handing = threading.Lock()
+        self.dead = False
         self.task: Task | None = None
         self.deadline = math.inf
         self.starting = True
@@ -130,6 +138,7 @@ class Crew(Engine):
         self._gone = Counts()
         self._restarts = 0
         self._numbered = 0
+        self._lost_starts = 0
         self._closed = False
         self._terminated = False
         self._broken: BaseException | None = None
@@ -145,7 +154,9 @@ class Crew(Engine):
                     raise Broken(str(self._broken)) from self._broken
                 if self._closed:
                     raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
-                self._put(task)
+                then = self._put(task)
+            if then is not None:
+                then()
         except NoThread as error:
             self._break(error)
             raise Broken(str(error)) from error
@@ -161,7 +172,9 @@ class Crew(Engine):
         return any(seat.task is task and self._cancel(seat, task) for seat in seats)
 
     def help(self, task: Task) -> None:
-        if getattr(_here, "crew", None) is not self or task.options.timeout is not None or not task.begin():
+        if getattr(_here, "crew", None) is not self or task.options.timeout is not None:
+            return
+        if task.attempts > 0 or not task.begin():
             return
         seat: Seat = _here.seat
         outer = seat.task
@@ -246,11 +259,13 @@ class Crew(Engine):
 
     # queue and seats; the lock is held
 
-    def _put(self, task: Task) -> None:
+    def _put(self, task: Task) -> Callable[[], None] | None:
+        """Returns what the caller has to do for it once the lock is free, if anything."""
         self._taken += 1
         self._queue.put(task)
         if len(self._seats) < self.workers and self._taken - self._total().ended > len(self._seats):
             self._add_seat()
+        return None
 
     def _total(self) -> Counts:
         total = Counts()
@@ -294,8 +309,12 @@ class Crew(Engine):
                 if self._terminated:
                     return
                 seat.worker.start()
+                self._lost_starts = 0
                 with seat.lock:
                     seat.starting = False
+            except Lost as gone:
+                if not self._start_another(seat):
+                    self._break(RuntimeError(str(gone)))
             except BaseException as error:  # noqa: BLE001 - every task's error from now on
                 self._break(error)
             else:
@@ -308,6 +327,15 @@ class Crew(Engine):
             finally:
                 self._leave(seat)
 
+    def _start_another(self, seat: Seat) -> bool:
+        """In the place of one that was lost before it was ready; False after so many in a row."""
+        with self._lock:
+            self._lost_starts += 1
+            if self._lost_starts == MOST_LOST_STARTS:
+                return False
+            self._replace(seat, ends=True)
+            return True
+
     def _leave(self, seat: Seat) -> None:
         with self._lock:
             for seats in (self._seats, self._leaving, self._left_behind):
@@ -316,11 +344,16 @@ class Crew(Engine):
             self._gone.bytes_out += seat.worker.bytes_out
             self._gone.bytes_in += seat.worker.bytes_in
             last = self._closed and not self._seats
-        if last and self._watch is not None:
+        if last:
+            self.ended()
+
+    def ended(self) -> None:
+        """The last worker of a closed crew has gone, by whose thread this is called."""
+        if self._watch is not None:
             self._watch.end()
 
     def _work(self, seat: Seat) -> None:
-        queue, counts = self._queue, seat.counts
+        queue = self._queue
         while True:
             task = queue.get()
             if task is None:
@@ -331,12 +364,11 @@ class Crew(Engine):
                     self._seats.discard(seat)
                     self._leaving.add(seat)
                     return
-            if not self._begin(task):
-                counts.cancelled += task.future.cancelled()
-                counts.ended += 1
-            elif not self._run(seat, task):
+            if not self._take(seat, task):
                 return
             del task
+
+    # the task in its seat
 
     def _begin(self, task: Task) -> bool:
         if task.attempts > 0:
@@ -346,18 +378,31 @@ class Crew(Engine):
                 self._again.discard(task)
         return task.begin()
 
-    def _run(self, seat: Seat, task: Task) -> bool:
+    def _take(self, seat: Seat, task: Task) -> bool:
         """Has the worker run it; whether the seat can take another."""
+        return not self._enter(seat, task) or self._conclude(seat, task, seat.worker.run)
+
+    def _enter(self, seat: Seat, task: Task) -> bool:
+        """Begins it; False if it was cancelled meanwhile."""
         counts = seat.counts
+        if not self._begin(task):
+            counts.cancelled += task.future.cancelled()
+            counts.ended += 1
+            return False
         counts.queue_ns += task.began_ns - task.queued_ns
         seat.task = task
         if self._terminated and self._take_back(seat, task):
-            return True
+            return False
         if task.options.timeout is not None:
             self._guard(seat, task.options.timeout)
+        return True
+
+    def _conclude(self, seat: Seat, task: Task, run: Callable[[Task], Any]) -> bool:
+        """Ends it with what ``run`` returns or raises; whether the seat can take another."""
+        counts = seat.counts
         value = error = lost = None
         try:
-            value = seat.worker.run(task)
+            value = run(task)
         except Lost as gone:
             lost = gone
         except BaseException as raised:  # noqa: BLE001 - the task's
@@ -479,6 +524,8 @@ class Crew(Engine):
                 self._gone.retried += 1
                 task.queued_ns = time.monotonic_ns()
                 self._again.add(task)
-                self._put(task)
+                then = self._put(task)
         if not again:
             task.fail(error)
+        elif then is not None:
+            then()

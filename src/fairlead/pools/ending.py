@@ -38,6 +38,12 @@ def remember(engine: Engine) -> None:
         _engines.add(engine)
 
 
+def forget(engine: Engine) -> None:
+    """Another engine ends it."""
+    with _lock:
+        _engines.discard(engine)
+
+
 def thread(target: Callable[..., Any], argument: object, name: str) -> threading.Thread:
     """A thread, not started, that keeps no program alive."""
     try:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import traceback
-from pathlib import Path
-from types import TracebackType
-from typing import Any
+import os
 
 from fairlead.errors import CannotSend
 
-_HERE = str(Path(__file__).parent)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+_HERE = os.path.dirname(__file__)  # noqa: PTH120 - workers import this, and pathlib takes long
 
 
 class WorkerTraceback(Exception):
@@ -85,6 +87,8 @@ def _rebuild(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, 
 
 
 def _text(error: BaseException) -> str:
+    import traceback
+
     where: TracebackType | None = error.__traceback__
     while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
         where = where.tb_next

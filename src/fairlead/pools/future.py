@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import time
 from concurrent.futures import _base
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,8 +43,16 @@ class Future(concurrent.futures.Future[T]):
                 self._notify_cancelled()
             return False
 
+    def running(self) -> bool:
+        task, engine = self._task, self._engine
+        if task is not None and engine is not None and self._state == _base.PENDING and engine.runs(task):
+            return True
+        return super().running()
+
     def cancel(self) -> bool:
         task, engine = self._task, self._engine
+        if engine is not None and engine.keeps_state:
+            return (task is not None and engine.stop(task)) or self.cancelled()
         if super().cancel():
             self.forget()
             with self._condition:
@@ -73,18 +82,31 @@ class Future(concurrent.futures.Future[T]):
         self._done_callbacks.clear()
 
     def result(self, timeout: float | None = None) -> T:
-        self.help()
-        return super().result(timeout)
+        return super().result(self._wait(timeout))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self.help()
-        return super().exception(timeout)
+        return super().exception(self._wait(timeout))
+
+    def _wait(self, timeout: float | None) -> float | None:
+        """Helps, or waits where the engine has better means; what is left of the time."""
+        task, engine = self._task, self._engine
+        if task is None or engine is None or self._state != _base.PENDING:
+            return timeout
+        if not engine.keeps_state:
+            engine.help(task)
+            return timeout
+        if timeout is None:
+            engine.wait(task, None)
+            return None
+        deadline = time.monotonic() + timeout
+        engine.wait(task, max(timeout, 0.0))
+        return max(0.0, deadline - time.monotonic())
 
     def help(self) -> None:
         """The calling thread is about to wait: it runs the task if it is one of its pool's threads and nobody
         has begun it."""
         task = self._task
-        if task is not None and self._engine is not None and self._state == _base.PENDING:
+        if task is not None and self._engine is not None:
             self._engine.help(task)
 
     if TYPE_CHECKING:  # the standard library's private parts that this class is made of

@@ -20,9 +20,10 @@ from typing import Any, Literal
 from fairlead.errors import CannotSend, UsageError
 from fairlead.pools import calls, child, ending, pickling
 from fairlead.pools.base import Pool, checked, checked_workers
-from fairlead.pools.channel import Channel, Parts, pickled
-from fairlead.pools.contract import Lost, Task, Worker
-from fairlead.pools.crew import Crew
+from fairlead.pools.channel import Channel, Corrupt, Message, Parts, pickled
+from fairlead.pools.contract import DirectWorker, Lost, Task
+from fairlead.pools.direct import DirectCrew
+from fairlead.pools.failure import Failure
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
@@ -105,7 +106,7 @@ def _preload() -> None:
         modules.append(child.__name__)
 
 
-class _Processes(Crew):
+class _Processes(DirectCrew):
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         by_value = _Process.by_value and getattr(function, "__module__", None) == "__main__"
         return calls.portable(function, by_value=by_value)
@@ -129,7 +130,7 @@ def _refuse_to_fork_with_subinterpreters() -> None:
             )
 
 
-class _Process(Worker):
+class _Process(DirectWorker):
     """A process and the channel to it."""
 
     by_value = not any(getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__spec__"))
@@ -143,6 +144,9 @@ class _Process(Worker):
         self._name = name
         self._process: Any = None
         self._channel: Channel | None = None
+        self._message: Message | None = None
+        self._corrupt: str | None = None
+        self._sent_by_value = False
         self._stopped = False
 
     @property
@@ -169,20 +173,42 @@ class _Process(Worker):
             self._process.kill()
         try:
             message = self._channel.receive()
-        except (EOFError, OSError):
-            raise RuntimeError(f"a worker process {self._how_it_ended()} before it was ready") from None
+        except (EOFError, OSError, Corrupt):
+            said = f"a worker process {self._how_it_ended()} before it was ready"
+            raise (Lost if (self._process.exitcode or 0) < 0 else RuntimeError)(said) from None
         if message.kind == calls.FAILED:
             raise message.load().error
 
-    def run(self, task: Task) -> Any:
-        by_value = _Process.by_value and getattr(task.function, "__module__", None) == "__main__"
-        kind, value = self._call(calls.pack(task, by_value=by_value))
+    def send(self, task: Task) -> None:
+        self._sent_by_value = _Process.by_value and getattr(task.function, "__module__", None) == "__main__"
+        self._send(calls.pack(task, by_value=self._sent_by_value))
+
+    def _send(self, parts: Parts) -> None:
+        assert self._channel is not None
+        with contextlib.suppress(OSError):  # wait() finds the channel at its end
+            self._channel.send(calls.CALL, parts)
+
+    def wait(self) -> None:
+        assert self._channel is not None
+        try:
+            self._message = self._channel.receive()
+        except (EOFError, OSError):
+            self._message = None
+        except Corrupt as reason:
+            self._message = None
+            self._corrupt = str(reason)
+            self._process.kill()
+
+    def read(self, task: Task) -> Any:
+        kind, value = self._read()
         if (
             kind == calls.UNREADABLE
-            and not by_value
+            and not self._sent_by_value
             and isinstance(value.error, AttributeError | ImportError)
         ):
-            kind, again = self._call(calls.pack(task, by_value=True))
+            self._send(calls.pack(task, by_value=True))
+            self.wait()
+            kind, again = self._read()
             if kind != calls.UNREADABLE:
                 _Process.by_value = True
                 value = again
@@ -194,33 +220,40 @@ class _Process(Worker):
             f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
         ) from (value.error)
 
-    def _call(self, parts: Parts) -> tuple[int, Any]:
-        channel = self._channel
-        assert channel is not None
-        try:
-            channel.send(calls.CALL, parts)
-            del parts
-            message = channel.receive()
-        except (EOFError, OSError):
-            raise Lost(f"the worker process {self._how_it_ended()}") from None
+    def _read(self) -> tuple[int, Any]:
+        message, self._message = self._message, None
+        if message is None:
+            if self._corrupt is not None:
+                raise Lost(
+                    f"the worker process has sent what is no message ({self._corrupt}), and was killed"
+                )
+            raise Lost(f"the worker process {self._how_it_ended()}")
         kind = message.kind
         try:
-            return kind, message.load()
+            value = message.load()
         except Exception as error:
             raise CannotSend(f"the result cannot be read here: {error!r}") from error
+        if kind != calls.RESULT and not isinstance(value, Failure):
+            raise CannotSend(f"the answer cannot be read here: it is of kind {kind}")
+        return kind, value
+
+    def end(self) -> None:
+        if self._channel is not None:
+            with contextlib.suppress(OSError):
+                self._channel.send(calls.END, pickled(None))
 
     def stop(self) -> bool:
         self._stopped = True
-        if self._process is not None and self._process.pid is not None:
-            self._process.kill()
+        with contextlib.suppress(ValueError):  # it has been closed already
+            if self._process is not None and self._process.pid is not None:
+                self._process.kill()
         return True
 
     def close(self) -> None:
         channel, process = self._channel, self._process
         if process is not None and process.pid is not None:
             if channel is not None and not self._stopped:
-                with contextlib.suppress(OSError):
-                    channel.send(calls.END, pickled(None))
+                self.end()
                 self._ended()
             with _starting:
                 if process.exitcode is None:

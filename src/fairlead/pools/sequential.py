@@ -59,10 +59,7 @@ class _AtOnce(Engine):
         value: Any = None
         error: BaseException | None = None
         try:
-            if task.context is not None:
-                value = task.context.run(task.function, *task.args, **task.kwargs)
-            else:
-                value = task.function(*task.args, **task.kwargs)
+            value = task.call()
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
         took_ns = time.monotonic_ns() - task.began_ns

@@ -231,6 +231,12 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if self._outcomes:  # as _hand_over: this is what each item of a large chunk costs
+            outcome: Any = self._outcomes.popleft()
+            self._taken += 1
+            if type(outcome) is not Failure:
+                return outcome  # type: ignore[no-any-return]
+            raise outcome.error
         return self.next()
 
     def next(self, timeout: float | None = None) -> T:

@@ -18,6 +18,11 @@ _send.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _send.restype = ctypes.c_int
 
 
+def send_exception(ident: int, kind: type[BaseException] | None) -> None:
+    """Has a thread raise it at its next step in Python; None: takes back what has not arrived yet."""
+    _send(ident, ctypes.py_object() if kind is None else kind)
+
+
 class ThreadPool(Pool):
     """Calls in threads of this process: for work that waits, and, without a GIL, for work that computes.
 
@@ -49,7 +54,7 @@ class ThreadPool(Pool):
             Crew(
                 "threads",
                 checked_workers(None) + 4 if workers is None else checked_workers(workers),
-                lambda: _Here(initializer, initargs),
+                lambda: Here(initializer, initargs),
                 name=name or f"ThreadPool-{next(_numbers)}",
                 most_tasks=0
                 if max_tasks_per_worker is None
@@ -60,7 +65,7 @@ class ThreadPool(Pool):
         )
 
 
-class _Here(Worker):
+class Here(Worker):
     """Calls in the seat's own thread."""
 
     __slots__ = ("_args", "_ident", "_initializer")
@@ -76,17 +81,15 @@ class _Here(Worker):
             self._initializer(*self._args)
 
     def run(self, task: Task) -> Any:
-        if task.context is not None:
-            return task.context.run(task.function, *task.args, **task.kwargs)
-        return task.function(*task.args, **task.kwargs)
+        return task.call()
 
     def stop(self) -> bool:
         if self._ident:
-            _send(self._ident, Stopped)
+            send_exception(self._ident, Stopped)
         return False
 
     def settle(self) -> None:
-        _send(self._ident, ctypes.py_object())
+        send_exception(self._ident, None)
 
     def close(self) -> None:
         """Its thread is the seat's."""

@@ -42,7 +42,12 @@ class GilThread:
     """Acquisitions that had to wait."""
     held_seconds: float = 0.0
     held_off_cpu_seconds: float | None = None
-    """The part of ``held_seconds`` in which the kernel had taken the core away: nobody got on meanwhile."""
+    """The part of ``held_seconds`` in which it had no core, as far as that was looked at: nobody got on
+    meanwhile."""
+    held_asleep_seconds: float | None = None
+    """The part of ``held_off_cpu_seconds`` in which it slept by itself, in C code that waits for something
+    without letting go; in the rest the kernel had taken the core away. Looked at in holds that went on for
+    4 ms after a request."""
     waited_seconds: float = 0.0
     max_wait_seconds: float = 0.0
     max_held_seconds: float = 0.0
@@ -161,8 +166,8 @@ class Trust:
     """Time within which events were lost."""
     clock_resolution_seconds: float
     held_off_cpu_share: float | None
-    """Share of the held time in which the holder was known to be off the CPU; None when that was not
-    measured."""
+    """Share of the held time in which the kernel is known to have taken the core away from the holder; None
+    when that was not measured."""
     blame_coverage: float
     """Share of the waited time for which it is known who held the GIL, or that nobody did."""
     statement: str

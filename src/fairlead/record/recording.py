@@ -8,7 +8,7 @@ backwards.)
 
 All numbers are little-endian. Times are nanoseconds of one monotonic clock, which META names.
 
-    file     8 bytes "FLRECORD", u32 version = 1, u32 flags = 0; then blocks until the end of the file
+    file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
 
@@ -23,7 +23,7 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
                   new or have another name now. A serial is never used twice in a process; 0 is
                   "no thread". gil is the one the thread was first seen with
     3 EVENTS    records of 32 bytes: u64 t_ns, u32 thread (serial), u32 other (serial), u64 value_ns,
-                  u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended), u32 stack (0: none)
+                  u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended, 4 whole), u32 stack (0: none)
     4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, ...], ...]}, innermost
                   first; a stack may come after the event that names it
     5 COUNTERS  UTF-8 JSON, a snapshot of everything counted since the start:
@@ -43,12 +43,16 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     8 THREAD_END     who                     0                             0
     9 STACK_WAITER   whose stack: it waited  the holder before             waited
     10 STACK_HOLDER  whose stack: it drops   one that waits                how long that one waited so far
+    11 ASLEEP        who drops it            0                             how long it slept by itself
 
+A DROP that is whole tells of its ACQUIRE, too, which found the GIL free: that was value_ns before, and other
+is the holder before it. Nothing came in between. Version 1 had no such flag, and is read as well.
 The events of one GIL stand in the order in which they happened, which is also the order of their times. A
-contended ACQUIRE by another than the holder before is a hand-off from that one. An
-OFFCPU and a STACK_HOLDER belong to the hold that ends then, a STACK_WAITER to the wait. Block types and kinds
-that a reader does not know are passed over, so that later versions can add some without a new version
-number; a change in the meaning of anything above raises it, and an older reader then refuses the file.
+contended ACQUIRE by another than the holder before is a hand-off from that one. An OFFCPU, an ASLEEP (a
+part of the OFFCPU's time) and a STACK_HOLDER belong to the hold that ends then, a STACK_WAITER to the wait.
+Block types and kinds that a reader does not know are passed over, so that later versions can add some
+without a new version number; a change in the meaning of anything above raises it, and an older reader then
+refuses the file.
 """
 
 from __future__ import annotations
@@ -70,7 +74,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"FLRECORD"
-VERSION = 1
+VERSION = 2
 FILE_HEADER = struct.Struct("<8sII")
 BLOCK_HEADER = struct.Struct("<IIII")
 LOST = struct.Struct("<QQQ")
@@ -79,12 +83,15 @@ MAX_PAYLOAD = 16 * 1024 * 1024
 
 FORCED = 1
 CONTENDED = 2
+WHOLE = 4
 
 EVENT_FIELDS = [
     ("t_ns", "<u8"), ("thread", "<u4"), ("other", "<u4"), ("value_ns", "<u8"),
     ("gil", "<u2"), ("kind", "u1"), ("flags", "u1"), ("stack", "<u4"),
 ]  # fmt: skip
-EVENT_SIZE = 32
+EVENT = struct.Struct("<QIIQHBBI")
+"""The same fields."""
+EVENT_SIZE = EVENT.size
 
 
 class BlockType(IntEnum):
@@ -107,6 +114,7 @@ class Kind(IntEnum):
     THREAD_END = 8
     STACK_WAITER = 9
     STACK_HOLDER = 10
+    ASLEEP = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +131,37 @@ class Block:
     def json(self) -> Any:
         return json.loads(self.payload)
 
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """What ``events`` has, as tuples: for few of them, and without numpy."""
+        size = len(self.payload) - len(self.payload) % EVENT_SIZE
+        for row in EVENT.iter_unpack(self.payload[:size]):
+            t_ns, thread, other, value_ns, gil, kind, flags, stack = row
+            if flags & WHOLE:
+                yield t_ns - value_ns, thread, other, 0, gil, int(Kind.ACQUIRE), 0, 0
+                yield t_ns, thread, 0, value_ns, gil, kind, flags & ~WHOLE, stack
+            else:
+                yield row
+
     def events(self) -> NDArray[np.void]:
-        """The payload of an EVENTS block as an array with the fields of ``EVENT_FIELDS``, without a copy."""
+        """The payload of an EVENTS block as an array with the fields of ``EVENT_FIELDS``: each ACQUIRE by
+        itself, also where the file has told it with its DROP."""
         import numpy as np
 
-        whole = len(self.payload) - len(self.payload) % EVENT_SIZE
-        return np.frombuffer(self.payload[:whole], dtype=EVENT_FIELDS)
+        size = len(self.payload) - len(self.payload) % EVENT_SIZE
+        told = np.frombuffer(self.payload[:size], dtype=EVENT_FIELDS)
+        whole = told["flags"] & WHOLE != 0
+        if not whole.any():
+            return told
+        times = 1 + whole
+        events = np.repeat(told, times)
+        drops = (np.cumsum(times) - 1)[whole]
+        takes = drops - 1
+        events["t_ns"][takes] -= events["value_ns"][takes]
+        for name, value in (("kind", Kind.ACQUIRE), ("value_ns", 0), ("flags", 0), ("stack", 0)):
+            events[name][takes] = value
+        events["other"][drops] = 0
+        events["flags"][drops] &= ~np.uint8(WHOLE)
+        return events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +343,9 @@ class Recording:
         return b""
 
 
-_NO_END = "the recording has no end mark: the program was killed or still runs; all before is shown"
+_NO_END = (
+    "the recording has no end mark: the program was killed, still runs, or found no room; all before is shown"
+)
 
 
 def _broken(how: str, index: int, offset: int) -> str:

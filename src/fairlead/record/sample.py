@@ -75,7 +75,16 @@ class Sample:
     """Share (0..1) of the time of all cores the run may use that other processes took while the sample ran,
     stolen time included; for samples under half a second, in the half second up to its end."""
     details: dict[str, Any] = field(default_factory=dict)
-    """What else the probe printed: counts, answers, checks."""
+    """What else the probe printed: counts, answers, checks. ``metrics`` among them are its further figures, a
+    number each."""
+
+    def metric(self, name: str) -> float | None:
+        """One of the further figures; None where the probe gave none of that name, or no finite number."""
+        metrics = self.details.get("metrics")
+        value = metrics.get(name) if isinstance(metrics, dict) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value) if abs(value) <= LONGEST else None
 
     def to_json(self) -> dict[str, Any]:
         """The sample as a JSON object, ``schema`` first.

@@ -17,9 +17,22 @@ one median means little. undecided: too few samples, or no model fits clearly be
 
 Model = Literal["1", "n", "n log n", "n^2", "undecided"]
 
+Unit = Literal["s", "KiB", "share", "ratio", "count", "per s"]
+"""What a metric counts: seconds, KiB, a share of 1, a ratio, things, or things a second."""
+
 Schedule = Literal["", "start", "pass"]
 """Which picture explains an experiment. start: n are started one by one, and each start is waited for.
 pass: a lock or a wake-up goes from one to the next. Empty: neither picture is true of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A figure that an experiment gives besides the time: what stands at the head of its column."""
+
+    name: str
+    """The key in ``Cell.metrics`` and in a sample's ``details["metrics"]``."""
+    title: str
+    unit: Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +42,8 @@ class Cell:
     params: dict[str, Any]
     n: int
     values: tuple[float, ...]
-    """Wall seconds of the samples with status "ok", in the order they were taken."""
+    """Seconds of the samples with status "ok", in the order they were taken: ``wall_s``, or the metric that
+    the experiment declares as its value."""
     median: float | None
     low: float | None
     """Lower end of the 95 % bootstrap interval of the median."""
@@ -51,6 +65,9 @@ class Cell:
     verdict: Verdict
     advice: str | None
     """What to do about a verdict other than "stable"."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Medians of the experiment's further figures, by the names of ``Subject.metrics``; what no sample gave
+    is not among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +132,43 @@ class Subject:
     """What n counts: "threads", "processes"."""
     references: tuple[Reference, ...] = ()
     schedule: Schedule = ""
+    metrics: tuple[Metric, ...] = ()
+    growth: bool = True
+    """Whether it asks how the time grows with n; if not, nothing is fitted."""
+    group: str = ""
+    """Experiments of one group do the same work in different ways, and are ranked (see ``Ranking``)."""
+    value_name: str = "elapsed"
+    """What the time is: that of the whole, unless the experiment declares another ("per request")."""
+
+
+Standing = Literal["best", "as fast", "slower", "undecided"]
+"""as fast: the interval of its time reaches that of the fastest. best: of those the one that uses the least
+processor time; where two use about as much, the one with less memory. slower: the interval lies above.
+undecided: too few samples for an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One way of doing the work, as it stands among the others."""
+
+    series: Series
+    case: str
+    """Its short name: what its id has beyond that of the group."""
+    cell: Cell
+    standing: Standing
+    times: float
+    """Its median time over that of the fastest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """All ways of doing the same work, with the same number of tasks on one interpreter."""
+
+    group: str
+    n: int
+    interpreter: dict[str, Any]
+    places: tuple[Place, ...]
+    """In the order of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,5 +184,6 @@ class Summary:
     samples: int
     started: str | None
     finished: str | None
+    rankings: tuple[Ranking, ...] = ()
     problems: tuple[str, ...] = ()
     """Damaged lines and other things the reader had to leave out."""

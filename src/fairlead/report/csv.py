@@ -34,7 +34,7 @@ _COLUMNS = (
     "experiment", "interpreter", "name", "variant", "params", "n", "samples", "median_s", "low_s", "high_s",
     "iqr_s", "outliers", "modes_s", "factor", "cpu_s", "cpu_percent", "max_rss_kb", "sum_rss_kb",
     "ctx_voluntary", "ctx_involuntary", "foreign_share", "verdict", "advice", "fit_exponent", "fit_low",
-    "fit_high", "fit_model", "fit_verdict",
+    "fit_high", "fit_model", "fit_verdict", "metrics",
 )  # fmt: skip
 
 
@@ -48,6 +48,7 @@ def _row(series: Series, cell: Cell, who: names.Named) -> list[str | float | int
             " ".join(map(repr, cell.modes)), cell.factor, cell.cpu_s, cell.cpu_percent, cell.max_rss_kb,
             cell.sum_rss_kb, cell.ctx_voluntary, cell.ctx_involuntary, cell.foreign_share,
             cell.verdict, cell.advice, fit.exponent, fit.low, fit.high, fit.model, fit.verdict,
+            cell.metrics,
         )
     ]  # fmt: skip
 

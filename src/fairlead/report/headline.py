@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairlead.record.summary import Fit, Series, Subject, Summary, Verdict
-from fairlead.report import names, words
+from fairlead.record.summary import Fit, Place, Series, Subject, Summary, Verdict
+from fairlead.report import names, units, words
 
 _NAMED_AT_MOST = 2
 """How many interpreters the headline names; of more it says the number."""
@@ -39,7 +40,9 @@ def headline(summary: Summary) -> Headline:
             firm = [s for s in series if s.fit.verdict == verdict and _decided(s.fit)]
             if firm:
                 return _told(summary, subject, firm)
-    if any(map(words.measured, summary.series)):
+    if best := next((p for r in summary.rankings for p in r.places if p.standing == "best"), None):
+        told = _best(summary, best)
+    elif any(map(words.measured, summary.series)):
         told = "Measured, but no exponent is sure yet: see the verdicts and what to do about them."
     elif summary.series:
         told = "Nothing could be measured: everything was skipped or failed. See the reasons."
@@ -62,6 +65,20 @@ def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:
         power=" to ".join(ends),
         meaning=_meaning(lead.fit, exponents[len(exponents) // 2], names.clean(subject.size_name)),
     )
+
+
+def _best(summary: Summary, place: Place) -> str:
+    roster, title = names.Roster(summary.series), dict(_titles(summary))[place.series.experiment]
+    return (
+        f"On this machine, on {roster.of(place.series).label}, {place.cell.n} such tasks are best done so: "
+        f"{title[:1].lower()}{title[1:]} ({units.seconds(place.cell.median)}, "
+        f"{units.seconds(place.cell.cpu_s)} of processor time)."
+    )
+
+
+def _titles(summary: Summary) -> Iterator[tuple[str, str]]:
+    for subject, _ in words.subjects(summary):
+        yield subject.id, names.clean(subject.title)
 
 
 def _joined(labels: list[str]) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from fairlead.record.summary import Cell, Series, Subject, Summary
+from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
 from fairlead.report import battle, figures, names, schedule, units, words
 from fairlead.report.assets import asset, digest, inert_json
 from fairlead.report.extra import needed_for
@@ -71,6 +72,9 @@ def render(summary: Summary) -> str:
         summary=summary,
         headline=headline(summary),
         sections=sections,
+        growing=[section for section in sections if section["subject"].growth],
+        rankings=[_ranking(ranking, roster) for ranking in summary.rankings],
+        standings=words.STANDINGS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
         losses=[loss for section in sections for loss in _losses(section)],
@@ -99,6 +103,7 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     return {
         "id": f"experiment-{number}",
         "subject": subject,
+        "further": [names.clean(metric.title) for metric in words.further(subject)],
         "one": schedule.singular(names.clean(subject.size_name)),
         "panels": [
             _panel(f"plot-{number}-{i}", subject, group, roster)
@@ -111,12 +116,13 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
 
 
 def _panel(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> dict[str, Any]:
-    rows = [_row(s, roster.of(s)) for s in group]
+    rows = [_row(s, roster.of(s), subject) for s in group]
     return {
         "id": identity,
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
-        "data": figures.panel(identity, subject, group, roster),
+        "data": figures.panel(identity, subject, group, roster) if subject.growth else None,
+        "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "warnings": _warnings(group, roster),
         "of": {row["who"].index: row for row in rows},
@@ -146,7 +152,7 @@ def _warnings(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str
     return list(alike.items())
 
 
-def _row(series: Series, who: names.Named) -> dict[str, Any]:
+def _row(series: Series, who: names.Named, subject: Subject) -> dict[str, Any]:
     fit, measured = series.fit, [c for c in series.cells if c.median is not None]
     return {
         "who": who,
@@ -154,7 +160,7 @@ def _row(series: Series, who: names.Named) -> dict[str, Any]:
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
         "model": "constant" if fit.model == "1" else fit.model,
-        "cells": [_cell(c) for c in series.cells],
+        "cells": [_cell(c, words.further(subject)) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
         "failures": series.failures,
@@ -174,7 +180,7 @@ def _battle(series: Series) -> dict[str, Any] | None:
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell, further: Sequence[Metric]) -> dict[str, Any]:
     return {
         "cell": cell,
         "time": " or ".join(map(units.seconds, cell.modes))
@@ -182,6 +188,17 @@ def _cell(cell: Cell) -> dict[str, Any]:
         else units.seconds(cell.median),
         "interval": units.interval(cell.low, cell.high, cell.median),
         "switches": words.switches(cell),
+        "further": [units.metric(cell.metrics.get(m.name), m.unit) for m in further],
+    }
+
+
+def _ranking(ranking: Ranking, roster: names.Roster) -> dict[str, Any]:
+    return {
+        "title": words.ranking(ranking, roster),
+        "places": [
+            {"place": place, "standing": words.standing(place), "shown": _cell(place.cell, [])}
+            for place in ranking.places
+        ],
     }
 
 

@@ -17,9 +17,13 @@ A summary is one object:
     interval), ``iqr`` (seconds all), ``outliers``, ``modes`` (seconds; two when bimodal), ``factor`` (over
     the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``sum_rss_kb``, ``ctx_voluntary``,
     ``ctx_involuntary``, ``foreign_share`` (0..1), ``verdict`` ("stable", "noisy", "bimodal" or "undecided"),
-    ``advice``, and ``fit`` of its whole series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log
-    n", "n^2" or "undecided"), ``verdict``, ``advice``, ``coefficients`` (time = first + second * model,
-    seconds).
+    ``advice``, ``metrics`` (medians of the experiment's further figures, by name), and ``fit`` of its whole
+    series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log n", "n^2" or "undecided"),
+    ``verdict``, ``advice``, ``coefficients`` (time = first + second * model, seconds).
+``rankings``
+    One object for each work, number of tasks and interpreter that more than one way of doing it was measured
+    on: ``group``, ``n``, ``interpreter``, and ``places``: ``experiment``, ``label``, ``case``, ``median``
+    (seconds), ``standing`` ("best", "as fast", "slower" or "undecided") and ``times`` (over the fastest).
 ``skipped``
     Series of which nothing was run: ``experiment``, ``interpreter``, ``label``, ``params`` (without ``n``),
     ``reason``.
@@ -59,7 +63,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlead.record.comparison import Comparison
-from fairlead.record.summary import Series, Summary
+from fairlead.record.summary import Ranking, Series, Summary
 from fairlead.report import names
 
 VERSION = 1
@@ -80,6 +84,9 @@ def render(summary: Summary) -> str:
             "samples": summary.samples,
             "interpreters": {called[who.label]: who.record for who in roster},
             "results": [result for head, s in heads for result in _results(head, s)],
+            "rankings": [
+                _ranking(one, called[roster.of(one.places[0].series).label]) for one in summary.rankings
+            ],
             "skipped": [{**head, "params": s.variant, "reason": s.skipped} for head, s in heads if s.skipped],
             "failures": [{**head, "params": s.variant, "reason": f} for head, s in heads for f in s.failures],
             "problems": summary.problems,
@@ -108,6 +115,25 @@ def _short_names(roster: names.Roster) -> dict[str, str]:
 
 def _head(series: Series, interpreter: str) -> dict[str, Any]:
     return {"experiment": series.experiment, "interpreter": interpreter, "label": series.label}
+
+
+def _ranking(ranking: Ranking, interpreter: str) -> dict[str, Any]:
+    return {
+        "group": ranking.group,
+        "n": ranking.n,
+        "interpreter": interpreter,
+        "places": [
+            {
+                "experiment": place.series.experiment,
+                "label": place.series.label,
+                "case": place.case,
+                "median": place.cell.median,
+                "standing": place.standing,
+                "times": place.times,
+            }
+            for place in ranking.places
+        ],
+    }
 
 
 def _results(head: dict[str, Any], series: Series) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.record.comparison import CellChange, Comparison, SeriesChange, Unmatched
 from fairlead.record.gil_trace import GilTrace
-from fairlead.record.summary import Cell, Series, Subject, Summary
+from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
 from fairlead.report import battle, console, names, units, words
 from fairlead.report.headline import headline
 
@@ -33,13 +33,18 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
         page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
         for s in series:
             _series(page, subject, s, roster)
+    for ranking in summary.rankings:
+        _ranking(page, ranking, roster)
+    if summary.rankings:
+        page.line(words.STANDINGS)
+        page.gap()
     if summary.problems:
         page.line("Left out", style="bold")
         for problem in summary.problems:
             page.line(names.clean(problem), indent=2)
         page.gap()
-    if sections:
-        page.table(_overview(sections, roster))
+    if growing := [(subject, series) for subject, series in sections if subject.growth]:
+        page.table(_overview(growing, roster))
         page.gap()
     page.line(str(headline(summary)), style="bold")
     return page.text()
@@ -49,7 +54,8 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
     page.line(_who(series, roster), indent=2)
     if words.measured(series):
         page.table(_cells(subject, series.cells), indent=4)
-        page.line(words.fit(series.fit), indent=4, style="bold")
+        if subject.growth:
+            page.line(words.fit(series.fit), indent=4, style="bold")
         for reference in words.references(subject, series):
             page.line(f"reference {words.reference(reference, series.fit)}", indent=4)
     if series.trace:
@@ -79,9 +85,31 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
     page.gap()
 
 
+def _ranking(page: console.Page, ranking: Ranking, roster: names.Roster) -> None:
+    page.line(words.ranking(ranking, roster), style="bold")
+    table = console.table("<case", "wall", "<", "user", "system", "CPU", "memory", "<verdict")
+    for place in ranking.places:
+        cell = place.cell
+        console.add_row(
+            table,
+            names.clean(place.case),
+            units.seconds(cell.median),
+            units.interval(cell.low, cell.high, cell.median),
+            units.seconds(cell.metrics.get("user_s")),
+            units.seconds(cell.metrics.get("system_s")),
+            units.percent(None if cell.cpu_percent is None else cell.cpu_percent / 100),
+            units.memory(cell.sum_rss_kb),
+            words.standing(place),
+        )
+    page.table(table, indent=2)
+    page.gap()
+
+
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
+    further = words.further(subject)
+    heads = [names.clean(metric.title) for metric in further] or ["factor", "CPU", "switches"]
     table = console.table(
-        names.clean(subject.size_name), "elapsed", "<", "factor", "CPU", "switches", "<verdict"
+        names.clean(subject.size_name), names.clean(subject.value_name), "<", *heads, "<verdict"
     )
     for cell in cells:
         several = len(cell.modes) > 1
@@ -92,12 +120,17 @@ def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
             f"or {units.seconds(cell.modes[-1])}"
             if several
             else units.interval(cell.low, cell.high, cell.median),
-            units.factor(cell.factor),
-            units.seconds(cell.cpu_s),
-            units.count(words.switches(cell)),
+            *_figures(cell, further),
             cell.verdict,
         )
     return table
+
+
+def _figures(cell: Cell, further: Sequence[Metric]) -> Sequence[str]:
+    """What an experiment measures besides its time; of one that measures nothing else, what all have."""
+    if further:
+        return [units.metric(cell.metrics.get(metric.name), metric.unit) for metric in further]
+    return units.factor(cell.factor), units.seconds(cell.cpu_s), units.count(words.switches(cell))
 
 
 def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: names.Roster) -> Table:

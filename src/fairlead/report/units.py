@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fairlead.record.summary import Unit
+
 _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 NOTHING = "-"
@@ -58,6 +60,30 @@ def factor(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """A share of 0..1 as "12 %"; "-" for None."""
     return NOTHING if share is None else f"{share * 100:.0f} %"
+
+
+def metric(value: float | None, unit: Unit) -> str:
+    """A figure of an experiment in its unit: "8.1 us", "x1.8", "20,400/s"; "-" for None."""
+    match unit:
+        case "s":
+            return seconds(value)
+        case "KiB":
+            return memory(value)
+        case "share":
+            return percent(value)
+        case "ratio":
+            return factor(value)
+        case "per s":
+            return NOTHING if value is None else f"{amount(value)}/s"
+        case "count":
+            return amount(value)
+
+
+def amount(value: float | None) -> str:
+    """A number of things, whole where there are many: "1.5", "12,403"; "-" for None."""
+    if value is None or abs(value) >= 100 or value == int(value):
+        return count(value)
+    return digits(value)
 
 
 def memory(kib: float | None) -> str:

@@ -8,7 +8,18 @@ from collections.abc import Iterator
 from typing import get_args
 
 from fairlead.record.comparison import Change, Comparison
-from fairlead.record.summary import Cell, Fit, Reference, Series, Subject, Summary, Verdict
+from fairlead.record.summary import (
+    Cell,
+    Fit,
+    Metric,
+    Place,
+    Ranking,
+    Reference,
+    Series,
+    Subject,
+    Summary,
+    Verdict,
+)
 from fairlead.report import names, units
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
@@ -62,6 +73,31 @@ def subjects(summary: Summary) -> list[tuple[Subject, list[Series]]]:
 def measured(series: Series) -> bool:
     """Whether any sample of the series succeeded."""
     return any(cell.values for cell in series.cells)
+
+
+def standing(place: Place) -> str:
+    """ "best", "as fast", "undecided"; of one that is slower, how many times: "x3.20"."""
+    return units.factor(place.times) if place.standing == "slower" else place.standing
+
+
+STANDINGS = (
+    "best: the least processor time of all that are as fast as the fastest, as far as the intervals of their "
+    "times can tell; where two use about as much of it, the one with less memory. x2.00: twice the time of "
+    "the fastest."
+)
+"""The rule by which alternatives are ranked."""
+
+
+def ranking(ranking: Ranking, roster: names.Roster) -> str:
+    """ "models.io, 30 tasks, CPython 3.13.0": what is ranked."""
+    first = ranking.places[0].series
+    where = ", ".join(filter(None, (roster.of(first).label, names.clean(first.label))))
+    return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
+
+
+def further(subject: Subject) -> list[Metric]:
+    """The figures of an experiment besides the one that the statistics are about."""
+    return [metric for metric in subject.metrics if metric.title != subject.value_name]
 
 
 def absence(series: Series) -> str:

@@ -172,8 +172,20 @@ class Condition:
         """A record of the moment."""
         return ConditionStatistics(self._notices.waiting(), self._lock.statistics())
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("cannot pickle 'fairlead.sync.Condition' object")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._lock, RLock):
+            raise TypeError(
+                "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
+                "interpreter only; make it with a Lock"
+            )
+        return _elsewhere, (self._lock, self._notices)
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.Condition {self._lock!r}, {self._notices.waiting()} waiting>"
+
+
+def _elsewhere(lock: Lock, notices: Notices) -> Condition:
+    """The same condition in the interpreter that these have come to."""
+    condition = Condition(lock)
+    condition._notices = notices
+    return condition

@@ -7,21 +7,51 @@ import sys
 from typing import Any
 
 from fairlead import _native
-from fairlead._native import BoundedSemaphore, Event, Gate, Lock, Semaphore, SimpleQueue
+from fairlead._native import (
+    Barrier,
+    BoundedSemaphore,
+    CountdownEvent,
+    Event,
+    Gate,
+    Latch,
+    LifoQueue,
+    Lock,
+    Notices,
+    PriorityQueue,
+    Queue,
+    Semaphore,
+    SimpleQueue,
+)
 from fairlead.errors import OtherProcess
 
-Shared = BoundedSemaphore | Event | Gate | Lock | Semaphore | SimpleQueue[Any]
+Shared = (
+    Barrier
+    | BoundedSemaphore
+    | CountdownEvent
+    | Event
+    | Gate
+    | Latch
+    | LifoQueue[Any]
+    | Lock
+    | Notices
+    | PriorityQueue[Any]
+    | Queue[Any]
+    | Semaphore
+    | SimpleQueue[Any]
+)
 
 
 def handle(primitive: Shared) -> int:
     """The number by which :func:`from_handle` finds this primitive in any interpreter of this process.
 
-    It is good as long as some interpreter has the primitive. A ``SimpleQueue`` is to be empty when it is
-    handed over for the first time, and carries copies from then on.
+    It is good as long as some interpreter has the primitive. A queue is to be empty when it is handed over
+    for the first time, and carries copies from then on; a ``Barrier`` has neither an action nor a timeout of
+    its own. A ``Condition``, a ``ResourceGuard`` and a ``StartGate`` have no number, and go by their pickles.
 
     Raises:
-        TypeError: not one of Lock, Semaphore, BoundedSemaphore, Event, SimpleQueue.
-        UsageError: a queue with objects in it.
+        TypeError: what cannot be shared: an RLock and whatever has one, and what keeps objects or functions
+            of its interpreter (CombiningLock, CapacityLimiter, Flag, once).
+        UsageError: a queue with objects in it, or a barrier with an action or a timeout.
     """
     return _native.handle(primitive)
 
@@ -51,5 +81,5 @@ def _reduce(primitive: Any) -> tuple[Any, ...]:
     return _elsewhere, (name, _native.process(), handle(primitive))
 
 
-for _type in (BoundedSemaphore, Event, Gate, Lock, Semaphore, SimpleQueue):
-    copyreg.pickle(_type, _reduce)
+for _type in Shared.__args__:
+    copyreg.pickle(getattr(_type, "__origin__", _type), _reduce)

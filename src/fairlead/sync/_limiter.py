@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairlead._native import RLock, Semaphore
 from fairlead.errors import AlreadyHeld, NotHeld, WouldDeadlock
-from fairlead.wait import current_task
+from fairlead.wait import current_task, others_run
 
 _MOST = 0x7FFFFFFF
 
@@ -155,7 +155,7 @@ class CapacityLimiter:
 
     def _all_are_ours(self) -> bool:
         by = [by for [by] in list(self._lent.values()) if by is not None]
-        return len(by) >= max(self._total, 1) and all(one is _here.me for one in by)
+        return len(by) >= max(self._total, 1) and all(one is _here.me for one in by) and not others_run()
 
     def __enter__(self) -> None:
         self.acquire()

@@ -107,6 +107,9 @@ class Flag(Generic[T]):
 
     __bool__ = is_set
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("cannot pickle 'fairlead.sync.Flag' object: its value is of one interpreter")
+
     def __repr__(self) -> str:
         return f"<fairlead.sync.Flag {'set' if self else 'unset'}>"
 
@@ -143,5 +146,15 @@ class ResourceGuard:
         """A record of the moment."""
         return ResourceGuardStatistics(self._lock.locked())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, (self._action, self._lock)
+
     def __repr__(self) -> str:
         return f"<fairlead.sync.ResourceGuard {'busy' if self._lock.locked() else 'free'}>"
+
+
+def _elsewhere(action: str, lock: Lock) -> ResourceGuard:
+    """The same guard in the interpreter that these have come to."""
+    guard = ResourceGuard(action)
+    guard._lock = lock
+    return guard

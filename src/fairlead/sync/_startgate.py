@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, final
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from fairlead._native import EventStatistics, Gate
 from fairlead.errors import UsageError
@@ -40,7 +40,7 @@ class StartGate:
     __slots__ = ("__weakref__", "_ends", "_gate")
 
     def __init__(self, *, processes: bool = False) -> None:
-        self._gate: Final = Gate()
+        self._gate = Gate()
         self._ends: tuple[int, int] | None = os.pipe() if processes else None
 
     def open(self) -> None:
@@ -100,9 +100,7 @@ class StartGate:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._ends is None:
-            raise TypeError(
-                "cannot pickle a StartGate for threads: StartGate(processes=True) can be passed on"
-            )
+            return _attached, (self._gate,)
         from multiprocessing.reduction import DupFd
 
         return _elsewhere, tuple(map(DupFd, self._ends))
@@ -128,4 +126,11 @@ def _elsewhere(*ends: Any) -> StartGate:
     """The same gate in the process that these ends have come to."""
     gate = StartGate()
     gate._ends = (ends[0].detach(), ends[1].detach())
+    return gate
+
+
+def _attached(native: Gate) -> StartGate:
+    """The same gate in another interpreter."""
+    gate = StartGate()
+    gate._gate = native
     return gate

@@ -16,7 +16,7 @@ from typing import Any
 
 from fairlead._native import Port, Ticket, use_ports, use_tasks
 
-__all__ = ["Port", "Ticket", "add_loop", "current_port", "current_task", "uncancelled"]
+__all__ = ["Port", "Ticket", "add_loop", "current_port", "current_task", "others_run", "uncancelled"]
 
 _others: list[Callable[[], Port | None]] = []
 
@@ -63,11 +63,27 @@ def current_port() -> Port:
 
 
 def current_task() -> object | None:
-    """The task that runs in this thread at this moment, as its library knows it; None: no task does."""
+    """The task that runs in this thread at this moment, as its library knows it; None: no task does.
+
+    Where gevent runs in this thread, the greenlet; None for the thread's first one.
+    """
     for adapter in _adapters():
         if (task := adapter.task()) is not None:
             return task  # type: ignore[no-any-return]
+    if "gevent.hub" in sys.modules:
+        from fairlead.wait import _gevent
+
+        return _gevent.task()  # type: ignore[no-any-return]
     return None
+
+
+def others_run() -> bool:
+    """Whether a call that blocks lets others of this thread run meanwhile: in a greenlet of gevent."""
+    if "gevent.hub" not in sys.modules:
+        return False
+    from fairlead.wait import _gevent
+
+    return _gevent.in_greenlet()
 
 
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:

@@ -19,20 +19,25 @@ from fairlead.wait._ports import enlisted
 _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDictionary()
 
 
+_running_loop = asyncio._get_running_loop
+_task_of = asyncio.current_task
+"""Both are asked at every wake-up of a task by its own loop."""
+
+
 def _running(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether a task of this loop runs in this thread. A signal handler may run while the loop sleeps."""
-    return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
+    return _running_loop() is loop and _task_of(loop) is not None
 
 
 def task() -> asyncio.Task[Any] | None:
     """The task that runs in this thread, or None."""
-    loop = asyncio._get_running_loop()
-    return asyncio.current_task(loop) if loop is not None else None
+    loop = _running_loop()
+    return _task_of(loop) if loop is not None else None
 
 
 def port() -> Port | None:
     """The port of the loop that runs in this thread, or None."""
-    loop = asyncio._get_running_loop()
+    loop = _running_loop()
     if loop is None:
         return None
     known = _ports.get(loop)

@@ -65,12 +65,20 @@ def port() -> Port | None:
     return found
 
 
-def wait(ticket: Ticket[int], seconds: float | None) -> int:
-    """What the ticket ends with; 0: the time was over first."""
+def task() -> Any:
+    """The greenlet that runs in this thread, if it has a hub; None for its first one, which is the thread."""
+    if get_hub_if_exists() is None:
+        return None
+    greenlet = gevent.getcurrent()
+    return None if greenlet.parent is None else greenlet
+
+
+def wait(ticket: Ticket[Any], seconds: float | None) -> Any:
+    """What the ticket ends with; None: the time was over first."""
     with gevent.Timeout(seconds, False):
         try:
             ticket.send(None)
         except StopIteration as end:
-            return int(end.value)
+            return end.value
     ticket.close()
-    return 0
+    return None

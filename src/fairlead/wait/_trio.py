@@ -48,14 +48,18 @@ async def _serve(port: Port) -> None:
         port.close()
 
 
+in_task = trio.lowlevel.in_trio_task
+"""Asked by native code at every acquire and release of an RLock."""
+
+
 def task() -> trio.lowlevel.Task | None:
     """The task that runs in this thread, or None."""
-    return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
+    return trio.lowlevel.current_task() if in_task() else None
 
 
 def port() -> Port | None:
     """The port of the run that this task is part of, or None."""
-    if not trio.lowlevel.in_trio_task():
+    if not in_task():
         return None
     found = _port.get()
     if found is None:

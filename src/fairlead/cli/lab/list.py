@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from fairlead.cli.table import table
-from fairlead.lab import registry
+from fairlead.lab import doctor, registry
+from fairlead.lab.stop import Stop
 
 
 @click.command("list", short_help="List the experiments.")
-def list_() -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Form of the answer; json also says what can run here.",
+)
+def list_(form: str) -> None:
     """List the experiments: what each asks, and what can be varied."""
+    if form == "json":
+        with Stop() as stop:
+            click.echo(json.dumps(doctor.entries(stop), indent=2))
+        return
     for experiment in registry.catalogue().values():
         click.echo(f"{experiment.id}  {experiment.subject.title}")
         click.echo(f"  {experiment.subject.question}")

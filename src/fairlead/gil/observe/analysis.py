@@ -151,14 +151,20 @@ def _trust(
 ) -> Trust:
     waited = sum(thread.waited_seconds for thread in threads)
     held = sum(thread.held_seconds for thread in threads)
-    off_cpu = [t.held_off_cpu_seconds for t in threads if t.held_off_cpu_seconds is not None]
+    off_cpu = [
+        t.held_off_cpu_seconds - (t.held_asleep_seconds or 0.0)
+        for t in threads
+        if t.held_off_cpu_seconds is not None
+    ]
     lost = sum(count for _, _, count in intervals.lost)
     lost_seconds = sum(t1 - t0 for t0, t1, _ in intervals.lost) / 1e9
     coverage = 1.0 if waited == 0 else max(0.0, 1 - unsure_ns / 1e9 / waited)
     share = sum(off_cpu) / held if off_cpu and held else None
     complete = not lost and not problems
     resolution = recording.meta.clock_resolution_ns / 1e9
-    if not intervals.events:
+    if not intervals.events and not threads:
+        said = ["There is nothing here but what was recorded of the process: no events, no counters."]
+    elif not intervals.events:
         said = ["Counted, not recorded: the totals are exact, but there is no order of events."]
     elif complete:
         said = [f"All {intervals.events:,} events are here; the clock counts in {resolution * 1e9:.0f} ns."]
@@ -171,7 +177,8 @@ def _trust(
         said = [f"{intervals.events:,} events are here, but not all is well: see the problems."]
     if share is not None:
         said.append(
-            f"Holders were off the CPU for {share:.1%} of the time they held it: machine, not program."
+            f"The kernel had taken the core away for {share:.1%} of the time that the GIL was held: machine,"
+            " not program."
         )
     elif intervals.events:
         said.append("Whether holders were on the CPU was not measured: a hold may hide a core taken away.")

@@ -10,6 +10,7 @@ NAMES = {
     "contended": "contended_acquisitions",
     "held_ns": "held_seconds",
     "held_off_cpu_ns": "held_off_cpu_seconds",
+    "held_asleep_ns": "held_asleep_seconds",
     "waited_ns": "waited_seconds",
     "overrun_ns": "overrun_seconds",
     "forced_drops": "forced_drops",

@@ -8,10 +8,11 @@ and stacks make the findings name more. The thresholds, and why they are where t
 * convoy: David Beazley's (https://www.dabeaz.com/python/UnderstandingGIL.pdf): a thread that holds the GIL
   for a tenth of I or less at a time, and for which a quarter of its contended waits take about I or
   longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
-  neighbours' short holds.
+  neighbours' short holds. Where it is known who held the GIL meanwhile, those who compute must have a fifth
+  of it: else the waits are somebody's long holds.
 * long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
-  microseconds, so this is one call into C. Or a core that was taken away: where that was measured, what is
-  left of all such time without it must still be 4 I.
+  microseconds, so this is one call into C, which computes or sleeps. Or a core that was taken away: where
+  that was measured, what is left of all such time without it must still be 4 I.
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
@@ -40,6 +41,7 @@ CONVOY_HOLD = 0.1
 CONVOY_SHARE = 0.25
 CONVOY_TURNS = 10
 CONVOY_CULPRIT = 0.1
+CONVOY_CAUSED = 0.2
 LONG_HOLD = 4.0
 SQUARE_THREADS = 8
 SQUARE_HOLD = 0.2
@@ -120,11 +122,13 @@ class _Scene:
 
     @property
     def held(self) -> float:
-        return sum(thread.held_seconds for thread in self.threads)
+        """And made use of: not asleep meanwhile."""
+        return sum(_used(thread) for thread in self.threads)
 
     def computing(self) -> list[GilThread]:
-        """Threads that hold about as long as they are let, largest share first."""
-        found = [thread for thread in self.threads if _mean_hold(thread) >= COMPUTING_HOLD * self.interval]
+        """Threads that hold about as long as they are let, and do not sleep, largest share first."""
+        least = COMPUTING_HOLD * self.interval
+        found = [t for t in self.threads if t.acquisitions and _used(t) >= least * t.acquisitions]
         return sorted(found, key=lambda thread: -thread.held_seconds)
 
 
@@ -168,6 +172,8 @@ def _convoy(scene: _Scene) -> list[Finding]:
         "share_of_their_time_waiting": cost / (len(victims) * scene.wall),
     }
     caused = _blamed(scene, victims, computing)
+    if caused is not None and caused < CONVOY_CAUSED * _behind_somebody(scene, victims):
+        return []
     if caused is not None:
         evidence["share_of_it_behind_computing_threads"] = caused / cost
     return [
@@ -216,7 +222,9 @@ def _long_holds(scene: _Scene) -> list[Finding]:
         longest, total = thread.max_overrun_seconds, thread.overrun_seconds
         if longest is None or total is None or longest < LONG_HOLD * scene.interval:
             continue
-        if total - (thread.held_off_cpu_seconds or 0.0) < LONG_HOLD * scene.interval:
+        asleep = thread.held_asleep_seconds or 0.0
+        preempted = (thread.held_off_cpu_seconds or 0.0) - asleep
+        if total - preempted < LONG_HOLD * scene.interval:
             continue
         evidence: dict[str, float | int | str] = {
             "longest_after_request_ms": longest * 1e3,
@@ -224,6 +232,8 @@ def _long_holds(scene: _Scene) -> list[Finding]:
             "longest_hold_ms": thread.max_held_seconds * 1e3,
             "switch_interval_ms": scene.interval * 1e3,
         }
+        if asleep:
+            evidence["asleep_in_holds_seconds"] = asleep
         own = [loss for loss in scene.stacks if loss.holder == thread.serial and loss.holder_frames]
         where = ""
         if own:
@@ -243,7 +253,8 @@ def _long_holds(scene: _Scene) -> list[Finding]:
                 summary=(
                     f"{thread.name} kept the GIL for up to {_time(longest)} after it was asked to let"
                     f" go{where}:"
-                    " a call into C code that does not free it."
+                    f" a call into C code that {'sleeps and ' if asleep >= total / 2 else ''}does not"
+                    " free it."
                 ),
                 evidence=evidence,
                 advice=(
@@ -257,13 +268,17 @@ def _long_holds(scene: _Scene) -> list[Finding]:
     return found
 
 
-def _lock_square(scene: _Scene) -> list[Finding]:
-    crowd = [
+def _contending(scene: _Scene, longest: float) -> list[GilThread]:
+    """Those that have had to wait for turns, whose holds are at most so many switch intervals on average."""
+    return [
         thread
         for thread in scene.threads
-        if min(thread.contended, thread.acquisitions) > 0
-        and _mean_hold(thread) <= SQUARE_HOLD * scene.interval
+        if min(thread.contended, thread.acquisitions) > 0 and _mean_hold(thread) <= longest * scene.interval
     ]
+
+
+def _lock_square(scene: _Scene) -> list[Finding]:
+    crowd = _contending(scene, SQUARE_HOLD)
     n = len(crowd)
     turns = sum(thread.acquisitions for thread in crowd)
     held = sum(thread.held_seconds for thread in crowd)
@@ -344,12 +359,7 @@ def _starvation(scene: _Scene) -> list[Finding]:
 
 
 def _switch_storm(scene: _Scene) -> list[Finding]:
-    busy = [
-        thread
-        for thread in scene.threads
-        if min(thread.contended, thread.acquisitions) > 0
-        and _mean_hold(thread) <= STORM_HOLD * scene.interval
-    ]
+    busy = _contending(scene, STORM_HOLD)
     contended = sum(thread.contended for thread in busy)
     waited = sum(thread.waited_seconds for thread in busy)
     if len(busy) < 2 or contended < STORM_PER_SECOND * scene.wall or waited < WORTH_A_WORD * scene.wall:
@@ -440,6 +450,10 @@ def _sane(seconds: float) -> bool:
     return 0 <= seconds < 3e10
 
 
+def _used(thread: GilThread) -> float:
+    return thread.held_seconds - (thread.held_asleep_seconds or 0.0)
+
+
 def _mean_hold(thread: GilThread) -> float:
     return thread.held_seconds / thread.acquisitions if thread.acquisitions else 0.0
 
@@ -459,6 +473,11 @@ def _blamed(scene: _Scene, waiters: Iterable[GilThread], holders: Iterable[GilTh
         return None
     waiting, holding = {t.serial for t in waiters}, {t.serial for t in holders}
     return sum(cell.seconds for cell in scene.blame if cell.waiter in waiting and cell.holder in holding)
+
+
+def _behind_somebody(scene: _Scene, waiters: Iterable[GilThread]) -> float:
+    waiting = {thread.serial for thread in waiters}
+    return sum(cell.seconds for cell in scene.blame if cell.waiter in waiting and cell.holder)
 
 
 def _names(threads: Iterable[GilThread]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 from fairlead.record.gil_summary import Blame, GilThread
 
 _GROWING = (
-    "acquisitions", "contended", "held_seconds", "held_off_cpu_seconds", "waited_seconds", "overrun_seconds",
-    "forced_drops", "voluntary_drops", "requests", "handoffs",
+    "acquisitions", "contended", "held_seconds", "held_off_cpu_seconds", "held_asleep_seconds",
+    "waited_seconds", "overrun_seconds", "forced_drops", "voluntary_drops", "requests", "handoffs",
 )  # fmt: skip
 
 

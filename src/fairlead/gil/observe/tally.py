@@ -25,6 +25,7 @@ class _Sums:
     contended: int = 0
     held: int = 0
     off_cpu: int = 0
+    asleep: int = 0
     waited: int = 0
     max_wait: int = 0
     max_held: int = 0
@@ -50,7 +51,7 @@ class Tally:
     _requests: NDArray[np.int64] | None = None
     """Times of requests that came in a hold which has not ended yet."""
     _off_cpu: NDArray[np.void] | None = None
-    """OFFCPU events of a hold which has not ended yet."""
+    """OFFCPU and ASLEEP events of a hold which has not ended yet."""
 
     def add(self, chunk: Chunk) -> None:
         import numpy as np
@@ -103,20 +104,27 @@ class Tally:
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
     def _add_off_cpu(self, chunk: Chunk) -> None:
-        """An OFFCPU tells the whole time off the CPU in the hold that ends with it."""
+        """An OFFCPU tells the time off the CPU in the hold that ends with it, an ASLEEP a part of that."""
         import numpy as np
 
-        seen = chunk.events[chunk.events["kind"] == Kind.OFFCPU]
+        kinds = chunk.events["kind"]
+        seen = chunk.events[(kinds == Kind.OFFCPU) | (kinds == Kind.ASLEEP)]
         if self._off_cpu is not None:
             seen = np.concatenate([self._off_cpu, seen])
         self.off_cpu_known = self.off_cpu_known or len(seen) > 0
         which = np.searchsorted(chunk.holds["end"], seen["t_ns"], side="left")
         self._off_cpu = seen[which == len(chunk.holds)]
         within = which < len(chunk.holds)
-        longest = np.zeros(len(chunk.holds), dtype=np.int64)
-        np.maximum.at(longest, which[within], seen["value_ns"][within].astype(np.int64))
-        for thread, mine in _groups(chunk.holds["thread"]):
-            self._of(thread).off_cpu += int(longest[mine].sum())
+        for kind in (Kind.OFFCPU, Kind.ASLEEP):
+            told = within & (seen["kind"] == kind)
+            longest = np.zeros(len(chunk.holds), dtype=np.int64)
+            np.maximum.at(longest, which[told], seen["value_ns"][told].astype(np.int64))
+            for thread, mine in _groups(chunk.holds["thread"]):
+                sums, total = self._of(thread), int(longest[mine].sum())
+                if kind == Kind.OFFCPU:
+                    sums.off_cpu += total
+                else:
+                    sums.asleep += total
 
     def _of(self, thread: int) -> _Sums:
         return self._threads.setdefault(thread, _Sums())
@@ -133,6 +141,7 @@ class Tally:
                 contended=sums.contended,
                 held_seconds=sums.held / 1e9,
                 held_off_cpu_seconds=sums.off_cpu / 1e9 if self.off_cpu_known else None,
+                held_asleep_seconds=sums.asleep / 1e9 if self.off_cpu_known else None,
                 waited_seconds=sums.waited / 1e9,
                 max_wait_seconds=sums.max_wait / 1e9,
                 max_held_seconds=sums.max_held / 1e9,

@@ -38,7 +38,6 @@ EXPERIMENT = {
 }
 
 import os  # noqa: E402
-import struct  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 import threading  # noqa: E402
@@ -48,8 +47,7 @@ import probe  # noqa: E402
 MOST_EVENTS = 400
 """So many events from the beginning are kept in their order; of all of them the counts."""
 
-EVENT = struct.Struct("<QIIQHBBI")
-KINDS = {1: "want", 2: "request", 3: "take", 4: "drop", 5: "hand-over"}
+KINDS = {1: "want", 2: "request", 3: "take", 4: "drop"}
 FORCED = 1
 
 
@@ -57,7 +55,7 @@ def measure(params):
     try:
         import fairlead.gil
         from fairlead.errors import UnsupportedInterpreter
-        from fairlead.record.recording import BlockType, Recording
+        from fairlead.record.recording import LOST, BlockType, Recording
     except ImportError:
         raise probe.no_fairlead()
     sys.setswitchinterval(params["interval_ms"] / 1000.0)
@@ -95,11 +93,8 @@ def measure(params):
         recorder.stop()
         recording = Recording(path)
         names = dict((serial, thread.name) for serial, thread in recording.threads().items())
-        lost = sum(struct.unpack_from("<QQQ", block.payload)[2] for block in recording.blocks(BlockType.LOST))
-        events = []
-        for block in recording.blocks(BlockType.EVENTS):
-            whole = len(block.payload) - len(block.payload) % EVENT.size
-            events.extend(EVENT.iter_unpack(block.payload[:whole]))
+        lost = sum(LOST.unpack_from(block.payload)[2] for block in recording.blocks(BlockType.LOST))
+        events = [event for block in recording.blocks(BlockType.EVENTS) for event in block.rows()]
     finally:
         os.unlink(path)
     if lost:

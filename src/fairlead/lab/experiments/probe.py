@@ -91,11 +91,14 @@ def read(experiment, arguments, sized=True):
     params.update(timeout_s=experiment["timeout_s"], policy=None, cores=None)
     choices = dict((name, known[name]["choices"]) for name in known)
     choices.update(_COMMON)
+    if "cases" in experiment:
+        choices["case"] = sorted(experiment["cases"])
     for name in sorted(given):
         value = given[name]
         if name == "n":
-            if not isinstance(value, int) or isinstance(value, bool) or value < 2:
-                raise Failed("n is a whole number of at least 2, not %s" % json.dumps(value))
+            least = experiment.get("smallest", 2)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise Failed("n is a whole number of at least %d, not %s" % (least, json.dumps(value)))
         elif name == "timeout_s":
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < 1e6:
                 raise Failed("timeout_s is a number of seconds above 0, not %s" % json.dumps(value))
@@ -108,6 +111,8 @@ def read(experiment, arguments, sized=True):
         params[str(name)] = value
     if sized and "n" not in params:
         raise Failed("the size n is missing")
+    if "cases" in experiment and "case" not in params:
+        raise Failed("the case is missing: one of %s" % ", ".join(choices["case"]))
     return params
 
 
@@ -153,6 +158,17 @@ def sched_yield():
         return ctypes.CDLL(None).sched_yield
     except (ImportError, OSError, AttributeError):
         raise Skipped("this interpreter has neither os.sched_yield nor ctypes to call it")
+
+
+# ---- the interpreter's switches between threads
+
+
+def switch(interval_ms):
+    """Set the switch interval; before Python 3.2, which had none, only the default will do."""
+    if hasattr(sys, "setswitchinterval"):
+        sys.setswitchinterval(interval_ms / 1000.0)
+    elif interval_ms != 5:
+        raise Skipped("this interpreter has no switch interval")
 
 
 # ---- the measured region
@@ -241,8 +257,14 @@ def check_seat(params):
 
 def peak_kb():
     """The most memory that this process ever held. getrusage also counts whoever it was before exec."""
-    peak = _field(_slurp("/proc/self/status"), "VmHWM")
-    return int(peak.split()[0]) if peak else _rss_kb(resource.getrusage(resource.RUSAGE_SELF))
+    peak = status_kb("VmHWM")
+    return _rss_kb(resource.getrusage(resource.RUSAGE_SELF)) if peak is None else peak
+
+
+def status_kb(name, pid="self"):
+    """A size in the status of a process, in KiB; None where there is no /proc, or the process has ended."""
+    size = _field(_slurp("/proc/%s/status" % pid), name)
+    return int(size.split()[0]) if size else None
 
 
 def _rss_kb(rusage):
@@ -280,6 +302,28 @@ def make(count, body):
     for thread in threads:
         thread.daemon = True
     return threads
+
+
+def together(count, body):
+    """Have threads run ``body(index)``, all let go at once; the region from then to the last's return."""
+    region = Region()
+    gate = threading.Event()
+    through = []
+
+    def gated(index):
+        gate.wait()
+        body(index)
+        through.append(index)
+        if len(through) == count:
+            region.end()
+
+    threads = start(count, gated)
+    wait_until_blocked(other_threads)
+    region.begin()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    return region
 
 
 def _guarded(body, index):

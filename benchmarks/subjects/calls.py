@@ -1,0 +1,17 @@
+"""What benchmarks have workers call: importable by workers of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def identity(value: Any) -> Any:
+    return value
+
+
+def length(data: Any) -> int:
+    return len(data)
+
+
+def fib(n: int) -> int:
+    return n if n < 2 else fib(n - 1) + fib(n - 2)

@@ -1,0 +1,641 @@
+/* Board: what the interpreter pool's engine posts calls on. Seat: what a worker, in another interpreter,
+ * takes them from. A job's owner is an object of the engine's interpreter and is touched there only; calls
+ * and replies cross as messages (codec.h).
+ */
+#include <stdlib.h>
+
+#include "bind/codec.h"
+#include "bind/wait.h"
+
+#include "core/board.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_board *board;
+} board_object;
+
+typedef struct {
+    PyObject_HEAD
+    fl_job *job;
+} job_object;
+
+typedef struct {
+    PyObject_HEAD
+    fl_board *board;
+    fl_seat *seat; /* the engine's fl_board_leave frees it, after this interpreter has run its last */
+} seat_object;
+
+#define BEGUN 0
+#define UNREADABLE_HERE 255
+
+static fl_board *board_of(PyObject *op)
+{
+    return ((board_object *)op)->board;
+}
+
+/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. */
+static int wait_for(fl_cell *cell, int64_t deadline)
+{
+    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(cell, 1, 0, deadline);
+}
+
+/* jobs */
+
+static PyObject *new_job(fl_state *state, fl_job *job)
+{
+    job_object *self = PyObject_New(job_object, state->job_type);
+    if (self == NULL) {
+        fl_job_unref(job);
+        return NULL;
+    }
+    self->job = job;
+    return (PyObject *)self;
+}
+
+static void job_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_job_unref(((job_object *)op)->job);
+    PyObject_Free(op);
+    Py_DECREF(type);
+}
+
+/* The owner of a job that the caller ends, which goes to the caller. */
+static PyObject *owner_of(fl_job *job)
+{
+    PyObject *owner = job->owner;
+    job->owner = NULL;
+    return owner != NULL ? owner : Py_NewRef(Py_None);
+}
+
+/* (owner, kind, value) of a job that the caller ends; a value that cannot be read is the exception. */
+static PyObject *outcome_of(fl_state *state, fl_job *job)
+{
+    int kind = job->kind;
+    PyObject *value = fl_unpack(state, job->reply);
+    fl_item_unref(job->reply);
+    job->reply = NULL;
+    if (value == NULL) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        PyErr_NormalizeException(&type, &error, &traceback);
+        Py_XDECREF(type);
+        Py_XDECREF(traceback);
+        value = error;
+        kind = UNREADABLE_HERE;
+    }
+    return Py_BuildValue("(NiN)", owner_of(job), kind, value);
+}
+
+static PyType_Slot job_slots[] = {
+    {Py_tp_dealloc, (void *)job_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec job_spec = {
+    .name = "fairlead._native.Job",
+    .basicsize = sizeof(job_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = job_slots,
+};
+
+static fl_job *job_in(PyObject *self, PyObject *op)
+{
+    if (Py_TYPE(op) != fl_shell_state(self)->job_type) {
+        PyErr_SetString(PyExc_TypeError, "what was given is not a job of a Board");
+        return NULL;
+    }
+    return ((job_object *)op)->job;
+}
+
+/* board */
+
+PyDoc_STRVAR(post_doc,
+"post($self, owner, call, announce, /)\n"
+"--\n"
+"\n"
+"Posts a call, and returns the job and how many are outstanding with it. None: the board is closed.");
+
+static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "post() takes 3 arguments");
+        return NULL;
+    }
+    int announce = PyObject_IsTrue(args[2]);
+    fl_state *state = fl_shell_state(op);
+    fl_settle_loans(state->lender);
+    fl_item *call = announce < 0 ? NULL : fl_pack(args[1], &(fl_sending){state, state->lender});
+    if (call == NULL) {
+        return NULL;
+    }
+    fl_job *job = fl_job_new(call, Py_NewRef(args[0]), announce);
+    if (job == NULL) {
+        fl_item_unref(call);
+        Py_DECREF(args[0]);
+        return PyErr_NoMemory();
+    }
+    PyObject *made = new_job(state, job);
+    uint32_t outstanding;
+    if (made == NULL || !fl_board_post(board_of(op), job, &outstanding)) {
+        Py_DECREF(args[0]);
+        Py_XDECREF(made);
+        return made == NULL ? NULL : Py_NewRef(Py_None);
+    }
+    return Py_BuildValue("(NI)", made, (unsigned)outstanding);
+}
+
+PyDoc_STRVAR(news_doc,
+"news($self, /)\n"
+"--\n"
+"\n"
+"Waits for news, and returns them: (owner, kind, value) each. None: there will be no more.");
+
+static PyObject *news(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_board *board = board_of(op);
+    int got = wait_for(board->news, FL_FOREVER);
+    if (got < 0) {
+        return NULL;
+    }
+    fl_settle_loans(fl_shell_state(op)->lender);
+    PyObject *list = got == FL_REFUSAL ? NULL : PyList_New(0);
+    fl_job *job;
+    bool ended;
+    while (list != NULL && (job = fl_board_next(board, &ended)) != NULL) {
+        PyObject *one;
+        if (ended) {
+            one = outcome_of(fl_shell_state(op), job);
+        } else { /* it has begun, and its owner stays */
+            PyObject *owner = job->owner;
+            one = Py_BuildValue("(OiO)", owner != NULL ? owner : Py_None, BEGUN, Py_None);
+        }
+        fl_job_unref(job);
+        if (one == NULL || PyList_Append(list, one) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(one);
+    }
+    return got == FL_REFUSAL ? Py_NewRef(Py_None) : list;
+}
+
+PyDoc_STRVAR(help_doc,
+"help($self, job, timeout=None, /)\n"
+"--\n"
+"\n"
+"Waits for the job's reply, and returns (owner, kind, value). None: somebody else has it, or it did not\n"
+"come within the time.");
+
+static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t deadline;
+    fl_job *job = count < 1 || count > 2 ? NULL : job_in(op, args[0]);
+    if (job == NULL || fl_deadline_parse(NULL, count > 1 ? args[1] : NULL, &deadline) < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "help() takes 1 or 2 arguments");
+        }
+        return NULL;
+    }
+    fl_board *board = board_of(op);
+    fl_cell *helper = fl_sem_new(0, FL_SEM_MOST, 0);
+    if (helper == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_job_state state = fl_board_help(board, job, helper);
+    bool mine = state == FL_JOB_REPLIED;
+    int got = 0;
+    if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
+        got = wait_for(helper, deadline);
+        mine = fl_board_helped(board, job);
+    }
+    fl_cell_unref(helper);
+    if (mine) {
+        PyObject *type, *error, *traceback; /* of a signal handler: what came with it is not lost */
+        PyErr_Fetch(&type, &error, &traceback);
+        fl_settle_loans(fl_shell_state(op)->lender);
+        PyObject *outcome = outcome_of(fl_shell_state(op), job);
+        if (type != NULL) {
+            PyErr_Restore(type, error, traceback);
+        }
+        return outcome;
+    }
+    return got < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(take_back_doc,
+"take_back($self, job, /)\n"
+"--\n"
+"\n"
+"Ends a job without a reply. 0: it had not begun; a worker's number: it ran there; -1: too late.");
+
+static PyObject *take_back(PyObject *op, PyObject *arg)
+{
+    fl_job *job = job_in(op, arg);
+    if (job == NULL) {
+        return NULL;
+    }
+    uint32_t worker = 0;
+    fl_job_state was = fl_board_take_back(board_of(op), job, &worker);
+    if (was != FL_JOB_QUEUED && was != FL_JOB_RUNNING) {
+        return PyLong_FromLong(-1);
+    }
+    Py_DECREF(owner_of(job));
+    return PyLong_FromUnsignedLong(worker);
+}
+
+PyDoc_STRVAR(is_running_doc,
+"is_running($self, job, /)\n"
+"--\n"
+"\n"
+"Whether a worker has it, a moment ago.");
+
+static PyObject *is_running(PyObject *op, PyObject *arg)
+{
+    fl_job *job = job_in(op, arg);
+    return job == NULL ? NULL : PyBool_FromLong(fl_board_state(board_of(op), job) == FL_JOB_RUNNING);
+}
+
+PyDoc_STRVAR(clear_doc,
+"clear($self, /)\n"
+"--\n"
+"\n"
+"Takes back all jobs that have not begun, and returns their owners.");
+
+static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *owners = PyList_New(0);
+    fl_job *job;
+    while (owners != NULL && (job = fl_board_clear(board_of(op))) != NULL) {
+        PyObject *owner = owner_of(job);
+        fl_job_unref(job);
+        if (PyList_Append(owners, owner) < 0) {
+            Py_CLEAR(owners);
+        }
+        Py_DECREF(owner);
+    }
+    return owners;
+}
+
+PyDoc_STRVAR(seize_doc,
+"seize($self, /)\n"
+"--\n"
+"\n"
+"Takes back all jobs that run: (owner, worker) each.");
+
+static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *owners = PyList_New(0);
+    fl_job *job;
+    uint32_t worker;
+    while (owners != NULL && (job = fl_board_seize(board_of(op), &worker)) != NULL) {
+        PyObject *one = Py_BuildValue("(NI)", owner_of(job), (unsigned)worker);
+        fl_job_unref(job);
+        if (one == NULL || PyList_Append(owners, one) < 0) {
+            Py_CLEAR(owners);
+        }
+        Py_XDECREF(one);
+    }
+    return owners;
+}
+
+PyDoc_STRVAR(close_doc,
+"close($self, /)\n"
+"--\n"
+"\n"
+"No more calls; workers end when there are none left.");
+
+static PyObject *close_board(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_board_close(board_of(op));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(end_news_doc,
+"end_news($self, /)\n"
+"--\n"
+"\n"
+"There will be no more news: all workers have left.");
+
+static PyObject *end_news(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_sem_close(board_of(op)->news);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(leave_doc,
+"leave($self, worker, /)\n"
+"--\n"
+"\n"
+"After a worker's last step, and before its interpreter is ended. The owner of the job that it had not\n"
+"replied to, or None.");
+
+static PyObject *leave(PyObject *op, PyObject *arg)
+{
+    unsigned long worker = PyLong_AsUnsignedLong(arg);
+    if (worker == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    fl_board *board = board_of(op);
+    fl_job *job;
+    bool mine;
+    Py_BEGIN_ALLOW_THREADS
+    job = fl_board_leave(board, (uint32_t)worker, &mine);
+    Py_END_ALLOW_THREADS
+    PyObject *owner = mine ? owner_of(job) : Py_NewRef(Py_None);
+    if (job != NULL) {
+        fl_job_unref(job);
+    }
+    return owner;
+}
+
+PyDoc_STRVAR(interrupt_doc,
+"interrupt($self, worker, /)\n"
+"--\n"
+"\n"
+"Raises Stopped in a worker, at its next step in Python. Waits until its interpreter can be entered: for as\n"
+"long as a call into C keeps that busy. False: the worker has left.");
+
+static PyObject *interrupt(PyObject *op, PyObject *arg)
+{
+    unsigned long worker = PyLong_AsUnsignedLong(arg);
+    if (worker == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    fl_board *board = board_of(op);
+    fl_seat *seat = fl_board_hold(board, (uint32_t)worker);
+    if (seat == NULL) {
+        Py_RETURN_FALSE;
+    }
+    PyThreadState *there = PyThreadState_New(seat->interpreter);
+    if (there == NULL) {
+        fl_board_release(board, seat);
+        return PyErr_NoMemory();
+    }
+    PyThreadState *here = PyThreadState_Swap(there);
+    PyObject *module = PyImport_ImportModule("fairlead.pools.seat");
+    PyObject *stopped = module == NULL ? NULL : PyObject_GetAttrString(module, "Stopped");
+    if (stopped != NULL) {
+        PyThreadState_SetAsyncExc(seat->thread, stopped);
+    }
+    Py_XDECREF(stopped);
+    Py_XDECREF(module);
+    PyErr_Clear(); /* it is about to end, if it cannot find its own module */
+    PyThreadState_Clear(there);
+    PyThreadState_Swap(here);
+    PyThreadState_Delete(there);
+    fl_board_release(board, seat);
+    Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_board_figures figures = fl_board_statistics(board_of(op));
+    return Py_BuildValue("(IIKLLKK)", (unsigned)figures.queued, (unsigned)figures.running,
+                         (unsigned long long)figures.done, (long long)figures.queue_ns,
+                         (long long)figures.run_ns, (unsigned long long)figures.bytes_out,
+                         (unsigned long long)figures.bytes_in);
+}
+
+static PyObject *get_number(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLongLong(board_of(op)->number);
+}
+
+static PyObject *board_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Board", names)) {
+        return NULL;
+    }
+    fl_board *board = fl_board_new();
+    if (board == NULL) {
+        return PyErr_NoMemory();
+    }
+    board_object *self = (board_object *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        fl_board_unref(board);
+        return NULL;
+    }
+    self->board = board;
+    return (PyObject *)self;
+}
+
+/* Owners are this interpreter's: those that are left go with it. */
+static void board_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_board *board = board_of(op);
+    fl_job *job;
+    bool ended;
+    fl_board_close(board);
+    while ((job = fl_board_clear(board)) != NULL || (job = fl_board_next(board, &ended)) != NULL) {
+        Py_DECREF(owner_of(job));
+        fl_job_unref(job);
+    }
+    fl_board_unref(board);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef board_methods[] = {
+    {"post", FL_METHOD(post), METH_FASTCALL, post_doc},
+    {"news", news, METH_NOARGS, news_doc},
+    {"help", FL_METHOD(help), METH_FASTCALL, help_doc},
+    {"take_back", take_back, METH_O, take_back_doc},
+    {"is_running", is_running, METH_O, is_running_doc},
+    {"clear", clear, METH_NOARGS, clear_doc},
+    {"seize", seize, METH_NOARGS, seize_doc},
+    {"close", close_board, METH_NOARGS, close_doc},
+    {"end_news", end_news, METH_NOARGS, end_news_doc},
+    {"leave", leave, METH_O, leave_doc},
+    {"interrupt", interrupt, METH_O, interrupt_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef board_getset[] = {
+    {"number", get_number, NULL, "By which a Seat finds it, in any interpreter of this process.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(board_doc,
+"Board()\n"
+"--\n"
+"\n"
+"Calls for workers in other interpreters, and their replies.");
+
+static PyType_Slot board_slots[] = {
+    {Py_tp_new, (void *)board_new},
+    {Py_tp_dealloc, (void *)board_dealloc},
+    {Py_tp_methods, board_methods},
+    {Py_tp_getset, board_getset},
+    {Py_tp_doc, (void *)(uintptr_t)board_doc},
+    {0, NULL},
+};
+
+static PyType_Spec board_spec = {
+    .name = "fairlead._native.Board",
+    .basicsize = sizeof(board_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = board_slots,
+};
+
+/* seats */
+
+PyDoc_STRVAR(take_doc,
+"take($self, /)\n"
+"--\n"
+"\n"
+"Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any. None:\n"
+"there will be no more.");
+
+static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    seat_object *self = (seat_object *)op;
+    if (self->seat->job != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "reply to the last call first");
+        return NULL;
+    }
+    fl_job *job = NULL;
+    while (job == NULL) {
+        int got = wait_for(self->board->work, FL_FOREVER);
+        if (got != 1) {
+            return got < 0 ? NULL : Py_NewRef(Py_None);
+        }
+        job = fl_board_take(self->board, self->seat);
+    }
+    PyObject *value = fl_unpack(fl_shell_state(op), job->call);
+    fl_item_unref(job->call); /* what it refers to is let go of before the reply */
+    job->call = NULL;
+    return value;
+}
+
+PyDoc_STRVAR(reply_doc,
+"reply($self, kind, value, /)\n"
+"--\n"
+"\n"
+"Replies to the call that was taken. False: nobody wants it, and this worker is to end.");
+
+static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    seat_object *self = (seat_object *)op;
+    long kind = count == 2 ? PyLong_AsLong(args[0]) : 0;
+    if (kind <= BEGUN || kind >= UNREADABLE_HERE || self->seat->job == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "reply() takes a kind and a value, once for each call");
+        }
+        return NULL;
+    }
+    fl_item *item = fl_pack(args[1], &(fl_sending){fl_shell_state(op), NULL});
+    return item == NULL ? NULL
+                        : PyBool_FromLong(fl_board_reply(self->board, self->seat, (uint8_t)kind, item));
+}
+
+PyDoc_STRVAR(tell_doc,
+"tell($self, kind, value, /)\n"
+"--\n"
+"\n"
+"Says something that is no reply.");
+
+static PyObject *tell(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    seat_object *self = (seat_object *)op;
+    long kind = count == 2 ? PyLong_AsLong(args[0]) : 0;
+    if (kind <= BEGUN || kind >= UNREADABLE_HERE) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "tell() takes a kind and a value");
+        }
+        return NULL;
+    }
+    fl_item *item = fl_pack(args[1], &(fl_sending){fl_shell_state(op), NULL});
+    if (item == NULL) {
+        return NULL;
+    }
+    if (!fl_board_tell(self->board, self->seat->worker, (uint8_t)kind, item)) {
+        return PyErr_NoMemory();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *seat_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char board_name[] = "board", worker_name[] = "worker";
+    static char *names[] = {board_name, worker_name, NULL};
+    unsigned long long number;
+    unsigned int worker;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KI:Seat", names, &number, &worker)) {
+        return NULL;
+    }
+    fl_board *board = fl_board_find(number);
+    if (board == NULL) {
+        return fl_raise("HandleGone", "there is no board with this number any more");
+    }
+    seat_object *self = (seat_object *)type->tp_alloc(type, 0);
+    fl_seat *seat = self == NULL ? NULL
+                                 : fl_board_sit(board, worker, PyInterpreterState_Get(),
+                                                PyThread_get_thread_ident());
+    if (self == NULL) {
+        fl_board_unref(board);
+        return NULL;
+    }
+    self->board = board;
+    self->seat = seat;
+    if (seat == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void seat_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_board_unref(((seat_object *)op)->board);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef seat_methods[] = {
+    {"take", take, METH_NOARGS, take_doc},
+    {"reply", FL_METHOD(reply), METH_FASTCALL, reply_doc},
+    {"tell", FL_METHOD(tell), METH_FASTCALL, tell_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(seat_doc,
+"Seat(board, worker)\n"
+"--\n"
+"\n"
+"A worker's place at the board with this number; for the thread that makes it. The engine's leave() ends\n"
+"it.");
+
+static PyType_Slot seat_slots[] = {
+    {Py_tp_new, (void *)seat_new},
+    {Py_tp_dealloc, (void *)seat_dealloc},
+    {Py_tp_methods, seat_methods},
+    {Py_tp_doc, (void *)(uintptr_t)seat_doc},
+    {0, NULL},
+};
+
+static PyType_Spec seat_spec = {
+    .name = "fairlead._native.Seat",
+    .basicsize = sizeof(seat_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = seat_slots,
+};
+
+int fl_board_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->job_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_spec, NULL);
+    state->board_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &board_spec, NULL);
+    state->seat_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &seat_spec, NULL);
+    PyTypeObject *const types[] = {state->job_type, state->board_type, state->seat_type};
+    return fl_add_types(module, types, sizeof types / sizeof types[0]);
+}

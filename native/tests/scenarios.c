@@ -1,0 +1,155 @@
+/* See scenarios.h. */
+#include "scenarios.h"
+
+#include <string.h>
+
+#define POISON 0xdd
+
+fl_cell *cell;
+uint32_t permits, held;
+
+/* A thread's waiter is gone when the wait is over; who touches it afterwards spoils the poison. */
+struct model_frame frames[MODEL_THREADS][4];
+
+void model_poison(fl_waiter *waiter)
+{
+    memset(waiter, POISON, sizeof *waiter);
+}
+
+void model_took(uint32_t wanted)
+{
+    held += wanted;
+    MODEL_CHECK(held <= permits);
+}
+
+void model_give(uint32_t count)
+{
+    held -= count;
+    MODEL_CHECK(fl_sem_give(cell, count) == FL_SEM_OK);
+}
+
+fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline)
+{
+    int frame = 0;
+    while (frames[model_self()][frame].used) {
+        frame++;
+    }
+    frames[model_self()][frame].used = true;
+    fl_waiter *waiter = &frames[model_self()][frame].waiter;
+    fl_waiter_init(waiter, here, wanted, fl_owner_thread());
+    fl_wait_result result = FL_WAIT_INTERRUPTED;
+    while (result == FL_WAIT_INTERRUPTED) {
+        result = fl_cell_enter(waiter) ? FL_WAIT_GRANTED : fl_cell_wait(waiter, deadline);
+    }
+    model_poison(waiter);
+    return result;
+}
+
+bool model_wait_for(uint32_t wanted, int64_t deadline)
+{
+    return model_wait_at(cell, wanted, deadline) == FL_WAIT_GRANTED;
+}
+
+/* An event loop with one task that waits, is cancelled by a signal, and closes its port when it is done. */
+fl_port *port;
+uint32_t bell;
+
+int fl_bell_open(int *which)
+{
+    return *which = 0;
+}
+
+void fl_bell_close(int poll, int which)
+{
+    (void)poll, (void)which;
+}
+
+void fl_bell_ring(int which)
+{
+    (void)which;
+    fl_store(&bell, 1, release); /* pairs with fl_bell_clear */
+    fl_unpark(&bell);
+}
+
+void fl_bell_clear(int poll)
+{
+    (void)poll;
+    fl_store(&bell, 0, acquire); /* pairs with fl_bell_ring */
+}
+
+/* Whether the task took one permit; `refused`, if not NULL, whether the cell was closed. */
+bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
+{
+    fl_waiter *waiter = fl_port_waiter(port, here, 1, fl_owner_task());
+    MODEL_CHECK(waiter != NULL);
+    bool taken = fl_cell_enter(waiter), closed = false;
+    while (!taken) {
+        if (fl_load(&waiter->state, acquire) == FL_REFUSED) {
+            MODEL_CHECK(refused != NULL);
+            *refused = true;
+            break;
+        }
+        if (fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
+            if (close_when_interrupted) {
+                fl_port_close(port);
+                closed = true;
+                MODEL_CHECK(!fl_waiter_abandon(waiter, FL_CANCELLED));
+            } else if (!fl_waiter_abandon(waiter, FL_CANCELLED)) {
+                MODEL_CHECK(refused != NULL && waiter->state == FL_REFUSED);
+                *refused = true;
+            }
+            break;
+        }
+        fl_port_hear(port);
+        fl_waiter *posted = fl_port_drain(port);
+        while (posted != NULL) {
+            fl_waiter *next = posted->ready;
+            fl_port_seen(posted);
+            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
+                fl_cell_retry(posted);
+            }
+            fl_waiter_unref(posted);
+            posted = next;
+        }
+        uint32_t state = FL_GRANTED;
+        taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
+    }
+    fl_port_forget(waiter);
+    if (!closed) {
+        fl_port_close(port);
+    }
+    return taken;
+}
+
+void model_begin(uint32_t value, uint32_t flags)
+{
+    memset(frames, 0, sizeof frames);
+    held = 0;
+    bell = 0;
+    permits = value;
+    cell = fl_sem_new(value, value, flags);
+    port = fl_port_new();
+}
+
+void model_end_poison(void)
+{
+    for (int thread = 0; thread < MODEL_THREADS; thread++) {
+        for (int frame = 0; frames[thread][frame].used; frame++) {
+            for (size_t i = 0; i < sizeof(fl_waiter); i++) {
+                MODEL_CHECK(((unsigned char *)&frames[thread][frame].waiter)[i] == POISON);
+            }
+        }
+    }
+}
+
+void model_end(void)
+{
+    model_end_poison();
+    MODEL_CHECK(held == 0);
+    MODEL_CHECK(cell->word == permits);
+    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
+    MODEL_CHECK(cell->owner == 0);
+    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL); /* no waiter is left */
+    fl_cell_unref(cell);
+    fl_port_unref(port);
+}

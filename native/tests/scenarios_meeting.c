@@ -1,0 +1,167 @@
+/* Conditions and barriers: every order of waiting, notifying and coming together. */
+#include "core/barrier.h"
+#include "core/notices.h"
+#include "scenarios.h"
+
+#include <string.h>
+
+/* A condition: notices beside a lock. Who sees the flag passes the notice on, so that one notice for all who
+   wait is enough, unless somebody takes it along. */
+static fl_cell *notices;
+static bool flag;
+
+static void begin_condition(void)
+{
+    model_begin(1, FL_CELL_OWNED);
+    notices = fl_notices_new();
+    flag = false;
+}
+
+static void end_condition(void)
+{
+    MODEL_CHECK(notices->head == NULL && notices->waiting == 0 && notices->lock == 0 && notices->refs == 1);
+    fl_cell_unref(notices);
+    model_end();
+}
+
+static void take_the_lock(void)
+{
+    MODEL_CHECK(fl_sem_try(cell, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER));
+    model_took(1);
+}
+
+static void wait_for_notice(int64_t deadline)
+{
+    take_the_lock();
+    bool notified = true;
+    while (!flag && notified) {
+        fl_waiter waiter;
+        fl_waiter_init(&waiter, notices, 0, 0);
+        fl_cell_enter(&waiter);
+        model_give(1);
+        fl_wait_result result = fl_cell_wait_in_place(&waiter, deadline);
+        if (result == FL_WAIT_INTERRUPTED) {
+            fl_waiter_abandon(&waiter, FL_CANCELLED);
+        }
+        model_poison(&waiter);
+        take_the_lock();
+        notified = result == FL_WAIT_GRANTED;
+    }
+    if (notified) {
+        fl_notices_give(notices, 1);
+    }
+    model_give(1);
+}
+
+static void wait_for_notice_for_ever(void)
+{
+    wait_for_notice(FL_FOREVER);
+}
+
+static void wait_for_notice_within_a_time(void)
+{
+    wait_for_notice(1);
+}
+
+static void notify_one(void)
+{
+    take_the_lock();
+    flag = true;
+    fl_notices_give(notices, 1);
+    model_give(1);
+}
+
+/* A barrier for two or three: whoever passes does so with all the others of that time, or nobody does. */
+static uint32_t passed, acting;
+
+static void begin_barrier(uint32_t parties)
+{
+    memset(frames, 0, sizeof frames);
+    passed = acting = 0;
+    permits = parties;
+    cell = fl_barrier_new(parties);
+}
+
+static void begin_barrier_of_two(void)
+{
+    begin_barrier(2);
+}
+
+static void begin_barrier_of_three(void)
+{
+    begin_barrier(3);
+}
+
+static bool pass_barrier(int64_t deadline)
+{
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, cell, 0, 0);
+    fl_wait_result result = FL_WAIT_GRANTED;
+    if (!fl_cell_enter(&waiter)) {
+        result = fl_cell_wait_in_place(&waiter, deadline);
+        if (result == FL_WAIT_INTERRUPTED) {
+            fl_waiter_abandon(&waiter, FL_CANCELLED);
+        }
+    }
+    uint32_t outcome = waiter.wanted;
+    model_poison(&waiter);
+    bool through = (outcome & FL_BARRIER_THROUGH) != 0;
+    if (result == FL_WAIT_GRANTED && (outcome & FL_BARRIER_LAST)) {
+        MODEL_CHECK(acting++ == 0);
+        fl_model_point();
+        acting--;
+        through = fl_barrier_trip(cell, outcome);
+    }
+    MODEL_CHECK(result != FL_WAIT_GRANTED || through || (outcome & FL_BARRIER_LAST));
+    passed += through;
+    return through;
+}
+
+static void pass_once(void)
+{
+    pass_barrier(FL_FOREVER);
+}
+
+static void pass_within_a_time(void)
+{
+    pass_barrier(1);
+}
+
+static void pass_twice_within_a_time(void)
+{
+    if (pass_barrier(1)) {
+        pass_barrier(1);
+    }
+}
+
+static void reset_barrier(void)
+{
+    fl_barrier_reset(cell);
+    fl_barrier_break(cell, 0);
+}
+
+static void end_barrier(void)
+{
+    MODEL_CHECK(passed % permits == 0);
+    MODEL_CHECK(cell->head == NULL && cell->waiting == 0 && cell->lock == 0 && cell->refs == 1);
+    MODEL_CHECK((cell->word & ~FL_BARRIER_BROKEN) == 0);
+    fl_cell_unref(cell);
+}
+
+static const model_scenario scenarios[] = {
+    {"condition-2", 3, 1, PATIENT, begin_condition, end_condition, {wait_for_notice_for_ever, notify_one}},
+    {"condition-3", 3, 1, PATIENT, begin_condition, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},
+    {"condition-3-timed", 3, 0, PATIENT, begin_condition, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_within_a_time, notify_one}},
+    {"barrier-2-timed", 3, 1, PATIENT, begin_barrier_of_two, end_barrier, {pass_within_a_time, pass_once}},
+    {"barrier-3", 3, 1, PATIENT, begin_barrier_of_three, end_barrier, {pass_once, pass_once, pass_once}},
+    {"barrier-3-timed", 3, 0, PATIENT, begin_barrier_of_three, end_barrier,
+     {pass_within_a_time, pass_once, pass_once}},
+    {"barrier-3-pairs", 3, 0, PATIENT, begin_barrier_of_two, end_barrier,
+     {pass_twice_within_a_time, pass_within_a_time, pass_within_a_time}},
+    {"barrier-3-reset", 3, 0, PATIENT, begin_barrier_of_two, end_barrier,
+     {pass_once, pass_once, reset_barrier}},
+};
+
+const model_table meeting_scenarios = MODEL_TABLE(scenarios);

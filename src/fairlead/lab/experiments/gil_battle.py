@@ -1,0 +1,141 @@
+"""The same counting twice: one after the other, then in two threads at once."""
+
+EXPERIMENT = {
+    "id": "gil.battle",
+    "title": "The battle for the GIL",
+    "question": "How long do two threads take for what one does twice, one after the other?",
+    "explanation": (
+        "Both compute, and one at a time may. Before Python 3.2 the holder let go of the GIL every 100 "
+        "instructions and asked for it again at once; on two cores the woken thread mostly came too late, "
+        "was put back to sleep, and millions of vain wake-ups in the kernel made two threads nearly twice as "
+        "slow as one after the other. On one core the holder kept the core as well, and little of it was "
+        "lost. Since then the one who waits asks once in a switch interval, and the holder waits until it "
+        "has been taken: the battle is over, and what remains is that two threads are no faster than one."
+    ),
+    "size_name": "thousand steps",
+    "smallest": 1,
+    "metrics": [
+        {"name": "series_s", "title": "in series", "unit": "s"},
+        {"name": "slower", "title": "slower", "unit": "ratio"},
+        {"name": "switches", "title": "switches", "unit": "count"},
+        {"name": "system_calls", "title": "system calls", "unit": "count"},
+    ],
+    "parameters": {
+        "check_interval": {
+            "default": 100,
+            "choices": [10, 100, 1000, 10000],
+            "help": "instructions between two releases, sys.setcheckinterval: before Python 3.2 only",
+        },
+        "interval_ms": {
+            "default": 5,
+            "choices": [0.5, 5, 50],
+            "help": "the switch interval in milliseconds, sys.setswitchinterval: from Python 3.2 on",
+        },
+        "count": {
+            "default": "nothing",
+            "choices": ["nothing", "system calls"],
+            "help": "what is counted besides, with strace, which slows the threads down",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "one core", "params": {}, "cores": "one", "modes": ["quick", "standard", "full"]},
+        {"label": "check interval 1000", "params": {"check_interval": 1000}, "modes": ["standard", "full"]},
+        {"label": "check interval 10000", "params": {"check_interval": 10000}, "modes": ["full"]},
+        {"label": "system calls", "params": {"count": "system calls"}, "modes": ["standard", "full"]},
+    ],
+    "sizes": {
+        "quick": [1000, 2000, 4000],
+        "standard": [1250, 2500, 5000],
+        "full": [5000, 25000, 100000],
+    },
+    "timeout_s": 240,
+    "pythons": ">=2.7",
+}
+
+import json  # noqa: E402
+import os  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+
+import probe  # noqa: E402
+
+
+def measure(params):
+    if params["count"] == "system calls":
+        return traced(params)
+    if hasattr(sys, "setswitchinterval"):
+        probe.switch(params["interval_ms"])
+        if params["check_interval"] != 100:
+            raise probe.Skipped("this interpreter has a switch interval in place of the check interval")
+    else:
+        sys.setcheckinterval(params["check_interval"])
+    steps = params["n"] * 1000
+    one = series(steps)
+    counted = []
+    region = probe.together(2, lambda index: counted.append(count(steps)))
+    answer = region.result({"counted": min(counted) // 1000})
+    answer["details"]["metrics"] = {
+        "series_s": one,
+        "slower": answer["wall_s"] / one,
+        "switches": answer["ctx_voluntary"] + answer["ctx_involuntary"],
+    }
+    return answer
+
+
+def count(steps):
+    left = steps
+    while left > 0:
+        left -= 1
+    return steps - left
+
+
+def series(steps):
+    """Seconds for the same one after the other."""
+    begin = probe.clock()
+    count(steps)
+    count(steps)
+    return probe.clock() - begin
+
+
+def traced(params):
+    """The same in a process of its own, whose system calls strace counts, all threads together."""
+    handle, path = tempfile.mkstemp()
+    os.close(handle)
+    given = dict((name, value) for name, value in params.items() if value is not None)
+    given["count"] = "nothing"
+    inner = [sys.executable, os.path.abspath(__file__), json.dumps(given)]
+    try:
+        try:
+            tracer = subprocess.Popen(
+                ["strace", "-f", "-c", "-o", path] + inner, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError:
+            raise probe.Skipped("strace is not installed")
+        out, error = tracer.communicate()
+        if tracer.returncode != 0:
+            reason = error.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+            raise probe.Skipped("strace cannot trace here: " + reason[-1])
+        answer = json.loads(out.decode("utf-8"))
+        for kind, error_type in (("skipped", probe.Skipped), ("failed", probe.Failed)):
+            if kind in answer:
+                raise error_type(answer[kind])
+        with open(path) as table:
+            answer["details"]["metrics"]["system_calls"] = total(table.read())
+    finally:
+        os.unlink(path)
+    return answer
+
+
+def total(table):
+    """The sum of the column "calls" of strace's table."""
+    rows = [line.split() for line in table.splitlines()]
+    calls = [int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit() and row[-1] != "total"]
+    if not calls:
+        raise probe.Failed("strace counted nothing")
+    return sum(calls)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,220 @@
+"""A threaded echo server answers n clients, alone or beside something that computes."""
+
+EXPERIMENT = {
+    "id": "gil.convoy",
+    "title": "The convoy: a server beside a computing thread",
+    "question": "How long does a request to a threaded server take when something else computes?",
+    "explanation": (
+        "Before every call that may block a thread lets go of the GIL, and takes it again when the call "
+        "returns, even if that took a microsecond. If another thread computes it has taken the GIL "
+        "meanwhile, and it keeps it for a whole switch interval: 5 ms for a request that needs a few "
+        "microseconds. The computing thread never waits long, and the server's threads queue up like cars "
+        "behind a lorry. A process that computes beside the server takes a core at most; a thread takes the "
+        "GIL."
+    ),
+    "size_name": "clients",
+    "smallest": 1,
+    "value": "request_s",
+    "metrics": [
+        {"name": "request_s", "title": "request", "unit": "s"},
+        {"name": "requests_per_s", "title": "rate", "unit": "per s"},
+        {"name": "p50_s", "title": "p50", "unit": "s"},
+        {"name": "p99_s", "title": "p99", "unit": "s"},
+        {"name": "max_s", "title": "max", "unit": "s"},
+        {"name": "steps_per_s", "title": "steps", "unit": "per s"},
+    ],
+    "parameters": {
+        "beside": {
+            "default": "nothing",
+            "choices": ["nothing", "threads", "processes"],
+            "help": "what computes beside the server",
+        },
+        "computing": {"default": 1, "choices": [1, 2, 4], "help": "how many of them"},
+        "seconds": {"default": 1, "choices": [0.2, 1, 2], "help": "how long the clients ask"},
+        "interval_ms": {
+            "default": 5,
+            "choices": [0.5, 5, 50],
+            "help": "the switch interval in milliseconds, sys.setswitchinterval",
+        },
+        "scheduler": {
+            "default": "off",
+            "choices": ["off", "interactive"],
+            "help": "whether fairlead schedules the GIL meanwhile",
+        },
+    },
+    "variants": [
+        {"label": "alone", "params": {}, "modes": ["quick", "standard", "full"]},
+        {
+            "label": "1 CPU thread",
+            "params": {"beside": "threads"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {
+            "label": "1 CPU process",
+            "params": {"beside": "processes"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {
+            "label": "1 CPU thread, scheduled",
+            "params": {"beside": "threads", "scheduler": "interactive"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {"label": "2 CPU threads", "params": {"beside": "threads", "computing": 2}, "modes": ["full"]},
+        {"label": "2 CPU processes", "params": {"beside": "processes", "computing": 2}, "modes": ["full"]},
+        {
+            "label": "1 CPU thread, 0.5 ms",
+            "params": {"beside": "threads", "interval_ms": 0.5},
+            "modes": ["standard", "full"],
+        },
+        {
+            "label": "1 CPU thread, 50 ms",
+            "params": {"beside": "threads", "interval_ms": 50},
+            "modes": ["full"],
+        },
+    ],
+    "sizes": {"quick": [1, 2, 4], "standard": [1, 4, 16], "full": [1, 4, 16, 64]},
+    "timeout_s": 60,
+    "pythons": ">=2.7",
+    "references": [
+        {
+            "label": "CPython, alone, 30,000 requests a second",
+            "points": [[1, 3.3e-5]],
+            "variant": {"beside": "nothing"},
+        },
+        {
+            "label": "CPython, beside a CPU thread, 100 requests a second",
+            "points": [[1, 1e-2]],
+            "variant": {"beside": "threads"},
+        },
+        {
+            "label": "CPython, beside a CPU process, 20,000 requests a second",
+            "points": [[1, 5e-5]],
+            "variant": {"beside": "processes"},
+        },
+    ],
+}
+
+import math  # noqa: E402
+import socket  # noqa: E402
+
+import probe  # noqa: E402
+import probe_scheduled  # noqa: E402
+
+MOST = 1 << 17
+"""So many requests of a client are kept, the first."""
+
+
+def measure(params):
+    probe.switch(params["interval_ms"])
+    n, seconds = params["n"], params["seconds"]
+    in_threads = params["computing"] if params["beside"] == "threads" else 0
+    in_processes = params["computing"] if params["beside"] == "processes" else 0
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(n)
+    gate, over = probe.Flags(1), probe.Flags(1)
+    steps = probe.Numbers(max(1, in_processes))
+    times = [probe.Numbers(1 + MOST) for _ in range(n)]
+
+    def client(index):
+        ask(listener.getsockname(), seconds, gate, times[index])
+
+    def computer(index):
+        steps.put(index, compute(over))
+
+    with probe.Family(params["timeout_s"]) as family, probe.Family(params["timeout_s"]) as computers:
+        for index in range(in_processes):
+            computers.fork(computer, index)
+        for index in range(n):
+            family.fork(client, index)
+        probe_scheduled.schedule(params["scheduler"])
+        connections = [listener.accept()[0] for _ in range(n)]
+        listener.close()
+        counted = []
+        computing = probe.start(in_threads, lambda index: counted.append(compute(over)))
+        answering = probe.start(n, lambda index: echo(connections[index]))
+        region = probe.Region()
+        region.begin()
+        gate.add(0)
+        family.wait()
+        region.end()
+        over.add(0)
+        for thread in computing + answering:
+            thread.join()
+        computers.wait()
+    counted += [steps.get(index)[0] for index in range(in_processes)]
+    return told(region.result({"asked": n, "requests": 0}), [kept(one) for one in times], sum(counted))
+
+
+def told(answer, taken, steps):
+    """The result with what the clients say in it."""
+    seen = sorted(second for one, _ in taken for second in one)
+    requests = sum(count for _, count in taken)
+    if not seen:
+        raise probe.Failed("no request was answered")
+    answer["details"]["requests"] = int(requests)
+    answer["details"]["metrics"] = {
+        "request_s": sum(seen) / len(seen),
+        "requests_per_s": requests / answer["wall_s"],
+        "p50_s": percentile(seen, 0.50),
+        "p99_s": percentile(seen, 0.99),
+        "max_s": seen[-1],
+        "steps_per_s": steps / answer["wall_s"],
+    }
+    return answer
+
+
+def percentile(ordered, share):
+    return ordered[min(len(ordered) - 1, int(math.ceil(share * len(ordered))) - 1)]
+
+
+def kept(times):
+    """(seconds of each request that was kept, how many requests there were)."""
+    (count,) = times.get(0)
+    return times.get(1, int(min(count, MOST))), count
+
+
+def ask(address, seconds, gate, times):
+    """A client: one byte there and back, again and again."""
+    connection = socket.create_connection(address)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    probe.wait_until(gate.all_are_set, "the server is ready")
+    clock, send, receive = probe.clock, connection.sendall, connection.recv
+    taken = []
+    before = clock()
+    end = before + seconds
+    while before < end:
+        send(b"x")
+        if receive(1) != b"x":
+            raise probe.Failed("the server closed the connection")
+        after = clock()
+        taken.append(after - before)
+        before = after
+    connection.close()
+    times.put(0, float(len(taken)))
+    times.put(1, *taken[:MOST])
+
+
+def echo(connection):
+    """The server's side of one connection."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while True:
+        data = connection.recv(1)
+        if not data:
+            break
+        connection.sendall(data)
+    connection.close()
+
+
+def compute(over):
+    """Steps of pure Python until it is over; how many."""
+    steps = 0
+    while over.none_is_set():
+        for _ in range(1000):
+            pass
+        steps += 1000
+    return steps
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

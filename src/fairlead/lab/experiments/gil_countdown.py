@@ -1,0 +1,73 @@
+"""A fixed number of steps of pure Python is shared among n threads."""
+
+EXPERIMENT = {
+    "id": "gil.countdown",
+    "title": "Counting down in n threads",
+    "question": "How long does a fixed amount of pure Python work take, shared among n threads?",
+    "explanation": (
+        "Only the thread that holds the GIL runs Python code, so n threads take as long for the whole as one "
+        "does: the curve is flat, whatever the number of cores. It is not steeper either, because threads "
+        "that all compute switch only once in a switch interval. Without a GIL the time falls with the "
+        "number of threads, down to the number of cores."
+    ),
+    "size_name": "threads",
+    "smallest": 1,
+    "metrics": [{"name": "steps_per_s", "title": "steps", "unit": "per s"}],
+    "parameters": {
+        "steps": {
+            "default": 5000000,
+            "choices": [50000, 5000000, 20000000, 100000000],
+            "help": "the number of steps that all threads share",
+        },
+        "interval_ms": {
+            "default": 5,
+            "choices": [0.5, 5, 50],
+            "help": "the switch interval in milliseconds, sys.setswitchinterval",
+        },
+        "scheduler": {
+            "default": "off",
+            "choices": ["off", "interactive"],
+            "help": "whether fairlead schedules the GIL meanwhile",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard"]},
+        {"label": "100 million steps", "params": {"steps": 100000000}, "modes": ["full"]},
+        {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard"]},
+        {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
+    ],
+    "sizes": {"quick": [1, 2, 4], "standard": [1, 2, 4, 8], "full": [1, 2, 4, 8]},
+    "timeout_s": 120,
+    "pythons": ">=2.7",
+    "references": [
+        {"label": "CPython, 1e8 steps", "points": [[1, 6.52], [2, 6.57], [4, 6.59], [8, 6.58]]},
+    ],
+}
+
+import probe  # noqa: E402
+import probe_scheduled  # noqa: E402
+
+
+def measure(params):
+    probe.switch(params["interval_ms"])
+    probe_scheduled.schedule(params["scheduler"])
+    n, steps = params["n"], params["steps"]
+    shares = [steps // n + (index < steps % n) for index in range(n)]
+    counted = []
+
+    def body(index):
+        left = shares[index]
+        while left > 0:
+            left -= 1
+        counted.append(shares[index] - left)
+
+    region = probe.together(n, body)
+    if sum(counted) != steps:
+        raise probe.Failed("%d steps of %d were counted" % (sum(counted), steps))
+    answer = region.result({"counted": len(counted)})
+    answer["details"]["metrics"] = {"steps_per_s": steps / answer["wall_s"]}
+    return answer
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

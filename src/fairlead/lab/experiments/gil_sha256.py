@@ -1,0 +1,65 @@
+"""A fixed number of bytes is hashed by n threads, in C code that lets go of the GIL."""
+
+EXPERIMENT = {
+    "id": "gil.sha256",
+    "title": "Hashing in n threads",
+    "question": "How long does hashing a fixed number of bytes take, shared among n threads?",
+    "explanation": (
+        "hashlib lets go of the GIL while it works on a large block. So the threads hash at the same time, "
+        "and the time falls with their number until every core has one; beyond that it stays. The GIL is "
+        "taken between two blocks only."
+    ),
+    "size_name": "threads",
+    "smallest": 1,
+    "metrics": [
+        {"name": "mb_per_s", "title": "MB", "unit": "per s"},
+    ],
+    "parameters": {
+        "megabytes": {
+            "default": 128,
+            "choices": [8, 128, 512, 1024],
+            "help": "how many megabytes all threads hash together",
+        },
+    },
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard"]},
+        {"label": "1 GB", "params": {"megabytes": 1024}, "modes": ["full"]},
+    ],
+    "sizes": {"quick": [1, 2, 4], "standard": [1, 2, 4, 8], "full": [1, 2, 4, 8]},
+    "timeout_s": 120,
+    "pythons": ">=2.7",
+    "references": [
+        {"label": "CPython, 1 GB, 2 cores", "points": [[1, 3.30], [2, 1.68], [4, 1.50], [8, 1.60]]},
+    ],
+}
+
+import hashlib  # noqa: E402
+
+import probe  # noqa: E402
+
+BLOCK = b"\0" * 1000000
+
+
+def measure(params):
+    n, blocks = params["n"], params["megabytes"]
+    shares = [blocks // n + (index < blocks % n) for index in range(n)]
+    digests = []
+
+    def body(index):
+        hashed = hashlib.sha256()
+        for _ in range(shares[index]):
+            hashed.update(BLOCK)
+        digests.append((shares[index], hashed.hexdigest()))
+
+    region = probe.together(n, body)
+    for share, digest in digests:
+        # who hashed as many blocks has the same digest
+        if digest != dict(digests)[share]:
+            raise probe.Failed("two threads that hashed the same have different digests")
+    answer = region.result({"hashed": len(digests)})
+    answer["details"]["metrics"] = {"mb_per_s": blocks / answer["wall_s"]}
+    return answer
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,64 @@
+"""Fibonacci numbers are computed, under each model of concurrency."""
+
+EXPERIMENT = {
+    "id": "models.cpu",
+    "title": "Computing",
+    "question": "Which model is the fastest for tasks that compute, and which the cheapest?",
+    "explanation": (
+        "With a GIL only one thread computes, so threads take as long as one after the other does, and a "
+        "little longer. Processes have a GIL each and use all cores, less what it costs to start them; with "
+        "one core there is nothing to be gained by any. A pool starts as many as there are cores, and not "
+        "one for each task."
+    ),
+    "size_name": "tasks",
+    "smallest": 1,
+    "growth": False,
+    "cases": {
+        "sequential": "Computing, one after the other",
+        "threads": "Computing, a thread each",
+        "processes": "Computing, a process each",
+        "thread-pool": "Computing, in a thread pool",
+        "process-pool": "Computing, in a process pool",
+    },
+    "metrics": [
+        {"name": "user_s", "title": "user", "unit": "s"},
+        {"name": "system_s", "title": "system", "unit": "s"},
+    ],
+    "parameters": {
+        "workers": {
+            "default": "default",
+            "choices": ["default", "cores", "4 x cores + 1"],
+            "help": "of a pool: how many threads or processes it has",
+        },
+    },
+    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
+    "sizes": {"quick": [12], "standard": [24], "full": [96]},
+    "timeout_s": 120,
+    "pythons": ">=3.8",
+    "references": [
+        {"label": "CPython, 10 cores", "points": [[96, 11.38]], "variant": {"case": "sequential"}},
+        {"label": "CPython, 10 cores", "points": [[96, 14.29]], "variant": {"case": "threads"}},
+        {"label": "CPython, 10 cores", "points": [[96, 2.94]], "variant": {"case": "processes"}},
+        {"label": "CPython, 10 cores", "points": [[96, 13.65]], "variant": {"case": "thread-pool"}},
+        {"label": "CPython, 10 cores", "points": [[96, 2.62]], "variant": {"case": "process-pool"}},
+    ],
+}
+
+import probe  # noqa: E402
+import probe_models as models  # noqa: E402
+
+CASES = {
+    "sequential": models.sequential,
+    "threads": models.threads,
+    "processes": models.processes,
+    "thread-pool": models.thread_pool,
+    "process-pool": models.process_pool,
+}
+
+
+def measure(params):
+    return models.measure(CASES[params["case"]], models.compute, params)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,75 @@
+"""Documents of a local server that answers late are fetched, under each model of concurrency."""
+
+EXPERIMENT = {
+    "id": "models.io",
+    "title": "Waiting for a server",
+    "question": "Which model is the fastest for tasks that wait, and which the cheapest?",
+    "explanation": (
+        "A task that waits for an answer needs no core and no GIL meanwhile, so all models that have many "
+        "tasks under way at once take about as long as one answer does. They differ in what it costs to "
+        "have a task under way: a process costs most, a thread little, and a task of an event loop next to "
+        "nothing. A pool with fewer workers than tasks makes the rest queue up."
+    ),
+    "size_name": "tasks",
+    "smallest": 1,
+    "growth": False,
+    "cases": {
+        "sequential": "Waiting, one after the other",
+        "threads": "Waiting, a thread each",
+        "processes": "Waiting, a process each",
+        "thread-pool": "Waiting, in a thread pool",
+        "process-pool": "Waiting, in a process pool",
+        "async": "Waiting, tasks of an event loop",
+        "async-one-by-one": "Waiting, tasks awaited one by one",
+    },
+    "metrics": [
+        {"name": "user_s", "title": "user", "unit": "s"},
+        {"name": "system_s", "title": "system", "unit": "s"},
+    ],
+    "parameters": {
+        "workers": {
+            "default": "default",
+            "choices": ["default", "cores", "4 x cores + 1"],
+            "help": "of a pool: how many threads or processes it has",
+        },
+        "delay_ms": {
+            "default": 100,
+            "choices": [5, 100],
+            "help": "how long the local server waits before it answers",
+        },
+    },
+    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
+    "sizes": {"quick": [10], "standard": [30], "full": [100]},
+    "timeout_s": 120,
+    "pythons": ">=3.8",
+    "references": [
+        {"label": "CPython, 10 cores", "points": [[100, 14.34]], "variant": {"case": "sequential"}},
+        {"label": "CPython, 10 cores", "points": [[100, 1.75]], "variant": {"case": "threads"}},
+        {"label": "CPython, 10 cores", "points": [[100, 1.41]], "variant": {"case": "processes"}},
+        {"label": "CPython, 10 cores", "points": [[100, 2.02]], "variant": {"case": "thread-pool"}},
+        {"label": "CPython, 10 cores", "points": [[100, 2.16]], "variant": {"case": "process-pool"}},
+        {"label": "CPython, 10 cores", "points": [[100, 1.82]], "variant": {"case": "async"}},
+        {"label": "CPython, 10 cores", "points": [[100, 13.47]], "variant": {"case": "async-one-by-one"}},
+    ],
+}
+
+import probe  # noqa: E402
+import probe_models as models  # noqa: E402
+
+CASES = {
+    "sequential": models.sequential,
+    "threads": models.threads,
+    "processes": models.processes,
+    "thread-pool": models.thread_pool,
+    "process-pool": models.process_pool,
+    "async": models.gathered(models.fetch_async),
+    "async-one-by-one": models.one_by_one(models.fetch_async),
+}
+
+
+def measure(params):
+    return models.measure(CASES[params["case"]], models.fetch, params)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,68 @@
+"""Tasks that wait for a server and then compute, on an event loop with and without pools."""
+
+EXPERIMENT = {
+    "id": "models.mixed",
+    "title": "Waiting, then computing",
+    "question": "Which model is the fastest for tasks that both wait and compute, and which the cheapest?",
+    "explanation": (
+        "An event loop waits for all answers at once, but whatever computes in it stops everybody else. In "
+        "a thread pool the computing still takes its turns on the one GIL: the loop goes on, the whole is "
+        "hardly faster. In a process pool it uses all cores."
+    ),
+    "size_name": "tasks",
+    "smallest": 1,
+    "growth": False,
+    "cases": {
+        "async": "Waiting and computing on an event loop",
+        "async-thread-pool": "Waiting on an event loop, computing in a thread pool",
+        "async-process-pool": "Waiting on an event loop, computing in a process pool",
+    },
+    "metrics": [
+        {"name": "user_s", "title": "user", "unit": "s"},
+        {"name": "system_s", "title": "system", "unit": "s"},
+    ],
+    "parameters": {
+        "workers": {
+            "default": "default",
+            "choices": ["default", "cores", "4 x cores + 1"],
+            "help": "of a pool: how many threads or processes it has",
+        },
+        "delay_ms": {
+            "default": 100,
+            "choices": [5, 100],
+            "help": "how long the local server waits before it answers",
+        },
+    },
+    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
+    "sizes": {"quick": [10], "standard": [30], "full": [100]},
+    "timeout_s": 120,
+    "pythons": ">=3.8",
+    "references": [
+        {"label": "CPython, 10 cores", "points": [[100, 7.26]], "variant": {"case": "async"}},
+        {"label": "CPython, 10 cores", "points": [[100, 6.72]], "variant": {"case": "async-thread-pool"}},
+        {"label": "CPython, 10 cores", "points": [[100, 1.93]], "variant": {"case": "async-process-pool"}},
+    ],
+}
+
+import probe  # noqa: E402
+import probe_models as models  # noqa: E402
+
+
+async def both(address):
+    await models.fetch_async(address)
+    models.compute()
+
+
+CASES = {
+    "async": models.gathered(both),
+    "async-thread-pool": models.in_executor(models.fetch_async, models.ThreadPoolExecutor),
+    "async-process-pool": models.in_executor(models.fetch_async, models.forked),
+}
+
+
+def measure(params):
+    return models.measure(CASES[params["case"]], models.compute, params)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)

@@ -1,0 +1,513 @@
+"""AsyncPool: coroutines, many at once, on an event loop of the pool's own.
+
+The engine is the loop's thread. Who takes a task out of ``_running``, under ``_lock``, ends it: the loop
+when the coroutine is over, a time-out, or a cancellation. A coroutine that waits is cancelled, as any task of
+asyncio. One that is computing (or a plain function) has the loop's thread, so that is sent an exception,
+which must not arrive when the computing is over and the loop itself is running: see :class:`_Step`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import itertools
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from fairlead.errors import PoolClosed, TaskTimeout, WouldDeadlock
+from fairlead.pools import ending
+from fairlead.pools.base import Pool, checked
+from fairlead.pools.chunks import call_chunk
+from fairlead.pools.contract import Broken, Engine, Statistics, Stopped, Task
+from fairlead.pools.failure import Failure
+from fairlead.pools.threads import send_exception
+from fairlead.pools.watch import Watch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WORKERS = 100
+"""At once, if nobody says how many: coroutines cost little, and what they call does not like thousands."""
+
+_numbers = itertools.count()
+
+
+class AsyncPool(Pool):
+    """Calls on an event loop in a thread of its own: for coroutine functions, and much waiting at once.
+
+    ``submit``, ``map`` and the others take coroutine functions and are given what their coroutines return. A
+    plain function is called on the loop's thread too: it may use the loop, and should not keep it.
+
+    Time-outs and cancellation end the future at once and cancel the coroutine, which has its place until it
+    has ended. One that computes just then is sent an exception, as a thread of ThreadPool; **inside a call
+    into C it cannot be stopped before that returns, and all others wait for it meanwhile.** A coroutine of
+    the pool waits for another by ``await pool.run(...)``, which lends its place; ``result()`` raises
+    WouldDeadlock there.
+
+    Args:
+        workers: coroutines at once; None for 100.
+        initializer: called on the loop before the first task, and awaited if it is a coroutine function. If
+            it raises, the pool is broken, and every task raises a BrokenPool whose cause is that exception.
+        name: the thread's.
+    """
+
+    _engine: _Loop
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        name: str | None = None,
+    ) -> None:
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be callable")
+        number = WORKERS if workers is None else checked("workers", workers)
+        initialize = None if initializer is None else (initializer, initargs)
+        self._begin(_Loop(number, initialize, name or f"AsyncPool-{next(_numbers)}"))
+
+    async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """``await pool.run(fn, ...)``: what the call, or the coroutine that it made, returned."""
+        lent = self._engine.lend()
+        try:
+            return await super().run(fn, *args, **kwargs)
+        finally:
+            if lent:
+                self._engine.take_back()
+
+
+class _Step(Coroutine[Any, Any, Any]):
+    """A task's coroutine, of which other threads see whether it is computing, and can then interrupt that.
+
+    Who interrupts takes ``loop.aim``, looks whether the step is ``loop.inside``, and sends the exception. The
+    loop's thread leaves in the other order: it takes itself out of ``loop.inside``, waits while somebody aims
+    at it, and takes back what has not arrived. So an exception arrives within ``send`` or ``throw``, whose
+    caller is asyncio's task, for which it is the coroutine's end. Who interrupts says so by ``gone`` before
+    it looks, and a step that begins looks at that after it is inside: one of the two sees the other.
+    """
+
+    __slots__ = ("coroutine", "gone", "handle", "loop", "shot", "task", "told")
+
+    def __init__(self, loop: _Loop, task: Task) -> None:
+        self.loop = loop
+        self.task = task
+        self.coroutine = _call(task)
+        self.handle: asyncio.Task[Any] | None = None
+        self.gone = False
+        self.told = False
+        """The coroutine has seen that it is cancelled, or is about to."""
+        self.shot = False
+
+    def send(self, value: Any) -> Any:
+        self.loop.inside = self
+        try:
+            if self.gone and not self.told:
+                self.told = True
+                return self.coroutine.throw(asyncio.CancelledError())
+            return self.coroutine.send(value)
+        finally:
+            self._leave()
+
+    def throw(
+        self,
+        kind: Any,
+        value: BaseException | object = None,
+        traceback: TracebackType | None = None,
+    ) -> Any:
+        self.loop.inside = self
+        try:
+            self.told = self.gone
+            if value is None and traceback is None:
+                return self.coroutine.throw(kind)
+            return self.coroutine.throw(kind, value, traceback)
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        self.coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.coroutine.__await__()
+
+    def _leave(self) -> None:
+        loop = self.loop
+        while True:
+            try:
+                loop.inside = None
+                while loop.aim is self:
+                    time.sleep(0)
+                if self.shot:
+                    send_exception(loop.ident, None)
+            except Stopped:
+                continue
+            return
+
+    def interrupt(self) -> None:
+        """From any thread: cancels it, and if it is computing, ends that. Called once, with the loop's
+        lock."""
+        loop = self.loop
+        self.gone = True
+        if threading.get_ident() != loop.ident:
+            loop.aim = self
+            if loop.inside is self:
+                self.shot = True
+                send_exception(loop.ident, Stopped)
+            loop.aim = None
+        loop.soon(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self.told and self.handle is not None:
+            self.told = True
+            self.handle.cancel()
+
+
+async def _call(task: Task) -> Any:
+    """What the task's call comes to, or a Failure: asyncio would let some exceptions end the loop."""
+    try:
+        if task.function is call_chunk:
+            return await _call_chunk(*task.args)
+        value = task.function(*task.args, **task.kwargs)
+        return await value if inspect.isawaitable(value) else value
+    except (asyncio.CancelledError, Stopped, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the task's
+        return Failure(error)
+
+
+async def _call_chunk(
+    function: Callable[..., Any], items: Sequence[Any], star: bool
+) -> tuple[list[Any], int]:
+    """As chunks.call_chunk, one after the other."""
+    begin = time.monotonic_ns()
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            value = function(*item) if star else function(item)
+            outcomes.append(await value if inspect.isawaitable(value) else value)
+        except Exception as error:  # noqa: BLE001 - the item's outcome
+            outcomes.append(Failure(error))
+    return outcomes, time.monotonic_ns() - begin
+
+
+class _Loop(Engine):
+    """The queue, the loop and its thread, which begins with the first task."""
+
+    kind = "async"
+
+    def __init__(
+        self, workers: int, initialize: tuple[Callable[..., object], tuple[Any, ...]] | None, name: str
+    ) -> None:
+        self.workers = workers
+        self.ident = 0
+        self.inside: _Step | None = None
+        self.aim: _Step | None = None
+        self._initialize = initialize
+        self._name = name
+        self._lock = threading.RLock()
+        self._queue: deque[Task] = deque()
+        self._again: set[Task] = set()
+        """Those of the queue that have begun before."""
+        self._running: dict[Task, tuple[_Step, float]] = {}
+        """And the moment when their time is up."""
+        self._alive = 0
+        """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
+        self._lent = 0
+        """Places of those who wait for others of this pool."""
+        self._called = False
+        """The loop has been told that there is something to do."""
+        self._ready = False
+        self._closed = False
+        self._terminated_at = math.inf
+        self._broken: Broken | None = None
+        self._watch: Watch | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._done = self._late = self._cancelled = self._retried = 0
+        self._queue_ns = self._run_ns = 0
+        ending.remember(self)
+
+    # what the face calls
+
+    def enqueue(self, task: Task) -> None:
+        with self._lock:
+            if self._broken is not None:
+                raise Broken(str(self._broken)) from self._broken
+            if self._closed:
+                raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+            if self._thread is None:
+                self._begin()
+            self._queue.append(task)
+            self._call_loop()
+
+    def stop(self, task: Task) -> bool:
+        with self._lock:
+            waits = task in self._again
+            self._again.discard(task)
+            if not waits and not self._take(task):
+                return False
+            self._cancelled += 1
+        task.give_up()
+        return True
+
+    def help(self, task: Task) -> None:
+        """Calls a plain function here; a coroutine function cannot be helped."""
+        if threading.get_ident() != self.ident:
+            return
+        function = task.args[0] if task.function is call_chunk else task.function
+        if inspect.iscoroutinefunction(function) or task.options.timeout is not None:
+            raise WouldDeadlock(
+                "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
+                "use `await pool.run(...)`"
+            )
+        if task.attempts > 0 or not task.begin():
+            return
+        try:
+            value = task.call()
+        except Exception as error:  # noqa: BLE001 - the task's
+            task.fail(error)
+        else:
+            task.succeed(value)
+
+    def lend(self) -> bool:
+        """Whether the caller is a task of this loop, which waits from now on and gives its place away."""
+        if threading.get_ident() != self.ident:
+            return False
+        with self._lock:
+            self._lent += 1
+            self._call_loop()
+        return True
+
+    def take_back(self) -> None:
+        """It goes on, for a while with one more than there are places."""
+        with self._lock:
+            self._lent -= 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._call_loop()
+
+    def cancel_queued(self) -> None:
+        with self._lock:
+            tasks = list(self._queue)
+        for task in tasks:
+            if task.attempts == 0:
+                task.future.cancel()
+            else:
+                self.stop(task)
+
+    def terminate(self) -> None:
+        self.close()
+        with self._lock:
+            self._terminated_at = min(self._terminated_at, time.monotonic())
+        self.cancel_queued()
+        with self._lock:
+            tasks = list(self._running)
+            if self._loop is not None:  # a coroutine may refuse to end
+                self.soon(lambda: self._loop and self._loop.call_later(ending.PATIENCE_S, self._loop.stop))
+        for task in tasks:
+            self.stop(task)
+
+    def join(self, timeout: float | None = None) -> bool:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        thread = self._thread
+        while thread is not None and thread is not threading.current_thread() and thread.is_alive():
+            now = time.monotonic()
+            if now > deadline:
+                return False
+            if self.inside is not None and now > self._terminated_at + ending.PATIENCE_S:
+                break  # in a call into C, which may never end
+            thread.join(min(0.05, max(0.0, deadline - now)))
+        if (watch := self._watch) is not None:
+            watch.end()
+            watch.join()
+        return True
+
+    def statistics(self) -> Statistics:
+        with self._lock:
+            return Statistics(
+                kind=self.kind, workers=self.workers, started=int(self._loop is not None),
+                queued=sum(not task.future.done() for task in self._queue), running=len(self._running),
+                done=self._done, timed_out=self._late, cancelled=self._cancelled, lost=0,
+                retried=self._retried, restarts=0, queue_time_s=self._queue_ns / 1e9,
+                run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
+            )  # fmt: skip
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def forget_after_fork(self) -> None:
+        self._lock = threading.RLock()
+        self._closed = True
+        self._queue, self._again, self._running = deque(), set(), {}
+        self._watch = self._thread = self._loop = None
+
+    # with the lock
+
+    def _begin(self) -> None:
+        thread = ending.thread(self._live, None, self._name)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise Broken(f"no thread can be started for the loop: {error}") from error
+        self._thread = thread
+
+    def _call_loop(self) -> None:
+        if self._ready and not self._called:
+            self._called = True
+            self.soon(self._pump)
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Has the loop call it."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(call, context=contextvars.Context())
+
+    def _take(self, task: Task) -> bool:
+        """Takes a task that runs away from it and has it end; False if it is not running any more."""
+        step, _ = self._running.pop(task, (None, 0.0))
+        if step is None:
+            return False
+        self._run_ns += time.monotonic_ns() - task.began_ns
+        step.interrupt()
+        return True
+
+    # the loop's thread
+
+    def _live(self, _: object) -> None:
+        loop = asyncio.new_event_loop()
+        self.ident = threading.get_ident()
+        try:
+            asyncio.set_event_loop(loop)
+            try:
+                if self._initialize is not None:
+                    function, args = self._initialize
+                    loop.run_until_complete(_started(function, args))
+            except BaseException as error:  # noqa: BLE001 - every task's error from now on
+                self._break(error)
+                return
+            with self._lock:
+                self._loop = loop
+                self._ready = True
+                self._call_loop()
+            loop.run_forever()
+        finally:
+            with self._lock:
+                self._ready = False
+                self._loop = None
+            loop.run_until_complete(_cleared(loop))
+            asyncio.set_event_loop(None)
+            loop.close()
+            self.ident = 0
+            if self._watch is not None:
+                self._watch.end()
+
+    def _break(self, error: BaseException) -> None:
+        with self._lock:
+            self._broken = Broken(str(error))
+            self._broken.__cause__ = error
+            self._closed = True
+            tasks, self._queue = self._queue, deque()
+        for task in tasks:
+            if task.begin():
+                task.fail(self._broken)
+
+    def _pump(self) -> None:
+        """Begins what there is room for; ends the loop when all is over."""
+        with self._lock:
+            self._called = False
+            while self._queue and self._alive - self._lent < self.workers:
+                self._begin_task(self._queue.popleft())
+            if self._closed and not self._queue and self._alive == 0 and self._loop is not None:
+                self._loop.stop()
+
+    def _begin_task(self, task: Task) -> None:
+        if task.attempts > 0:
+            if task not in self._again:
+                return
+            self._again.discard(task)
+        if not task.begin():
+            self._cancelled += 1
+            return
+        assert self._loop is not None
+        self._queue_ns += task.began_ns - task.queued_ns
+        limit = task.options.timeout
+        deadline = math.inf if limit is None else time.monotonic() + limit
+        step = _Step(self, task)
+        context = contextvars.Context() if task.context is None else task.context.copy()
+        step.handle = self._loop.create_task(step, context=context)
+        step.handle.add_done_callback(lambda handle: self._over(step, handle))
+        self._alive += 1
+        self._running[task] = step, deadline
+        if limit is not None:
+            if self._watch is None:
+                self._watch = Watch(self._expire, f"{self._name}-watch")
+            self._watch.expect(deadline)
+
+    def _over(self, step: _Step, handle: asyncio.Task[Any]) -> None:
+        task = step.task
+        with self._lock:
+            mine = task in self._running and self._running[task][0] is step  # not a further attempt
+            self._alive -= 1
+            if mine:
+                del self._running[task]
+                self._run_ns += time.monotonic_ns() - task.began_ns
+                self._done += 1
+            self._pump()
+        error = None if handle.cancelled() else handle.exception()
+        if not mine:
+            return
+        if handle.cancelled():
+            task.give_up()  # by itself, as asyncio counts it
+        elif error is not None:
+            task.fail(error)
+        elif type(value := handle.result()) is Failure:
+            task.fail(value.error)
+        else:
+            task.succeed(value)
+
+    # the watch's thread
+
+    def _expire(self) -> float:
+        """Ends the tasks whose time is up; when to look again."""
+        now = time.monotonic()
+        failed: list[Task] = []
+        with self._lock:
+            for task in [task for task, (_, deadline) in self._running.items() if deadline <= now]:
+                self._take(task)
+                self._late += 1
+                if task.may_retry() and self._terminated_at == math.inf:
+                    self._retried += 1
+                    task.queued_ns = time.monotonic_ns()
+                    self._again.add(task)
+                    self._queue.append(task)
+                    self._call_loop()
+                else:
+                    failed.append(task)
+            after = min((deadline for _, deadline in self._running.values()), default=math.inf)
+        for task in failed:
+            task.fail(TaskTimeout(f"the task ran longer than {task.options.timeout:g} s"))
+        return after
+
+
+async def _started(function: Callable[..., object], args: tuple[Any, ...]) -> None:
+    value = function(*args)
+    if inspect.isawaitable(value):
+        await value
+
+
+async def _cleared(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancels what the pool's tasks have left on the loop."""
+    left = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=ending.PATIENCE_S)
+    await loop.shutdown_asyncgens()

@@ -1,0 +1,89 @@
+"""InterpreterPool: calls in interpreters of this process, each with a GIL of its own."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.pools import ending
+from fairlead.pools.base import Pool, checked, checked_workers
+
+_numbers = itertools.count()
+
+
+class InterpreterPool(Pool):
+    """Calls in interpreters of this process, each with a GIL of its own: for work that computes, without the
+    cost of processes.
+
+    A worker shares no objects with this interpreter, and imports its modules anew. Functions go by reference
+    where a worker can import them, and by value where not: lambdas, closures, all of ``__main__``. A function
+    is unpickled once in each worker. ``None``, numbers, strings, bytes and tuples of them go as they are, all
+    else as a pickle.
+
+    A time-out or a cancellation ends the future at once and raises an exception in the worker at its next
+    step in Python; a new interpreter takes its place. **A worker that is inside a call into C (sleeping, a
+    long computation of a library) cannot be stopped before that call returns**, nor one whose task catches
+    BaseException.
+
+    A module that refuses to be imported in such an interpreter gives a ModuleRefused that names it.
+
+    Args:
+        transport: how calls get there: by "channel", a native one that a loop in each interpreter waits at;
+            or each by a "call" of the interpreter's own machinery, which takes several times as long, and is
+            here to be compared with.
+        workers: interpreters; None: as many as cores that this process may use, affinity and quota counted.
+        initializer: called in each worker before its first task. If it raises, the pool is broken, and every
+            task raises a BrokenPool whose cause is that exception.
+        max_tasks_per_worker: tasks after which an interpreter is replaced; None for never.
+        name: the threads' names begin with it.
+
+    Raises:
+        UnsupportedInterpreter: this is not CPython 3.13 or newer.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        transport: Literal["channel", "call"] = "channel",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_worker: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        _check_interpreter()
+        if transport not in ("channel", "call"):
+            raise UsageError(f'transport must be "channel" or "call", not {transport!r}')
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be callable")
+        from fairlead.pools.shipping import shipped_initializer
+
+        name = name or f"InterpreterPool-{next(_numbers)}"
+        workers = checked_workers(workers)
+        shipped = shipped_initializer(initializer, initargs)
+        most = 0 if max_tasks_per_worker is None else checked("max_tasks_per_worker", max_tasks_per_worker)
+        ending.last()
+        if transport == "channel":
+            from fairlead.pools.interpreting import Interpreters
+
+            self._begin(Interpreters(workers, shipped, name=name, most_tasks=most))
+        else:
+            from fairlead.pools.calling import make
+
+            self._begin(make(workers, shipped, name=name, most_tasks=most))
+
+
+SubinterpreterPool = InterpreterPool
+
+
+def _check_interpreter() -> None:
+    name = sys.implementation.name
+    if name != "cpython" or sys.version_info < (3, 13):
+        version = ".".join(map(str, sys.version_info[:3]))
+        raise UnsupportedInterpreter(
+            f"InterpreterPool needs CPython 3.13 or newer, and this is {name} {version}; "
+            "ThreadPool and ProcessPool work here"
+        )

@@ -1,0 +1,447 @@
+"""The engine of interpreters whose workers take their calls from one board (native/core/board.h).
+
+Each worker is a thread of this process that runs a loop (seat.py) in an interpreter of its own. Calls go from
+the thread that submits straight to the worker that is free first, and replies straight to the thread that
+waits for that very result; one thread here, the reader, takes those that nobody waits for.
+
+Invariants:
+
+* A job on the board ends once (board.h says how), and who ends it ends the task's future, or posts it again.
+* The future of a task is PENDING until it has ended; whether it runs, the board knows.
+* Of workers there are as many as jobs, up to the limit: whoever posts one, and whoever sees a worker end,
+  makes another when there are fewer.
+* A worker whose task was taken back is in ``_leaving``: it gets no other, is interrupted, and ends when it
+  can. Its interpreter is ended by its own thread, when nobody is in it (Board.leave).
+
+No future is ended, and so no callback called, with the lock held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import InvalidStateError
+from typing import Any
+
+from fairlead import _native
+from fairlead.errors import CannotSend, PoolClosed, TaskTimeout, WorkerLost
+from fairlead.pools import ending, seat
+from fairlead.pools.contract import Broken, Engine, Options, Statistics, Task
+from fairlead.pools.future import Future
+from fairlead.pools.shipping import Shipping, goes_by_value, read_outcome, unreadable
+from fairlead.pools.watch import Watch
+
+_BOOT = """
+import sys
+sys.path[:] = {path!r}
+from fairlead.pools import seat
+seat.main({board}, {worker}, {initializer!r}, {most_tasks})
+"""
+
+
+class Posted(Task):
+    """A task and the job that it is on the board."""
+
+    __slots__ = ("by_value", "deadline", "job")
+
+    def __init__(
+        self,
+        future: Future[Any],
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        options: Options,
+    ) -> None:
+        super().__init__(future, function, args, kwargs, options)
+        self.job: _native.Job | None = None
+        self.deadline = math.inf
+        self.by_value = False
+
+
+class _Worker:
+    """A thread and its interpreter."""
+
+    __slots__ = ("number", "stopped_at", "thread")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.thread: threading.Thread
+        self.stopped_at = math.inf
+
+
+class Interpreters(Engine):
+    """See above.
+
+    Args:
+        workers: how many there are at most.
+        most_tasks: tasks after which a worker is replaced; 0 for never.
+        name: of the threads, before their number.
+    """
+
+    kind = "interpreters"
+    call_cost_s = 10e-6
+    task_type = Posted
+    keeps_state = True
+
+    def __init__(
+        self,
+        workers: int,
+        initializer: bytes | None,
+        *,
+        name: str,
+        most_tasks: int,
+    ) -> None:
+        self.workers = workers
+        self._name = name
+        self._most_tasks = most_tasks
+        self._initializer = initializer
+        self._board = _native.Board()
+        self._shipping = Shipping()
+        self._lock = threading.RLock()
+        self._places: dict[int, _Worker] = {}
+        self._leaving: dict[int, _Worker] = {}
+        self._timed: set[Posted] = set()
+        self._numbered = 0
+        self._restarts = 0
+        self._timed_out = self._cancelled = self._lost = self._retried = 0
+        self._closed = False
+        self._broken: Broken | None = None
+        self._reader: threading.Thread | None = None
+        self._watch: Watch | None = None
+        ending.remember(self)
+
+    # what the face calls
+
+    def enqueue(self, task: Task) -> None:
+        if not isinstance(task, Posted):
+            task = self._adopt(task)
+        try:
+            call = self._pack(task)
+        except CannotSend as error:
+            self._refuse_if_over()
+            task.fail(error)
+            return
+        if not self._post(task, call):
+            self._refuse_if_over()
+
+    def _adopt(self, other: Task) -> Posted:
+        """The same task for this engine, if it has come from another."""
+        task = Posted(other.future, other.function, other.args, other.kwargs, other.options)
+        task.context = other.context
+        task.future.attach(self, task)
+        return task
+
+    def _refuse_if_over(self) -> None:
+        with self._lock:
+            if self._broken is not None:
+                raise Broken(str(self._broken)) from self._broken
+            if self._closed:
+                raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+
+    def _post(self, task: Posted, call: Any) -> bool:
+        task.attempts += 1
+        try:
+            posted = self._board.post(task, call, task.options.timeout is not None)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
+            try:
+                call = self._pack(task, by_value=True)
+            except CannotSend as error:
+                task.fail(error)
+                return True
+            posted = self._board.post(task, call, task.options.timeout is not None)
+        if posted is None:
+            return False
+        task.job, outstanding = posted
+        if outstanding > len(self._places) < self.workers:
+            self._perhaps_add_worker()
+        return True
+
+    def _pack(self, task: Posted, *, by_value: bool = False) -> tuple[Any, ...]:
+        return self._shipping.pack(task, by_value=by_value or task.by_value)
+
+    def runs(self, task: Task) -> bool:
+        job = task.job if isinstance(task, Posted) else None
+        return job is not None and self._board.is_running(job)
+
+    def stop(self, task: Task) -> bool:
+        if not isinstance(task, Posted):
+            return False
+        while True:
+            job = task.job
+            worker = -1 if job is None else self._board.take_back(job)
+            if worker >= 0:
+                break
+            if job is task.job:
+                return False
+        self._cancelled += 1
+        if worker > 0:
+            self._interrupt(worker)
+        task.give_up()
+        return True
+
+    def help(self, task: Task) -> None:
+        """No worker can submit to its own pool, so that none can wait for it."""
+
+    def wait(self, task: Task, timeout: float | None) -> None:
+        """Waits for a reply to the task and ends it; does nothing if somebody else is about to."""
+        job = task.job if isinstance(task, Posted) else None
+        if job is not None and (news := self._board.help(job, timeout)) is not None:
+            self._end(*news)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._board.close()
+        self._perhaps_over()
+
+    def cancel_queued(self) -> None:
+        for task in self._board.clear():
+            self._cancelled += 1
+            task.give_up()
+
+    def terminate(self) -> None:
+        self.close()
+        self.cancel_queued()
+        for task, worker in self._board.seize():
+            self._cancelled += 1
+            self._interrupt(worker)
+            task.give_up()
+        with self._lock:
+            idle = list(self._places)
+        for worker in idle:
+            self._interrupt(worker)
+
+    def join(self, timeout: float | None = None) -> bool:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while (thread := self._not_ended()) is not None:
+            if time.monotonic() > deadline:
+                return False
+            # not for longer: the worker may be stopped meanwhile, and its thread then never end
+            thread.join(min(0.05, max(0.0, deadline - time.monotonic())))
+        if (watch := self._watch) is not None:
+            watch.end()
+            watch.join()
+        return True
+
+    def _not_ended(self) -> threading.Thread | None:
+        with self._lock:
+            threads = [worker.thread for worker in self._places.values()]
+            late = time.monotonic() - ending.PATIENCE_S
+            threads += [worker.thread for worker in self._leaving.values() if worker.stopped_at > late]
+            if self._reader is not None:
+                threads.append(self._reader)
+        here = threading.current_thread()
+        return next((thread for thread in threads if thread is not here and thread.is_alive()), None)
+
+    def forget_after_fork(self) -> None:
+        self._lock = threading.RLock()
+        self._closed = True
+        self._places, self._leaving, self._timed = {}, {}, set()
+        self._reader = self._watch = None
+        self._board = _native.Board()
+        self._board.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def statistics(self) -> Statistics:
+        queued, running, done, queue_ns, run_ns, bytes_out, bytes_in = self._board.statistics()
+        with self._lock:
+            return Statistics(
+                kind=self.kind, workers=self.workers, started=len(self._places),
+                queued=queued, running=running, done=done,
+                timed_out=self._timed_out, cancelled=self._cancelled, lost=self._lost,
+                retried=self._retried, restarts=self._restarts,
+                queue_time_s=queue_ns / 1e9, run_time_s=run_ns / 1e9,
+                bytes_out=bytes_out, bytes_in=bytes_in,
+            )  # fmt: skip
+
+    # workers
+
+    def _perhaps_add_worker(self) -> None:
+        """Makes one if there are fewer than jobs and than there may be."""
+        with self._lock:
+            queued, running, *_ = self._board.statistics()
+            if self._broken is not None or not len(self._places) < min(self.workers, queued + running):
+                return
+            self._numbered += 1
+            worker = _Worker(self._numbered)
+            worker.thread = ending.thread(self._serve, worker, f"{self._name}-{worker.number}")
+            self._places[worker.number] = worker
+            try:
+                if self._reader is None:
+                    self._reader = ending.thread(self._read, None, f"{self._name}-reader")
+                    self._reader.start()
+                worker.thread.start()
+            except RuntimeError as refusal:
+                del self._places[worker.number]
+                if not self._places:  # if there are any, they will do
+                    self._break(RuntimeError(f"no thread can be started for a worker: {refusal}"))
+
+    def _serve(self, worker: _Worker) -> None:
+        import _interpreters  # type: ignore[import-not-found]
+
+        number = worker.number
+        program = _BOOT.format(
+            path=sys.path, board=self._board.number, worker=number,
+            initializer=self._initializer, most_tasks=self._most_tasks,
+        )  # fmt: skip
+        made = None
+        reason = ""
+        try:
+            made = _interpreters.create()
+            failed = _interpreters.exec(made, program)
+            if failed is not None:
+                reason = failed.formatted
+        except Exception as error:  # noqa: BLE001 - whatever keeps an interpreter from being made
+            reason = f"{type(error).__name__}: {error}"
+        lost = self._board.leave(number)
+        if made is not None:
+            _interpreters.destroy(made)
+        self._left(worker, lost, reason)
+
+    def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
+        """Its interpreter has ended."""
+        with self._lock:
+            stopped = self._leaving.pop(worker.number, None) is not None
+            self._places.pop(worker.number, None)
+            if not stopped:
+                self._restarts += 1
+        if lost is not None:
+            self._lost += 1
+            self._again_or_fail(lost, WorkerLost(f"the interpreter ended ({reason}); only this task is lost"))
+        elif reason and not stopped:
+            self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
+        self._perhaps_add_worker()
+        self._perhaps_over()
+
+    def _perhaps_over(self) -> None:
+        """Ends the reader with the last worker."""
+        with self._lock:
+            over = self._closed and not self._places
+            queued, *_ = self._board.statistics()
+        if over and queued == 0:
+            self._board.end_news()
+
+    def _interrupt(self, number: int) -> None:
+        """Has a worker end that nobody waits for any more; entering its interpreter may take as long as a
+        call into C, so that a thread does it."""
+        with self._lock:
+            worker = self._places.pop(number, None)
+            if worker is None:
+                return
+            self._leaving[number] = worker
+            worker.stopped_at = time.monotonic()
+            if not self._closed:
+                self._restarts += 1
+            ending.thread(self._board.interrupt, number, f"{self._name}-{number}-stop").start()
+        self._perhaps_add_worker()
+        self._perhaps_over()
+
+    def _break(self, error: BaseException) -> None:
+        broken = Broken(str(error))
+        broken.__cause__ = error
+        with self._lock:
+            self._broken = broken
+        self.close()
+        for task in self._board.clear():
+            task.fail(broken)
+
+    # news
+
+    def _read(self, _: object) -> None:
+        while (news := self._board.news()) is not None:
+            self._end_all(news)
+            del news  # nothing of them is kept until the next come
+
+    def _end_all(self, news: list[tuple[Any, int, Any]]) -> None:
+        for one in news:
+            self._end(*one)
+
+    def _end(self, task: Posted, kind: int, value: Any) -> None:
+        if kind == seat.BEGUN:
+            self._begun(task)
+            return
+        fine, read = read_outcome(kind, value)
+        if fine:
+            self._succeed(task, read)
+        elif kind == seat.BROKEN:
+            self._break(read)
+        elif kind == seat.UNREADABLE:
+            self._unreadable(task, read)
+        else:
+            self._fail(task, read)
+
+    def _succeed(self, task: Posted, value: Any) -> None:
+        if task.deadline != math.inf:
+            self._timed.discard(task)
+        with contextlib.suppress(InvalidStateError):  # cancelled at the moment when it was adopted
+            task.succeed(value)
+
+    def _fail(self, task: Posted, error: BaseException) -> None:
+        if task.deadline != math.inf:
+            self._timed.discard(task)
+        with contextlib.suppress(InvalidStateError):  # as above
+            task.fail(error)
+
+    def _unreadable(self, task: Posted, error: BaseException) -> None:
+        """The worker could not read the call: by reference, perhaps, where it must go by value."""
+        if not task.by_value and goes_by_value(error):
+            task.by_value = True
+            task.attempts -= 1
+            self._repost(task)
+        else:
+            self._fail(task, unreadable(task, error))
+
+    def _repost(self, task: Posted) -> None:
+        try:
+            call = self._pack(task)
+        except CannotSend as error:
+            self._fail(task, error)
+            return
+        if not self._post(task, call):
+            self._fail(task, self._broken or WorkerLost("the pool ended before the task could be run again"))
+
+    def _again_or_fail(self, task: Posted, error: Exception) -> None:
+        if task.may_retry() and self._broken is None:
+            self._retried += 1
+            self._repost(task)
+        else:
+            self._fail(task, error)
+
+    # time-outs
+
+    def _begun(self, task: Posted) -> None:
+        limit = task.options.timeout
+        if limit is None or task.future.done():
+            return
+        if self._watch is None:
+            with self._lock:
+                if self._watch is None:
+                    self._watch = Watch(self._expire, f"{self._name}-watch")
+        task.deadline = time.monotonic() + limit
+        self._timed.add(task)
+        self._watch.expect(task.deadline)
+
+    def _expire(self) -> float:
+        """Ends the tasks whose time is up; when to look again."""
+        now = time.monotonic()
+        for task in list(self._timed):
+            if task.deadline > now:
+                continue
+            self._timed.discard(task)
+            job = task.job
+            worker = -1 if job is None else self._board.take_back(job)
+            if worker > 0:
+                self._timed_out += 1
+                self._interrupt(worker)
+                limit = f"{task.options.timeout:g} s"
+                self._again_or_fail(task, TaskTimeout(f"the task ran longer than {limit}"))
+        return min((task.deadline for task in list(self._timed)), default=math.inf)

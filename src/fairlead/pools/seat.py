@@ -1,0 +1,213 @@
+"""What a worker does in its interpreter: one call after another, from the board. Keep its imports few.
+
+Everything else that a call may need (pickles of exceptions, contexts, cloudpickle) is imported when it is
+needed: an interpreter's start and its memory are mostly imports.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+from fairlead import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Functions = dict[int, Callable[..., Any]]
+
+BEGUN, RESULT, CHUNK, PICKLED, FAILED, UNREADABLE, BROKEN = range(7)
+"""What news are. BEGUN is the board's own word; BROKEN: the initializer raised."""
+UNREADABLE_HERE = 255
+"""The board's word for a reply that cannot be read where it was to go; its value is the reason."""
+
+KEPT_FUNCTIONS = 256
+
+
+class Stopped(BaseException):
+    """Raised in a worker to end its task, and the worker with it."""
+
+
+def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) -> None:
+    seat = _native.Seat(board, worker)
+    if initializer is not None:
+        try:
+            begin, args = pickle.loads(initializer)
+            begin(*args)
+        except BaseException as error:  # noqa: BLE001 - shown where the pool is
+            seat.tell(BROKEN, packed(error))
+            return
+        del begin, args
+    take, reply = seat.take, seat.reply
+    value: Any
+    function: Callable[..., Any] | None
+    functions: Functions = {}
+    tasks = 0
+    while True:
+        try:
+            call = take()
+        except Exception as error:  # noqa: BLE001 - whatever unpickling runs
+            kind, value, function = UNREADABLE, packed(error), None
+        else:
+            if call is None:
+                return
+            kind, value, function = outcome(functions, call)
+            del call  # what it refers to goes back before the reply comes
+        try:
+            goes_on = reply(kind, value)
+        except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
+            goes_on = reply(*_by_value(function, kind, value, refusal))
+        value = function = None
+        tasks += 1
+        if not goes_on or tasks == most_tasks:
+            return
+
+
+def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Callable[..., Any] | None]:
+    """Makes the call: what came of it, and the function. ``functions`` are those known already."""
+    kwargs = context = star = None
+    try:
+        key, shipped, args, extra = call
+        function = functions.get(key) or _unpack(functions, key, shipped)
+        if extra is not None:
+            args, kwargs, context, star = _unpack_extra(args, extra)
+    except Exception as error:  # noqa: BLE001 - whatever unpickling runs
+        return UNREADABLE, packed(error), None
+    try:
+        if star is not None:
+            return CHUNK, _chunk(function, args, star), function
+        if context is not None:
+            return RESULT, context.run(function, *args, **(kwargs or {})), function
+        if kwargs:
+            return RESULT, function(*args, **kwargs), function
+        return RESULT, function(*args), function
+    except BaseException as error:  # noqa: BLE001 - the task's
+        return FAILED, packed(error), function
+
+
+def _unpack(functions: Functions, key: int, shipped: bytes) -> Callable[..., Any]:
+    function: Callable[..., Any] = pickle.loads(shipped)
+    if key:
+        while len(functions) >= KEPT_FUNCTIONS:
+            del functions[next(iter(functions))]
+        functions[key] = function
+    return function
+
+
+def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, bool | None]:
+    kwargs, named, star, pickled = extra
+    if pickled is not None:
+        args, kwargs, named = pickle.loads(pickled)
+    context = None
+    if named is not None:
+        from fairlead.pools.contexts import in_context
+
+        context = in_context(named)
+    return args, kwargs, context, star
+
+
+def _chunk(function: Callable[..., Any], items: tuple[Any, ...], star: bool) -> tuple[tuple[Any, ...], int]:
+    """As chunks.call_chunk."""
+    begin = time.monotonic_ns()
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            outcomes.append(function(*item) if star else function(item))
+        except Exception as error:  # noqa: BLE001 - the item's outcome
+            outcomes.append(_failure(error))
+    return tuple(outcomes), time.monotonic_ns() - begin
+
+
+def _by_value(
+    function: Callable[..., Any] | None, kind: int, value: Any, refusal: Exception
+) -> tuple[int, bytes]:
+    """A reply that plain pickle has refused."""
+    if kind == CHUNK:
+        outcomes, spent_ns = value
+        return PICKLED, pickle.dumps(([_sendable(function, one) for one in outcomes], spent_ns))
+    outcome = _sendable(function, value, refusal)
+    if isinstance(outcome, _ByValue):
+        return PICKLED, outcome.pickled
+    return FAILED, pickle.dumps(outcome, 5)
+
+
+class _ByValue:
+    """Becomes, elsewhere, what was pickled."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self.pickled = pickled
+
+    def __reduce__(self) -> Any:
+        return pickle.loads, (self.pickled,)
+
+
+def _sendable(function: Callable[..., Any] | None, value: Any, refusal: Exception | None = None) -> Any:
+    """The value in a form that pickle takes, or a Failure that says why there is none."""
+    from fairlead.pools import pickling
+
+    try:
+        return _ByValue(pickling.dumps(value))
+    except Exception as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
+        from fairlead.errors import CannotSend
+        from fairlead.pools.failure import Failure
+
+        name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
+        error = CannotSend(
+            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {refusal or reason}"
+        )
+        error.__cause__ = refusal or reason
+        return Failure(error)
+
+
+def packed(error: BaseException) -> bytes:
+    return pickle.dumps(_failure(error), 5)
+
+
+def _failure(error: BaseException) -> Any:
+    from fairlead.pools.failure import Failure
+    from fairlead.pools.refusal import explained
+
+    return Failure(explained(error))
+
+
+# called one by one, by transport="call"
+
+_functions: Functions = {}
+_seats: list[_native.Seat] = []
+_answers: list[Any] = []
+
+
+def sit(board: int, answers: int) -> None:
+    """For the thread that will call serve(): it can be interrupted from then on."""
+    _seats.append(_native.Seat(board, 1))
+    _answers.append(_native.attach(answers))
+
+
+def initialize(message: bytes) -> bytes:
+    """Calls the initializer."""
+    try:
+        function, args = pickle.loads(message)
+        function(*args)
+    except BaseException as error:  # noqa: BLE001 - shown where the pool is
+        return _native.message((BROKEN, packed(error)))
+    return _native.message((RESULT, None))
+
+
+def serve(message: bytes) -> bytes:
+    """Makes a call."""
+    try:
+        call = _native.from_message(message)
+    except Exception as error:  # noqa: BLE001 - whatever unpickling runs
+        return _native.message((UNREADABLE, packed(error)))
+    kind, value, function = outcome(_functions, call)
+    try:
+        return _native.message((kind, value))
+    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
+        return _native.message(_by_value(function, kind, value, refusal))
+
+
+def answer(message: bytes) -> None:
+    """Where a call into an interpreter has no result."""
+    _answers[0].put(message)

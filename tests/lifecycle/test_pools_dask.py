@@ -1,0 +1,133 @@
+"""Pools on a dask cluster: embedded, over TLS, and when its workers are lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pooltasks
+import pytest
+from pooltasks import add, announce_and_spin, identity, raise_odd, remember, remembered, square
+from programs import living
+from waiting import until
+
+from fairlead import errors
+from fairlead.lab import workloads
+from fairlead.pools import DaskPool
+from fairlead.pools.failure import WorkerTraceback
+
+pytest.importorskip(
+    "distributed", reason="distributed has no release for this interpreter, or is not installed"
+)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(180),
+    # what dask and its libraries do at the end of clusters is theirs
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[DaskPool]:
+    """Shared, because starting a cluster takes a while."""
+    sys.path.insert(0, str(Path(pooltasks.__file__).parent))
+    with DaskPool(workers=2, initializer=remember, initargs=(411,)) as pool:
+        yield pool
+
+
+def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPool) -> None:
+    assert pool.submit(add, 2, b=3).result() == 5
+    assert list(pool.map(square, range(200))) == [n * n for n in range(200)]
+    assert sorted(pool.imap_unordered(square, range(5))) == [0, 1, 4, 9, 16]
+    offset = 10
+    assert pool.submit(lambda n: n + offset, 1).result() == 11
+    with pytest.raises(pooltasks.Odd, match="odd 7") as caught:
+        pool.submit(raise_odd, 7).result()
+    assert caught.value.hint == "as it was"
+    assert isinstance(caught.value.__cause__, WorkerTraceback)
+
+
+def test_cluster_is_initialized_in_every_process(pool: DaskPool) -> None:
+    assert 411 in pool.submit(remembered).result()
+
+
+def test_cluster_takes_large_arrays_beside_the_message(pool: DaskPool) -> None:
+    array = np.arange(2_000_000.0)
+    back = pool.submit(identity, array).result()
+    assert (back == array).all()
+    back[0] = 7  # as from the other kinds, it can be written to
+    assert pool.statistics().bytes_in >= array.nbytes
+    assert pool.statistics().bytes_out >= array.nbytes
+
+
+def test_cluster_says_which_part_cannot_be_sent(pool: DaskPool) -> None:
+    with pytest.raises(errors.CannotSend, match=r"argument 1 of identity\(\)"):
+        pool.submit(identity, threading.Lock()).result()
+    with pytest.raises(errors.CannotSend, match=r"the result of \w+\(\), a lock, cannot be sent back"):
+        pool.submit(threading.Lock).result()
+    assert pool.submit(square, 3).result() == 9
+
+
+def test_cluster_stops_what_takes_too_long_and_what_is_cancelled(pool: DaskPool, tmp_path: Path) -> None:
+    with pytest.raises(errors.TaskTimeout):
+        pool.with_options(timeout=0.2).submit(pooltasks.spin).result()
+    endless = [pool.submit(announce_and_spin, str(tmp_path / name)) for name in ("one", "two")]
+    until(lambda: all((tmp_path / name).exists() for name in ("one", "two")))
+    assert all(future.cancel() for future in endless)
+    # both workers would still be busy, had they not been stopped
+    assert list(pool.map(square, range(4), chunksize=1)) == [0, 1, 4, 9]
+
+
+def test_cluster_runs_a_task_again_whose_worker_was_lost(pool: DaskPool, tmp_path: Path) -> None:
+    def die_once(path: str) -> str:
+        if not os.path.exists(path):  # noqa: PTH110
+            open(path, "w").close()  # noqa: PTH123
+            os._exit(3)
+        return "second"
+
+    assert pool.submit(die_once, str(tmp_path / "died")).result() == "second"
+
+
+def test_cluster_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairlead.pools import cluster
+
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.2)
+    with pytest.raises(errors.BrokenPool, match=r"the cluster at tcp://127\.0\.0\.1:9 is not reached"):
+        DaskPool("tcp://127.0.0.1:9")
+
+
+def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
+    from distributed.security import Security
+
+    threads = threading.active_count()
+    with DaskPool(workers=1, security=Security.temporary()) as secure:
+        assert str(secure._engine._client.scheduler.address).startswith("tls://")  # type: ignore[attr-defined]
+        pid = secure.submit(os.getpid).result()
+        assert pid != os.getpid()
+    until(lambda: not Path(f"/proc/{pid}").exists())
+    with pytest.raises(errors.PoolClosed):
+        secure.submit(square, 2)
+    assert threading.active_count() <= threads + 3  # what dask keeps: its loop, and its offloaders
+
+
+def test_cluster_whose_initializer_raises_is_refused_with_the_reason() -> None:
+    with pytest.raises(errors.BrokenPool, match="the initializer refuses"):
+        DaskPool(workers=1, initializer=pooltasks.refuse)
+
+
+def test_demonstration_runs_every_workload_on_a_cluster_and_leaves_nothing(tmp_path: Path) -> None:
+    program = Path(__file__).parents[2] / "tools" / "cluster_demo.py"
+    environment = {**os.environ, "DEMO_TEST": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, program, "--fraction", "0.001"], env=environment, capture_output=True, text=True,
+        timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 workers" in done.stdout
+    assert done.stdout.count("all right") == len(workloads.catalogue())
+    until(lambda: not living(f"DEMO_TEST={tmp_path}"))

@@ -1,0 +1,51 @@
+"""The kinds of pools, and what makes them for a test and ends them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from waiting import until
+
+from fairlead.pools import AsyncPool, InterpreterPool, Pool, ProcessPool, SequentialPool, ThreadPool
+
+Make = Callable[..., Pool]
+
+KINDS: dict[str, Callable[..., Pool]] = {
+    "sequential": SequentialPool,
+    "threads": lambda **given: ThreadPool(given.pop("workers", 2), **given),
+    "async": lambda **given: AsyncPool(given.pop("workers", 2), **given),
+    "processes": lambda **given: ProcessPool(given.pop("workers", 2), **given),
+}
+if sys.version_info >= (3, 13):
+    KINDS["interpreters"] = lambda **given: InterpreterPool(given.pop("workers", 2), **given)
+CONCURRENT = [kind for kind in KINDS if kind != "sequential"]
+
+
+@pytest.fixture(params=KINDS)
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
+@pytest.fixture(params=CONCURRENT)
+def several(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
+def making(kind: Make) -> Iterator[Make]:
+    """Makes pools, and ends them."""
+    threads = threading.active_count()
+    made: list[Pool] = []
+
+    def make(**given: Any) -> Pool:
+        made.append(kind(**given))
+        return made[-1]
+
+    yield make
+    for pool in made:
+        pool.terminate()
+        pool.join()
+    until(lambda: threading.active_count() <= threads)

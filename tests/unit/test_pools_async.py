@@ -1,0 +1,293 @@
+"""What pools of coroutines promise besides: many at once on one loop, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pooltasks import spin, square
+from waiting import until, until_async
+
+from fairlead import errors
+from fairlead.pools import AsyncPool
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
+
+
+@pytest.fixture
+def pool() -> Iterator[AsyncPool]:
+    with AsyncPool(2) as pool:
+        yield pool
+
+
+async def squared(n: int) -> int:
+    await asyncio.sleep(0)
+    return n * n
+
+
+class Meeting:
+    """Coroutines that stay until they are let go."""
+
+    def __init__(self) -> None:
+        self.here = 0
+        self.most = 0
+        self.go = False
+
+    async def attend(self, _: object = None) -> int:
+        self.here += 1
+        self.most = max(self.most, self.here)
+        try:
+            while not self.go:
+                await asyncio.sleep(0)
+        finally:
+            self.here -= 1
+        return self.most
+
+
+def test_coroutine_functions_are_awaited_however_they_are_called(pool: AsyncPool) -> None:
+    assert pool.submit(squared, 3).result() == 9
+    assert pool.submit(functools.partial(squared, n=4)).result() == 16
+    assert pool.submit(lambda: squared(5)).result() == 25
+    assert list(pool.map(squared, range(50))) == [n * n for n in range(50)]
+    assert list(pool.stream(squared, range(5), chunksize=3)) == [0, 1, 4, 9, 16]
+
+
+def test_as_many_coroutines_are_at_once_as_there_are_workers(pool: AsyncPool) -> None:
+    meeting = Meeting()
+    futures = [pool.submit(meeting.attend) for _ in range(5)]
+    until(lambda: meeting.here == 2)
+    assert pool.statistics().queued == 3
+    meeting.go = True
+    assert max(future.result() for future in futures) == 2
+
+
+def test_coroutines_run_on_one_thread_that_is_not_the_callers(pool: AsyncPool) -> None:
+    async def thread() -> int:
+        return threading.get_ident()
+
+    found = {pool.submit(thread).result() for _ in range(5)}
+    assert len(found) == 1
+    assert found != {threading.get_ident()}
+
+
+def test_pool_serves_a_running_loop_and_lives_beside_it() -> None:
+    async def main() -> list[int]:
+        with AsyncPool(3) as pool:
+            assert await pool.run(squared, 5) == 25
+            return [value async for value in pool.stream(squared, range(10))]
+
+    assert asyncio.run(main()) == [n * n for n in range(10)]
+
+
+def test_coroutine_cancelled_sees_it_and_keeps_its_place_until_it_has_ended() -> None:
+    seen: list[str] = []
+    go = False
+
+    async def stubborn() -> None:
+        # the loop gets to it when the coroutine waits: who computes is not cancelled, but stopped
+        asyncio.get_running_loop().call_soon(seen.append, "begun")
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            while not go:
+                await asyncio.sleep(0)
+            seen.append("ended")
+
+    with AsyncPool(1) as pool:
+        future = pool.submit(stubborn)
+        until(lambda: seen == ["begun"])
+        assert future.cancel()
+        until(lambda: "cancelled" in seen)
+        after = pool.submit(lambda: list(seen))
+        assert pool.statistics().queued == 1
+        go = True
+        assert after.result() == ["begun", "cancelled", "ended"]
+
+
+def test_coroutine_whose_time_is_up_is_cancelled_and_retried(pool: AsyncPool) -> None:
+    attempts = 0
+
+    async def slow_once() -> int:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            await asyncio.sleep(3600)
+        return attempts
+
+    assert pool.with_options(timeout=0.2, retries=1).submit(slow_once).result() == 2
+    with pytest.raises(errors.TaskTimeout):
+        pool.with_options(timeout=0.01).submit(asyncio.sleep, 3600).result()
+    numbers = pool.statistics()
+    assert (numbers.retried, numbers.timed_out, numbers.running) == (1, 2, 0)
+
+
+def test_coroutine_that_cancels_itself_ends_as_cancelled(pool: AsyncPool) -> None:
+    async def leave() -> None:
+        raise asyncio.CancelledError
+
+    future = pool.submit(leave)
+    until(future.done)
+    assert future.cancelled()
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("no")], ids=repr)
+def test_exception_of_whatever_kind_ends_its_own_coroutine_only(
+    pool: AsyncPool, error: BaseException
+) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    assert pool.submit(fail).exception() is error
+    assert pool.submit(squared, 2).result() == 4
+
+
+def test_loop_that_computes_is_stopped_many_times_and_lives(pool: AsyncPool) -> None:
+    """An exception that is sent when the computing may be about to end hits nothing else."""
+    begun = 0
+
+    async def compute() -> None:
+        nonlocal begun
+        begun += 1
+        for _ in range(300):
+            await asyncio.sleep(0)
+
+    beside = Meeting()
+    attending = pool.submit(beside.attend)
+    for number in range(100):
+        future = pool.submit(compute)
+        until(lambda number=number: begun > number)
+        future.cancel()
+    beside.go = True
+    assert attending.result() == 1
+    assert pool.submit(squared, 3).result() == 9
+    assert pool.statistics().running == 0
+
+
+def test_coroutine_waits_for_others_of_its_pool_without_a_deadlock() -> None:
+    with AsyncPool(1) as pool:
+
+        async def sum_to(n: int) -> int:
+            return n + await pool.run(sum_to, n - 1) if n else 0
+
+        assert pool.submit(sum_to, 10).result() == 55
+
+
+def test_result_asked_for_on_the_pools_own_thread_is_refused_if_it_would_never_come(pool: AsyncPool) -> None:
+    async def wrong() -> int:
+        return pool.submit(squared, 3).result()
+
+    async def right() -> int:
+        return pool.submit(square, 3).result()
+
+    with pytest.raises(errors.WouldDeadlock, match=r"await pool\.run"):
+        pool.submit(wrong).result()
+    assert pool.submit(right).result() == 9
+
+
+def test_initializer_may_be_a_coroutine_function() -> None:
+    kept: list[asyncio.AbstractEventLoop] = []
+
+    async def initialize() -> None:
+        kept.append(asyncio.get_running_loop())
+
+    async def same() -> bool:
+        return asyncio.get_running_loop() is kept[0]
+
+    with AsyncPool(initializer=initialize) as pool:
+        assert pool.submit(same).result()
+        assert pool.workers == 100
+
+
+def test_context_is_seen_by_coroutines_if_asked_for(pool: AsyncPool) -> None:
+    async def seen() -> str:
+        return VARIABLE.get()
+
+    token = VARIABLE.set("set")
+    try:
+        assert pool.submit(seen).result() == "default"
+        assert pool.with_options(context=True).submit(seen).result() == "set"
+    finally:
+        VARIABLE.reset(token)
+
+
+def test_what_coroutines_leave_on_the_loop_is_cancelled_at_the_end() -> None:
+    ended: list[str] = []
+
+    async def background() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("background")
+
+    async def begin() -> None:
+        kept.append(asyncio.create_task(background()))
+        await asyncio.sleep(0)
+
+    kept: list[asyncio.Task[None]] = []
+    with AsyncPool(1) as pool:
+        pool.submit(begin).result()
+    assert ended == ["background"]
+
+
+def test_terminate_leaves_a_call_into_c_behind_and_its_future_has_ended() -> None:
+    gate = threading.Lock()
+    gate.acquire()
+    threads = threading.active_count()
+    pool = AsyncPool(1)
+    stuck = pool.submit(gate.acquire)
+    until(stuck.running)
+    pool.terminate()
+    pool.join()
+    assert stuck.cancelled()
+    gate.release()
+    until(lambda: threading.active_count() <= threads)
+
+
+def test_cancelling_within_the_pools_own_thread_reaches_another_coroutine(pool: AsyncPool) -> None:
+    meeting = Meeting()
+
+    async def cancel() -> bool:
+        await until_async(lambda: meeting.here == 1)
+        return future.cancel()
+
+    future = pool.submit(meeting.attend)
+    assert pool.submit(cancel).result()
+    assert future.cancelled()
+    until(lambda: meeting.here == 0)
+
+
+def test_times_are_counted(pool: AsyncPool) -> None:
+    pool.submit(time.sleep, 0.001).result()
+    assert pool.statistics().run_time_s >= 0.001
+
+
+def test_task_stopped_before_its_first_step_never_begins_and_keeps_no_other_waiting() -> None:
+    """The loop is held up until the time is up of what it would begin next."""
+    gate = threading.Event()
+    with AsyncPool(3) as pool:
+        until(lambda: pool.submit(square, 2).result() == 4)
+        holds = pool.submit(gate.wait)
+        until(holds.running)
+
+        async def begin() -> None:
+            other = pool.with_options(timeout=0.001).submit(spin)
+            await asyncio.sleep(0)
+            pool._engine._pump()
+            time.sleep(0.05)  # on the loop's thread: the time of the other is up now, before its first step
+            late.append(other)
+
+        late: list[Any] = []
+        starts = pool.submit(begin)
+        gate.set()
+        starts.result()
+        with pytest.raises(errors.TaskTimeout):
+            late[0].result()
+        assert pool.submit(square, 3).result() == 9

@@ -1,0 +1,235 @@
+"""A pool that chooses its kind: what it looks at, what follows from it, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import decimal
+import functools
+import json
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pooltasks import announce_and_spin, square
+from waiting import until
+
+from fairlead import errors, machine
+from fairlead.pools import AutoPool, ProcessPool, function, pool
+from fairlead.pools.choice import Facts, choose, has_gil
+from fairlead.pools.sample import Meter, Sample
+
+COMPUTES = Sample(0.05, 0.049, held=True)
+
+
+def nothing() -> None:
+    return None
+
+
+FACTS = Facts(
+    cores=4, gil=True, makes_coroutines=False, sample=COMPUTES, alone=True, cannot_be_sent=nothing,
+    no_interpreters=None,
+    refusals=dict,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "workers", "says"),
+    [
+        ({}, "interpreters", 4, "they hold the GIL"),
+        ({"sample": None}, "interpreters", 4, "not known"),
+        ({"makes_coroutines": True}, "async", None, "coroutines"),
+        ({"sample": Sample(0.05, 0.001, held=False)}, "threads", None, "mostly wait"),
+        ({"gil": False}, "threads", 4, "no GIL"),
+        ({"cores": 1}, "threads", 1, "one core"),
+        ({"sample": Sample(0.05, 0.049, held=False)}, "threads", 4, "let go of the GIL"),
+        ({"cannot_be_sent": lambda: "a lock"}, "threads", 4, "not processes: a lock"),
+        ({"no_interpreters": "too old"}, "processes", 4, "not interpreters: too old"),
+        ({"refusals": lambda: {"numpy": "no"}}, "processes", 4, "numpy cannot be imported there"),
+        ({"sample": Sample(0.001, 0.001, held=None)}, "interpreters", 4, "are taken to hold the GIL"),
+        ({"sample": Sample(1e-5, 1e-5, held=None)}, "threads", 4, "sooner than it could be sent"),
+        ({"sample": Sample(1e-5, 1e-5, held=None), "alone": False}, "interpreters", 4, "taken to hold"),
+    ],
+    ids=lambda value: str(next(iter(value), "all well")) if isinstance(value, dict) else "",
+)
+def test_kind_follows_from_the_facts(
+    changed: dict[str, Any], kind: str, workers: int | None, says: str
+) -> None:
+    choice = choose(replace(FACTS, **changed))
+    assert (choice.kind, choice.workers) == (kind, workers)
+    assert says in str(choice)
+    assert str(choice).startswith(f"{kind}, because ")
+
+
+def test_what_costs_something_is_not_asked_where_it_does_not_matter() -> None:
+    def never() -> Any:
+        raise AssertionError
+
+    facts = replace(FACTS, cannot_be_sent=never, refusals=never)
+    for changed in ({"gil": False}, {"cores": 1}, {"makes_coroutines": True}):
+        choose(replace(facts, **changed))
+    choose(replace(FACTS, cannot_be_sent=lambda: "a lock", refusals=never))
+
+
+# functions
+
+
+async def coroutine() -> None:
+    return None
+
+
+class Called:
+    async def __call__(self) -> None:
+        return None
+
+    def method(self) -> None:
+        import decimal  # noqa: F401
+
+
+@pytest.mark.parametrize("made", [coroutine, functools.partial(coroutine), Called(), Called().__call__])
+def test_functions_that_make_coroutines_are_known(made: Callable[..., Any]) -> None:
+    assert function.makes_coroutines(made)
+    assert not function.makes_coroutines(square)
+    assert not function.makes_coroutines(functools.partial(len))
+
+
+def test_modules_of_a_function_are_its_own_those_it_imports_and_those_of_values() -> None:
+    assert function.modules(square) == ("pooltasks",)
+    assert set(function.modules(Called().method, [decimal.Decimal(1)])) >= {"decimal"}
+    assert function.modules(len) == ()
+    assert function.modules(functools.partial(json.dumps, indent=1)) == ("json",)
+
+
+def test_modules_of_a_function_without_a_module_are_those_it_names() -> None:
+    space: dict[str, Any] = {"json": json, "Decimal": decimal.Decimal, "__name__": "__main__"}
+    exec("def f(x):\n    return json.dumps(x) or (lambda: Decimal(x))", space)
+    assert function.modules(space["f"]) == ("decimal", "json")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="there are no interpreters to choose before 3.13")
+def test_module_that_refuses_subinterpreters_is_found_out_once_in_another_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = function.refusals(["readline", "json", "no.such.module"])
+    assert "readline" in found["readline"]
+    assert "no" in found["no.such.module"]
+    assert "json" not in found
+    assert "numpy" in function.refusals(["numpy"])
+    monkeypatch.setattr(function, "_try", None)
+    assert function.refusals(["readline", "json"]) == {"readline": found["readline"]}
+
+
+# samples
+
+
+def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() -> None:
+    for call, busy in ((threading.Event().wait, False), (lambda: sum(range(3_000_000)), True)):
+        meter = Meter()
+        meter.expect()
+
+        def body(call: Callable[..., Any] = call, meter: Meter = meter) -> None:
+            meter.begin()
+            call(0.1) if call.__name__ == "wait" else call()
+            meter.end()
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        sample = meter.watch(40)
+        thread.join()
+        assert sample is not None
+        assert (sample.busy >= 0.3) == busy, sample
+
+
+def test_sample_of_a_call_that_never_began_is_none() -> None:
+    meter = Meter()
+    meter.expect()
+    assert meter.watch(0.001) is None
+
+
+# the pool
+
+
+def test_pool_by_default_chooses_and_says_why() -> None:
+    with pool(workers=3) as chosen:
+        assert isinstance(chosen, AutoPool)
+        assert chosen.choice is None
+        assert chosen.workers == 3
+        go = threading.Event()
+        first = chosen.submit(go.wait, 30)
+        assert chosen.choice is not None
+        assert chosen.choice.kind == "threads"
+        assert "wait" in str(chosen.choice)
+        go.set()
+        assert first.result()
+        assert list(chosen.map(square, range(20))) == [n * n for n in range(20)]
+        numbers = chosen.statistics()
+        assert (numbers.kind, numbers.workers, numbers.queued) == ("threads", 3, 0)
+
+
+@pytest.mark.skipif(
+    machine.cores().usable < 2 or not has_gil(), reason="without a GIL, or with one core, nothing is won"
+)
+def test_pool_gives_what_computes_to_workers_with_a_gil_of_their_own(tmp_path: Path) -> None:
+    with pool(workers=1) as chosen:
+        first = chosen.submit(announce_and_spin, str(tmp_path / "begun"))
+        assert chosen.choice is not None
+        assert chosen.choice.kind in ("interpreters", "processes")
+        assert chosen.submit(square, 3).result() == 9
+        assert first.cancel()
+
+
+def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:
+    lock = threading.Lock()
+    stop = threading.Event()
+
+    def spin(_: object) -> None:
+        while not stop.is_set():
+            pass
+
+    with pool() as chosen:
+        future = chosen.submit(spin, lock)
+        assert chosen.choice is not None
+        assert chosen.choice.kind == "threads"
+        stop.set()
+        future.result()
+
+
+def test_pool_gives_coroutines_to_a_loop() -> None:
+    async def identity(value: int) -> int:
+        await asyncio.sleep(0)
+        return value
+
+    with pool() as chosen:
+        assert list(chosen.map(identity, range(30))) == list(range(30))
+        assert chosen.choice is not None
+        assert str(chosen.choice) == "async, because the function makes coroutines"
+
+
+def test_pool_asked_for_by_name_is_of_that_kind() -> None:
+    with pool("processes", 1) as made:
+        assert isinstance(made, ProcessPool)
+    with pytest.raises(errors.UsageError, match="there are auto, sequential"):
+        pool("magic")
+
+
+def test_pool_closed_while_it_chooses_finishes_what_it_took() -> None:
+    chosen = pool()
+    futures = [chosen.submit(square, n) for n in range(10)]
+    chosen.shutdown()
+    assert [future.result(0) for future in futures] == [n * n for n in range(10)]
+    with pytest.raises(errors.PoolClosed):
+        chosen.submit(square, 2)
+
+
+def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    chosen = pool(workers=1)
+    futures = [chosen.submit(announce_and_spin, str(tmp_path / "begun")) for _ in range(3)]
+    until((tmp_path / "begun").exists)
+    chosen.terminate()
+    chosen.join()
+    assert all(future.cancelled() for future in futures)
+    until(lambda: threading.active_count() <= threads)

@@ -1,0 +1,196 @@
+"""What pools of interpreters promise besides: what can be sent, how they are stopped, no remains."""
+
+from __future__ import annotations
+
+import array
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pooltasks import (
+    WithBuffer,
+    identity,
+    import_readline,
+    make_view,
+    raise_lookup_error,
+    set_first,
+    spin,
+    square,
+    type_of_buffer,
+)
+from waiting import until
+
+from fairlead import _native, errors
+from fairlead.pools import InterpreterPool, SubinterpreterPool
+
+supported = pytest.mark.skipif(sys.version_info < (3, 13), reason="has no interpreters with a pool")
+
+
+def interpreters() -> int:
+    import _interpreters  # type: ignore[import-not-found]
+
+    return len(_interpreters.list_all())
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="has them")
+def test_older_interpreter_is_refused_with_its_version() -> None:
+    with pytest.raises(errors.UnsupportedInterpreter, match=rf"3\.{sys.version_info[1]}\.\d+; ThreadPool"):
+        InterpreterPool(1)
+
+
+@pytest.fixture
+def pool() -> Iterator[InterpreterPool]:
+    if sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
+    with InterpreterPool(1) as pool:
+        yield pool
+
+
+@supported
+def test_pool_leaves_no_interpreter_and_no_thread() -> None:
+    threads, before = threading.active_count(), interpreters()
+    with SubinterpreterPool(2) as pool:
+        assert list(pool.map(square, range(50))) == [n * n for n in range(50)]
+        assert interpreters() > before
+    assert (threading.active_count(), interpreters()) == (threads, before)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 7, -(2**80), 1.5, 1j, "text", "\N{SNOWMAN}", b"bytes", bytearray(b"ab"), (), (1, ("a",)),
+        [1], {1: 2},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_value_comes_back_as_it_went(pool: InterpreterPool, value: Any) -> None:
+    found = pool.submit(identity, value).result()
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_closure_sees_the_value_of_its_variable_at_each_submission(pool: InterpreterPool) -> None:
+    number = 1
+
+    def plus(n: int) -> int:
+        return n + number
+
+    assert pool.submit(plus, 1).result() == 2
+    number = 10
+    assert pool.submit(plus, 1).result() == 11
+
+
+def test_task_in_an_endless_loop_is_cancelled_and_its_interpreter_replaced(pool: InterpreterPool) -> None:
+    before = interpreters()
+    endless = pool.submit(spin)
+    until(endless.running)
+    assert endless.cancel()
+    assert endless.cancelled()
+    assert pool.submit(square, 3).result() == 9
+    until(lambda: interpreters() == before + 1)
+    assert pool.statistics().restarts == 1
+
+
+@pytest.fixture(params=["channel", "call"])
+def either(request: pytest.FixtureRequest) -> Iterator[InterpreterPool]:
+    if sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
+    with InterpreterPool(1, transport=request.param) as pool:
+        yield pool
+
+
+def test_both_transports_call_and_raise_and_stop(either: InterpreterPool) -> None:
+    assert list(either.map(square, range(20))) == [n * n for n in range(20)]
+    assert either.submit(lambda n, *, by: n * by, 3, by=5).result() == 15
+    with pytest.raises(LookupError, match="gone") as caught:
+        either.submit(raise_lookup_error, "gone").result()
+    assert "raise_lookup_error" in str(caught.value.__cause__)
+    with pytest.raises(errors.TaskTimeout):
+        either.with_options(timeout=0.05).submit(spin).result()
+    assert either.submit(square, 3).result() == 9
+
+
+def test_transport_unknown_is_refused() -> None:
+    if sys.version_info >= (3, 13):
+        with pytest.raises(errors.UsageError, match="channel"):
+            InterpreterPool(1, transport="pigeon")  # type: ignore[arg-type]
+
+
+def test_module_that_refuses_is_named_with_the_kinds_that_work(either: InterpreterPool) -> None:
+    pytest.importorskip("readline")
+    with pytest.raises(errors.ModuleRefused, match=r"readline.*ProcessPool") as caught:
+        either.submit(import_readline).result()
+    assert caught.value.name == "readline"
+
+
+def test_large_bytes_and_views_come_back_equal_and_let_go_of_what_they_refer_to(
+    pool: InterpreterPool,
+) -> None:
+    class Data(bytearray):
+        """With weak references."""
+
+    data = Data(256_000)
+    gone = weakref.ref(data)
+    assert pool.submit(identity, bytes(data)).result() == data
+    assert pool.submit(len, memoryview(data)).result() == len(data)
+    del data
+    pool.submit(square, 1).result()
+    until(lambda: gone() is None)
+
+
+def test_view_is_of_the_very_same_bytes_there_and_back(pool: InterpreterPool) -> None:
+    numbers = array.array("d", range(10_000))
+    there_and_back = pool.submit(identity, memoryview(numbers)).result()
+    assert (there_and_back.format, there_and_back.shape) == ("d", (10_000,))
+    there_and_back[3] = -1.0
+    assert numbers[3] == -1.0
+    assert pool.submit(set_first, memoryview(numbers), 7.0).result() is None
+    assert numbers[0] == 7.0
+
+
+def test_view_of_a_result_outlives_the_worker() -> None:
+    if sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
+    with InterpreterPool(1) as pool:
+        view = pool.submit(make_view, 100_000).result()
+    assert bytes(view) == b"v" * 100_000
+
+
+def test_buffers_of_pickles_go_beside_them(pool: InterpreterPool) -> None:
+    assert pool.submit(type_of_buffer, WithBuffer(bytearray(b"x" * 50_000))).result() == (
+        "memoryview",
+        50_000,
+    )
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_message_cut_short_is_an_error(cut: int) -> None:
+    message = _native.message((1, "text", b"bytes", (2.5, None, [1, 2])))
+    with pytest.raises(errors.CannotSend, match="damaged"):
+        _native.from_message(message[:-cut])
+    assert _native.from_message(message) == (1, "text", b"bytes", (2.5, None, [1, 2]))
+
+
+def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> None:
+    if sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
+    import _interpreters
+
+    before = interpreters()
+    inner = _interpreters.create()
+    failed = _interpreters.exec(
+        inner,
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "import os; sys.stderr = open(os.devnull, 'w')\n"
+        "from fairlead.pools import InterpreterPool\n"
+        "from pooltasks import spin, square\n"
+        "pool = InterpreterPool(1)\n"
+        "assert pool.submit(square, 3).result() == 9\n"
+        "tasks = [pool.submit(spin) for _ in range(10)]\n",
+    )
+    _interpreters.destroy(inner)
+    assert failed is None
+    assert interpreters() == before

@@ -1,0 +1,79 @@
+"""What every kind of pool promises: time-outs, cancelling, retries."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from pathlib import Path
+
+import pytest
+from poolkinds import Make
+from pooltasks import (
+    announce_and_spin,
+    spin,
+    spin_below,
+    square,
+    wait_for,
+)
+from waiting import until
+
+from fairlead import errors
+
+# time-outs, cancelling, retries
+
+
+def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Make) -> None:
+    pool = several(workers=1)
+    future = pool.with_options(timeout=0.05).submit(spin)
+    with pytest.raises(errors.TaskTimeout, match=r"longer than 0\.05 s"):
+        future.result()
+    assert pool.submit(square, 3).result() == 9
+    numbers = pool.statistics()
+    assert (numbers.timed_out, numbers.restarts, numbers.done) == (1, numbers.kind != "async", 1)
+
+
+def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Path) -> None:
+    pool = several(workers=1)
+    attempts = tmp_path / "attempts"
+    assert pool.with_options(timeout=0.3, retries=2).submit(spin_below, str(attempts), 3).result() == 3
+    assert attempts.read_bytes() == b"..."
+    assert pool.statistics().retried == 2
+
+
+def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
+    pool = several(workers=1)
+    future = pool.submit(announce_and_spin, str(tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    assert future.cancel()
+    assert future.cancelled()
+    assert future.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result()
+    assert pool.submit(square, 3).result() == 9
+
+
+def test_cancel_of_a_queued_task_keeps_it_from_beginning(several: Make, tmp_path: Path) -> None:
+    pool = several(workers=1)
+    first = pool.submit(wait_for, str(tmp_path / "go"))
+    queued = pool.submit(square, 3)
+    assert queued.cancel()
+    (tmp_path / "go").touch()
+    first.result()
+    done, _ = concurrent.futures.wait([queued], timeout=30)
+    assert done == {queued}
+
+
+def test_cancel_of_an_ended_task_says_no(make: Make) -> None:
+    future = make().submit(square, 3)
+    future.result()
+    assert not future.cancel()
+
+
+def test_terminate_ends_everything(several: Make, tmp_path: Path) -> None:
+    pool = several(workers=1)
+    running = pool.submit(announce_and_spin, str(tmp_path / "begun"))
+    queued = [pool.submit(square, n) for n in range(5)]
+    until((tmp_path / "begun").exists)
+    pool.terminate()
+    pool.join()
+    assert running.cancelled()
+    assert all(future.cancelled() for future in queued)

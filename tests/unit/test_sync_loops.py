@@ -1,0 +1,205 @@
+"""Loops that end, move, sleep or are several, and what their tasks waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+import weakref
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import Thread, main_thread_sleeps, until, until_async
+
+from fairlead.sync import Lock, Semaphore
+
+kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+def new_waiter(loop: asyncio.AbstractEventLoop, semaphore: Semaphore) -> asyncio.Task[Any]:
+    """A task of this loop that waits; the loop is stopped again."""
+
+    async def body() -> None:
+        await semaphore.acquire_async()
+
+    waiting = semaphore.statistics().waiting
+    task = loop.create_task(body())
+    loop.run_until_complete(until_async(lambda: semaphore.statistics().waiting == waiting + 1))
+    return task
+
+
+def test_loop_that_moved_to_another_thread_is_woken_from_the_first() -> None:
+    """The first thread was the loop's own when the task began to wait."""
+    semaphore, running = Semaphore(0), Semaphore(0)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+
+    async def rest() -> None:
+        running.release()
+        await task
+
+    other = Thread(lambda: loop.run_until_complete(asyncio.wait_for(rest(), 30)))
+    assert running.acquire(timeout=30)
+    semaphore.release()
+    other.result()
+    loop.close()
+
+
+def test_many_grants_of_one_moment_arrive_in_order() -> None:
+    async def main() -> None:
+        semaphore, order = Semaphore(0, fair=True), []
+
+        async def take(me: int) -> None:
+            await semaphore.acquire_async()
+            order.append(me)
+
+        tasks = [asyncio.ensure_future(take(me)) for me in range(50)]
+        await until_async(lambda: semaphore.statistics().waiting == 50)
+        Thread(semaphore.release, 50).result()
+        await asyncio.gather(*tasks)
+        assert order == list(range(50))
+
+    run(main())
+
+
+@pytest.mark.filterwarnings("ignore:.*was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
+@kinds
+def test_loop_closed_with_a_queued_waiter_loses_nothing(fair: bool) -> None:
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+    loop.close()
+    assert semaphore.statistics().waiting == 0
+    semaphore.release()
+    assert semaphore.acquire(blocking=False)
+    assert not task.done()
+    task.get_coro().close()
+    task._log_destroy_pending = False
+
+
+@kinds
+def test_loop_closed_with_a_granted_waiter_gives_the_permit_on(fair: bool) -> None:
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
+    thread = Thread(lambda: semaphore.acquire(timeout=30))
+    until(lambda: semaphore.statistics().waiting == 4)
+    semaphore.release()
+    loop.close()
+    assert thread.result() is True
+    semaphore.release(5)
+    assert semaphore.statistics()[:2] == (5, 0)
+    for task in tasks:
+        task.get_coro().close()
+        task._log_destroy_pending = False
+    assert semaphore.statistics()[:2] == (5, 0)
+
+
+@kinds
+def test_loop_closed_after_it_was_told_of_a_grant_gives_the_permit_on(fair: bool) -> None:
+    """The future is completed and the task would resume in the next turn, which never comes."""
+    semaphore = Semaphore(0, fair=fair)
+    loop = asyncio.new_event_loop()
+    task = new_waiter(loop, semaphore)
+    semaphore.release()
+
+    async def stop_when_told() -> None:
+        while task._fut_waiter is not None and not task._fut_waiter.done():
+            await asyncio.sleep(0)
+
+    stopper = loop.create_task(stop_when_told())
+    stopper.add_done_callback(lambda _: loop.stop())
+    # the task's own callback was scheduled by the same turn; both orders are good
+    loop.run_forever()
+    taken = task.done()
+    loop.close()
+    assert semaphore.statistics()[:2] == (0 if taken else 1, 0)
+    if not taken:
+        task.get_coro().close()
+        task._log_destroy_pending = False
+
+
+def test_loop_that_is_collected_with_a_waiter_loses_nothing() -> None:
+    semaphore = Semaphore(0)
+
+    def lose() -> weakref.ref[Any]:
+        loop = asyncio.new_event_loop()
+        task = new_waiter(loop, semaphore)
+        task._log_destroy_pending = False
+        loop._selector.close()  # so that nothing warns; the loop itself is not closed
+        loop._ssock.close()
+        loop._csock.close()
+        loop._closed = True
+        return weakref.ref(loop)
+
+    lost = lose()
+    gc.collect()
+    assert lost() is None
+    semaphore.release()
+    assert semaphore.statistics()[:2] == (1, 0)
+
+
+def test_two_loops_in_two_threads_pass_one_lock_to_and_fro() -> None:
+    lock, turns = Lock(fair=True), []
+
+    async def player(me: int) -> None:
+        for _ in range(50):
+            async with lock:
+                turns.append(me)
+                await asyncio.sleep(0)
+
+    async def main(me: int) -> None:
+        await asyncio.gather(player(me), player(me))
+
+    for one in [Thread(run, main(0)), Thread(run, main(1))]:
+        one.result()
+    assert turns.count(0) == turns.count(1) == 100
+
+
+def test_uvloop_wakes_its_tasks_and_loses_nothing_when_it_closes() -> None:
+    uvloop = pytest.importorskip("uvloop")
+    semaphore = Semaphore(0)
+    loop = uvloop.new_event_loop()
+    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
+    thread = Thread(semaphore.release)
+    loop.run_until_complete(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED))
+    thread.result()
+    assert sum(task.done() for task in tasks) == 1
+    semaphore.release()
+    loop.close()
+    assert semaphore.statistics()[:2] == (1, 0)
+    for task in tasks:
+        if not task.done():
+            task.get_coro().close()
+            task._log_destroy_pending = False
+
+
+def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> None:
+    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
+    if not Path("/proc/self/task").exists():
+        pytest.skip("needs /proc to see that the loop sleeps")
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    semaphore = Semaphore(0)
+
+    def send() -> None:
+        until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    async def main() -> None:
+        await semaphore.acquire_async()
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
+    try:
+        sender = Thread(send)
+        run(main())
+        sender.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
