@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import harness
+import pool_loops
+from subjects.calls import identity, shape
 
 from fairlead.pools import ProcessPool, ThreadPool
 
@@ -32,14 +34,6 @@ METHODS = ("forkserver", "spawn", "fork")
 PEERS = ("loky", "mpire", "pebble")
 """Measured beside the start method that is the default here, where they are installed (pip install --group
 bench)."""
-
-
-def identity(value: Any) -> Any:
-    return value
-
-
-def shape(array: Any) -> Any:
-    return array.shape
 
 
 class Classic:
@@ -107,43 +101,22 @@ def made(mode: str) -> Iterator[Any]:
             yield processes
 
 
-def each_us(count: int, call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - begin) / count * 1e6
-
-
 def measure(mode: str, *, quick: bool, processes: bool) -> harness.FIGURES:
     calls = 20 if quick else 1000
-    begin = time.perf_counter()
+    began = time.perf_counter()
     with made(mode) as pool:
-        pool.submit(identity, 1).result()
-        figures = {"start ms": (time.perf_counter() - begin) * 1e3}
-        for future in [pool.submit(identity, 1) for _ in range(50)]:  # all workers are up
-            future.result()
-        cpu = time.process_time()
-        figures["round trip"] = each_us(calls, lambda: pool.submit(identity, 1).result())
-        figures["round trip CPU"] = (time.process_time() - cpu) / calls * 1e6
-        begin = time.perf_counter()
-        for future in [pool.submit(identity, 1) for _ in range(5 * calls)]:
-            future.result()
-        figures["stream"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
-        if pool.map is not None:
-            begin = time.perf_counter()
-            for _ in pool.map(identity, range(100 * calls), chunksize=100):
-                pass
-            figures["map"] = (time.perf_counter() - begin) / (100 * calls) * 1e6
+        figures = pool_loops.bring_up(pool, began)
+        figures |= pool_loops.call(pool, calls, mapped=0 if pool.map is None else 100 * calls)
         if processes:
             import numpy as np
 
             data = bytes(500_000)
-            figures["echo 0.5 MB"] = each_us(
+            figures["echo 0.5 MB"] = pool_loops.each_us(
                 max(calls // 10, 2), lambda: pool.submit(identity, data).result()
             )
             array = np.ones(50_000_000 // 8)
             figures["array 50 MB ms"] = (
-                each_us(2 if quick else 8, lambda: pool.submit(shape, array).result()) / 1e3
+                pool_loops.each_us(2 if quick else 8, lambda: pool.submit(shape, array).result()) / 1e3
             )
     return figures
 

@@ -6,6 +6,7 @@ Two workers; microseconds of wall time unless it says otherwise:
 
     start ms        from the constructor to the first result
     round trip      submit().result(), one by one
+    round trip CPU  CPU time of this process, its interpreters included, for one
     stream          for each of many tasks submitted at once
     map             for each item of map(), chunks of 100
     bytes in        for each 0.5 MB of bytes, eight under way, of which the length comes back
@@ -25,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from subjects.calls import fib, identity, length
+import pool_loops
+from subjects.calls import fib, length
 
 from fairlead.pools import InterpreterPool
 
@@ -65,26 +67,12 @@ def eight_under_way(pool: Any, data: Any, calls: int) -> float:
 def measure(mode: str, *, quick: bool) -> harness.FIGURES:
     calls = 20 if quick else 1000
     memory = resident_mb()
-    begin = time.perf_counter()
+    began = time.perf_counter()
     with made(mode) as pool:
-        pool.submit(identity, 1).result()
-        figures = {"start ms": (time.perf_counter() - begin) * 1e3}
-        for future in [pool.submit(identity, 1) for _ in range(50)]:  # all workers are up
-            future.result()
+        figures = pool_loops.bring_up(pool, began)
         figures["MB per worker"] = (resident_mb() - memory) / WORKERS
-        begin = time.perf_counter()
-        for _ in range(calls):
-            pool.submit(identity, 1).result()
-        figures["round trip"] = (time.perf_counter() - begin) / calls * 1e6
-        begin = time.perf_counter()
-        for future in [pool.submit(identity, 1) for _ in range(5 * calls)]:
-            future.result()
-        figures["stream"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
         items = (10 if mode == THEIRS else 100) * calls  # it makes a task of each item
-        begin = time.perf_counter()
-        for _ in pool.map(identity, range(items), chunksize=100):
-            pass
-        figures["map"] = (time.perf_counter() - begin) / items * 1e6
+        figures |= pool_loops.call(pool, calls, mapped=items)
         data = bytes(500_000)
         figures["bytes in"] = eight_under_way(pool, data, calls)
         figures["view in"] = eight_under_way(pool, memoryview(data), calls)

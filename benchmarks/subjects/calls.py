@@ -13,5 +13,9 @@ def length(data: Any) -> int:
     return len(data)
 
 
+def shape(array: Any) -> Any:
+    return array.shape
+
+
 def fib(n: int) -> int:
     return n if n < 2 else fib(n - 1) + fib(n - 2)

@@ -1,13 +1,7 @@
-/* Board: what the interpreter pool's engine posts calls on. Seat: what a worker, in another interpreter,
- * takes them from. A job's owner is an object of the engine's interpreter and is touched there only; calls
- * and replies cross as messages (codec.h).
+/* Board: what the interpreter pool's engine posts calls on; workers take them from their Seats (seat.c). A
+ * job's owner is an object of the engine's interpreter and is touched there only.
  */
-#include <stdlib.h>
-
-#include "bind/codec.h"
-#include "bind/wait.h"
-
-#include "core/board.h"
+#include "bind/board.h"
 
 typedef struct {
     PyObject_HEAD
@@ -19,24 +13,9 @@ typedef struct {
     fl_job *job;
 } job_object;
 
-typedef struct {
-    PyObject_HEAD
-    fl_board *board;
-    fl_seat *seat; /* the engine's fl_board_leave frees it, after this interpreter has run its last */
-} seat_object;
-
-#define BEGUN 0
-#define UNREADABLE_HERE 255
-
 static fl_board *board_of(PyObject *op)
 {
     return ((board_object *)op)->board;
-}
-
-/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. */
-static int wait_for(fl_cell *cell, int64_t deadline)
-{
-    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(cell, 1, 0, deadline);
 }
 
 /* jobs */
@@ -82,7 +61,7 @@ static PyObject *outcome_of(fl_state *state, fl_job *job)
         Py_XDECREF(type);
         Py_XDECREF(traceback);
         value = error;
-        kind = UNREADABLE_HERE;
+        kind = FL_NEWS_UNREADABLE;
     }
     return Py_BuildValue("(NiN)", owner_of(job), kind, value);
 }
@@ -154,7 +133,7 @@ PyDoc_STRVAR(news_doc,
 static PyObject *news(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_board *board = board_of(op);
-    int got = wait_for(board->news, FL_FOREVER);
+    int got = fl_wait_permit(board->news, FL_FOREVER);
     if (got < 0) {
         return NULL;
     }
@@ -168,7 +147,7 @@ static PyObject *news(PyObject *op, PyObject *Py_UNUSED(ignored))
             one = outcome_of(fl_shell_state(op), job);
         } else { /* it has begun, and its owner stays */
             PyObject *owner = job->owner;
-            one = Py_BuildValue("(OiO)", owner != NULL ? owner : Py_None, BEGUN, Py_None);
+            one = Py_BuildValue("(OiO)", owner != NULL ? owner : Py_None, FL_NEWS_BEGUN, Py_None);
         }
         fl_job_unref(job);
         if (one == NULL || PyList_Append(list, one) < 0) {
@@ -205,7 +184,7 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     bool mine = state == FL_JOB_REPLIED;
     int got = 0;
     if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
-        got = wait_for(helper, deadline);
+        got = fl_wait_permit(helper, deadline);
         mine = fl_board_helped(board, job);
     }
     fl_cell_unref(helper);
@@ -322,6 +301,17 @@ static PyObject *end_news(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+/* Which worker is meant; -1 with an exception set. */
+static int worker_in(PyObject *arg, uint32_t *worker)
+{
+    unsigned long number = PyLong_AsUnsignedLong(arg);
+    if (number == (unsigned long)-1 && PyErr_Occurred()) {
+        return -1;
+    }
+    *worker = (uint32_t)number;
+    return 0;
+}
+
 PyDoc_STRVAR(leave_doc,
 "leave($self, worker, /)\n"
 "--\n"
@@ -331,15 +321,15 @@ PyDoc_STRVAR(leave_doc,
 
 static PyObject *leave(PyObject *op, PyObject *arg)
 {
-    unsigned long worker = PyLong_AsUnsignedLong(arg);
-    if (worker == (unsigned long)-1 && PyErr_Occurred()) {
+    uint32_t worker;
+    if (worker_in(arg, &worker) < 0) {
         return NULL;
     }
     fl_board *board = board_of(op);
     fl_job *job;
     bool mine;
     Py_BEGIN_ALLOW_THREADS
-    job = fl_board_leave(board, (uint32_t)worker, &mine);
+    job = fl_board_leave(board, worker, &mine);
     Py_END_ALLOW_THREADS
     PyObject *owner = mine ? owner_of(job) : Py_NewRef(Py_None);
     if (job != NULL) {
@@ -357,12 +347,12 @@ PyDoc_STRVAR(interrupt_doc,
 
 static PyObject *interrupt(PyObject *op, PyObject *arg)
 {
-    unsigned long worker = PyLong_AsUnsignedLong(arg);
-    if (worker == (unsigned long)-1 && PyErr_Occurred()) {
+    uint32_t worker;
+    if (worker_in(arg, &worker) < 0) {
         return NULL;
     }
     fl_board *board = board_of(op);
-    fl_seat *seat = fl_board_hold(board, (uint32_t)worker);
+    fl_seat *seat = fl_board_hold(board, worker);
     if (seat == NULL) {
         Py_RETURN_FALSE;
     }
@@ -486,156 +476,11 @@ static PyType_Spec board_spec = {
     .slots = board_slots,
 };
 
-/* seats */
-
-PyDoc_STRVAR(take_doc,
-"take($self, /)\n"
-"--\n"
-"\n"
-"Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any. None:\n"
-"there will be no more.");
-
-static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    seat_object *self = (seat_object *)op;
-    if (self->seat->job != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "reply to the last call first");
-        return NULL;
-    }
-    fl_job *job = NULL;
-    while (job == NULL) {
-        int got = wait_for(self->board->work, FL_FOREVER);
-        if (got != 1) {
-            return got < 0 ? NULL : Py_NewRef(Py_None);
-        }
-        job = fl_board_take(self->board, self->seat);
-    }
-    PyObject *value = fl_unpack(fl_shell_state(op), job->call);
-    fl_item_unref(job->call); /* what it refers to is let go of before the reply */
-    job->call = NULL;
-    return value;
-}
-
-PyDoc_STRVAR(reply_doc,
-"reply($self, kind, value, /)\n"
-"--\n"
-"\n"
-"Replies to the call that was taken. False: nobody wants it, and this worker is to end.");
-
-static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
-{
-    seat_object *self = (seat_object *)op;
-    long kind = count == 2 ? PyLong_AsLong(args[0]) : 0;
-    if (kind <= BEGUN || kind >= UNREADABLE_HERE || self->seat->job == NULL) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ValueError, "reply() takes a kind and a value, once for each call");
-        }
-        return NULL;
-    }
-    fl_item *item = fl_pack(args[1], &(fl_sending){fl_shell_state(op), NULL});
-    return item == NULL ? NULL
-                        : PyBool_FromLong(fl_board_reply(self->board, self->seat, (uint8_t)kind, item));
-}
-
-PyDoc_STRVAR(tell_doc,
-"tell($self, kind, value, /)\n"
-"--\n"
-"\n"
-"Says something that is no reply.");
-
-static PyObject *tell(PyObject *op, PyObject *const *args, Py_ssize_t count)
-{
-    seat_object *self = (seat_object *)op;
-    long kind = count == 2 ? PyLong_AsLong(args[0]) : 0;
-    if (kind <= BEGUN || kind >= UNREADABLE_HERE) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ValueError, "tell() takes a kind and a value");
-        }
-        return NULL;
-    }
-    fl_item *item = fl_pack(args[1], &(fl_sending){fl_shell_state(op), NULL});
-    if (item == NULL) {
-        return NULL;
-    }
-    if (!fl_board_tell(self->board, self->seat->worker, (uint8_t)kind, item)) {
-        return PyErr_NoMemory();
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *seat_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char board_name[] = "board", worker_name[] = "worker";
-    static char *names[] = {board_name, worker_name, NULL};
-    unsigned long long number;
-    unsigned int worker;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KI:Seat", names, &number, &worker)) {
-        return NULL;
-    }
-    fl_board *board = fl_board_find(number);
-    if (board == NULL) {
-        return fl_raise("HandleGone", "there is no board with this number any more");
-    }
-    seat_object *self = (seat_object *)type->tp_alloc(type, 0);
-    fl_seat *seat = self == NULL ? NULL
-                                 : fl_board_sit(board, worker, PyInterpreterState_Get(),
-                                                PyThread_get_thread_ident());
-    if (self == NULL) {
-        fl_board_unref(board);
-        return NULL;
-    }
-    self->board = board;
-    self->seat = seat;
-    if (seat == NULL) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    return (PyObject *)self;
-}
-
-static void seat_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    fl_board_unref(((seat_object *)op)->board);
-    type->tp_free(op);
-    Py_DECREF(type);
-}
-
-static PyMethodDef seat_methods[] = {
-    {"take", take, METH_NOARGS, take_doc},
-    {"reply", FL_METHOD(reply), METH_FASTCALL, reply_doc},
-    {"tell", FL_METHOD(tell), METH_FASTCALL, tell_doc},
-    {NULL, NULL, 0, NULL},
-};
-
-PyDoc_STRVAR(seat_doc,
-"Seat(board, worker)\n"
-"--\n"
-"\n"
-"A worker's place at the board with this number; for the thread that makes it. The engine's leave() ends\n"
-"it.");
-
-static PyType_Slot seat_slots[] = {
-    {Py_tp_new, (void *)seat_new},
-    {Py_tp_dealloc, (void *)seat_dealloc},
-    {Py_tp_methods, seat_methods},
-    {Py_tp_doc, (void *)(uintptr_t)seat_doc},
-    {0, NULL},
-};
-
-static PyType_Spec seat_spec = {
-    .name = "fairlead._native.Seat",
-    .basicsize = sizeof(seat_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = seat_slots,
-};
-
 int fl_board_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->job_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_spec, NULL);
     state->board_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &board_spec, NULL);
-    state->seat_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &seat_spec, NULL);
-    PyTypeObject *const types[] = {state->job_type, state->board_type, state->seat_type};
+    PyTypeObject *const types[] = {state->job_type, state->board_type};
     return fl_add_types(module, types, sizeof types / sizeof types[0]);
 }

@@ -56,6 +56,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_queue_exec},
     {Py_mod_exec, (void *)fl_handle_exec},
     {Py_mod_exec, (void *)fl_board_exec},
+    {Py_mod_exec, (void *)fl_seat_exec},
     {Py_mod_exec, (void *)fl_view_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
 #if PY_VERSION_HEX >= 0x030C0000

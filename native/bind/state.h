@@ -84,6 +84,7 @@ int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);
 int fl_rlock_exec(PyObject *module);
+int fl_seat_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
 int fl_task_exec(PyObject *module);

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
-
 import pytest
+from suites import run_suite, ships
 
 PROGRAM = '''
 import asyncio, sys, unittest, warnings
@@ -116,23 +113,9 @@ LEFT_OUT = {
 """Tests that fail, by name or by class and name, with the reason."""
 
 
-def ships(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ImportError:
-        return False
-
-
 @pytest.mark.long
 @pytest.mark.skipif(
     not ships("test.test_asyncio.test_locks"), reason="this interpreter comes without its tests"
 )
 def test_locks_pass_the_tests_of_asyncio_but_for_the_listed_differences() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"LEFT_OUT = {set(LEFT_OUT)!r}\n{PROGRAM}"],
-        capture_output=True,
-        text=True,
-        timeout=55,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_suite(PROGRAM, LEFT_OUT)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
-
 import pytest
+from suites import run_suite, ships
 
 THREADS = """
 import queue, sys, types, unittest
@@ -54,14 +51,11 @@ names = [
 RUN = """
 load = unittest.defaultTestLoader.loadTestsFromTestCase
 tests = unittest.TestSuite(load(getattr(suite, name)) for name in names)
-left_out = set(LEFT_OUT)
 chosen = unittest.TestSuite()
 for case in tests:
     for one in case:
         name = one.id().rpartition(".")[2]
-        if name in left_out:
-            found.add(name)
-        else:
+        if name not in LEFT_OUT:
             chosen.addTest(one)
 result = unittest.TextTestRunner(stream=sys.stdout).run(chosen)
 sys.exit(not result.wasSuccessful() or result.testsRun == 0)
@@ -80,28 +74,10 @@ TASKS_LEFT_OUT = {
 }
 
 
-def run_suite(program: str, left_out: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"LEFT_OUT = {set(left_out)!r}\nfound = set()\n{program}{RUN}"],
-        capture_output=True,
-        text=True,
-        timeout=55,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def ships(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ImportError:
-        return False
-
-
 @pytest.mark.long
 @pytest.mark.skipif(not ships("test.test_queue"), reason="this interpreter comes without its tests")
 def test_queues_pass_the_tests_of_the_module_queue() -> None:
-    run_suite(THREADS, LEFT_OUT)
+    run_suite(THREADS + RUN, LEFT_OUT)
 
 
 @pytest.mark.long
@@ -109,4 +85,4 @@ def test_queues_pass_the_tests_of_the_module_queue() -> None:
     not ships("test.test_asyncio.test_queues"), reason="this interpreter comes without its tests"
 )
 def test_queues_pass_the_tests_of_asyncio() -> None:
-    run_suite(TASKS, TASKS_LEFT_OUT)
+    run_suite(TASKS + RUN, TASKS_LEFT_OUT)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import unittest
 import warnings
 from typing import Any
 
 import pytest
+from suites import ships
 
 from fairlead import sync
 
-if importlib.util.find_spec("test") is None or importlib.util.find_spec("test.lock_tests") is None:
+if not ships("test.lock_tests"):
     pytest.skip("this interpreter comes without its tests", allow_module_level=True)
 
 from test import lock_tests

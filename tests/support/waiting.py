@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,11 @@ async def until_async(state: Callable[[], object]) -> None:
     while not state():
         assert time.monotonic() < deadline, "the state never came"
         await asyncio.sleep(0)
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """In a loop of its own; fails if it takes too long."""
+    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))
 
 
 def main_thread_sleeps() -> bool:

@@ -13,14 +13,10 @@ from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, main_thread_sleeps, until, until_async
+from waiting import Thread, main_thread_sleeps, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Barrier, Event
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 async def task(barrier: Barrier) -> int:

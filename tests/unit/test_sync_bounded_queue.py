@@ -10,45 +10,18 @@ import math
 import pickle
 import queue
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from waiting import Thread, until, until_async
+from lines import drained, getting, putting, start
+from waiting import Thread, run, until
 
 from fairlead import errors
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
 
 kinds = pytest.mark.parametrize("kind", [Queue, LifoQueue, PriorityQueue])
 fairness = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
-
-
-async def start(awaitable: Awaitable[Any], waiting: Callable[[], int]) -> asyncio.Task[Any]:
-    """A task that awaits it, and waits."""
-
-    async def body() -> Any:
-        return await awaitable
-
-    before = waiting()
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: waiting() == before + 1)
-    return task
-
-
-def getting(line: Any) -> Callable[[], int]:
-    return lambda: line.statistics().getting
-
-
-def putting(line: Any) -> Callable[[], int]:
-    return lambda: line.statistics().putting
-
-
-def drained(line: Any) -> list[Any]:
-    return [line.get_nowait() for _ in range(line.qsize())]
 
 
 @pytest.mark.parametrize(("kind", "order"), [(Queue, "213"), (LifoQueue, "312"), (PriorityQueue, "123")])

@@ -8,18 +8,14 @@ import pickle
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import PATIENCE_S, Thread, main_thread_sleeps, until, until_async
+from waiting import PATIENCE_S, Thread, main_thread_sleeps, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import CombiningLock
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))
 
 
 class Held:

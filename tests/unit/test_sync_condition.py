@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from waiting import Thread, main_thread_sleeps, until, until_async
+from waiting import Thread, main_thread_sleeps, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Condition, Lock, RLock
@@ -23,10 +23,6 @@ from fairlead.sync import Condition, Lock, RLock
 @pytest.fixture(params=[Lock, RLock, None], ids=["Lock", "RLock", "own"])
 def condition(request: pytest.FixtureRequest) -> Condition:
     return Condition(request.param and request.param())
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 def free(condition: Condition) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import CountdownEvent, Latch
@@ -20,10 +20,6 @@ kinds = pytest.mark.parametrize("kind", [Latch, CountdownEvent])
 
 def down(subject: Any, *args: Any, **kwargs: Any) -> None:
     (subject.count_down if isinstance(subject, Latch) else subject.down)(*args, **kwargs)
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 @kinds

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 def test_each_thread_and_task_borrows_one_token_and_gives_it_back() -> None:

@@ -7,20 +7,15 @@ import gc
 import signal
 import threading
 import weakref
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, until, until_async
+from waiting import Thread, main_thread_sleeps, run, until, until_async
 
 from fairlead.sync import Lock, Semaphore
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 def new_waiter(loop: asyncio.AbstractEventLoop, semaphore: Semaphore) -> asyncio.Task[Any]:

@@ -6,18 +6,13 @@ import asyncio
 import gc
 import queue
 import weakref
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import SimpleQueue
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 def test_objects_come_out_as_they_went_in() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import RLock
@@ -22,10 +22,6 @@ from fairlead.sync import RLock
 @pytest.fixture(params=[False, True], ids=["barging", "fair"])
 def lock(request: pytest.FixtureRequest) -> RLock:
     return RLock(fair=request.param)
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 def free(lock: RLock) -> bool:

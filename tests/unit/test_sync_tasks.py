@@ -8,20 +8,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from waiting import Thread, until_async
+from waiting import Thread, run, until_async
 
 from fairlead import errors
 from fairlead.sync import Lock, Semaphore
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
 
 
 async def wait_for(awaitable: Awaitable[Any], semaphore: Lock | Semaphore) -> asyncio.Task[Any]:

@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from fairlead.errors import PoolClosed, TaskTimeout, WouldDeadlock
 from fairlead.pools import ending
-from fairlead.pools.base import Pool, checked
+from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.chunks import call_chunk
 from fairlead.pools.contract import Broken, Engine, Statistics, Stopped, Task
 from fairlead.pools.failure import Failure
@@ -67,8 +67,7 @@ class AsyncPool(Pool):
         initargs: tuple[Any, ...] = (),
         name: str | None = None,
     ) -> None:
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         number = WORKERS if workers is None else checked("workers", workers)
         initialize = None if initializer is None else (initializer, initargs)
         self._begin(_Loop(number, initialize, name or f"AsyncPool-{next(_numbers)}"))

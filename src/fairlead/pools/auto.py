@@ -15,7 +15,7 @@ from fairlead import machine
 from fairlead.errors import CannotSend, PoolClosed
 from fairlead.pools import calls, ending, function
 from fairlead.pools import pool as make
-from fairlead.pools.base import Pool, checked
+from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.choice import Choice, Facts, choose, has_gil
 from fairlead.pools.chunks import call_chunk
 from fairlead.pools.contract import Broken, Engine, Options, Statistics, Task
@@ -56,8 +56,7 @@ class AutoPool(Pool):
         initargs: tuple[Any, ...] = (),
         name: str | None = None,
     ) -> None:
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         if workers is not None:
             checked("workers", workers)
         self._begin(_Auto(workers, initializer, initargs, name))

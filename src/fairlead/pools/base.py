@@ -39,6 +39,11 @@ def checked(name: str, number: int, least: int = 1) -> int:
     return number
 
 
+def checked_initializer(function: Callable[..., object] | None) -> None:
+    if function is not None and not callable(function):
+        raise TypeError("initializer must be callable")
+
+
 class Pool(ClassicCalls, concurrent.futures.Executor):
     """What all pools do; each kind has its class.
 

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
 
-from fairlead.pools.failure import Failure
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 
-def call_chunk(function: Callable[..., Any], items: Sequence[Any], star: bool) -> tuple[list[Any], int]:
-    """What each call came to, a Failure where it raised, and the nanoseconds that all took."""
+def _failure(error: Exception) -> Any:
+    from fairlead.pools.failure import Failure
+
+    return Failure(error)
+
+
+def call_chunk(
+    function: Callable[..., Any],
+    items: Sequence[Any],
+    star: bool,
+    failed: Callable[[Exception], Any] = _failure,
+) -> tuple[list[Any], int]:
+    """What each call came to, a Failure where it raised, and the nanoseconds that all took.
+
+    Args:
+        failed: makes the Failure.
+    """
     begin = time.monotonic_ns()
     outcomes: list[Any] = []
     for item in items:
         try:
             outcomes.append(function(*item) if star else function(item))
         except Exception as error:  # noqa: BLE001 - the item's outcome
-            outcomes.append(Failure(error))
+            outcomes.append(failed(error))
     return outcomes, time.monotonic_ns() - begin

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead import machine
 from fairlead.errors import CannotSend, MissingExtra
 from fairlead.pools import calls
-from fairlead.pools.base import Pool, checked
+from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.contract import Broken, Lost, Task, Worker
 from fairlead.pools.crew import Crew
 
@@ -62,8 +62,7 @@ class DaskPool(Pool):
         initargs: tuple[Any, ...] = (),
         name: str | None = None,
     ) -> None:
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         if workers is not None:
             checked("workers", workers)
         cluster, client = _connect(address, workers, security)

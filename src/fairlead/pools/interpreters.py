@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fairlead.errors import UnsupportedInterpreter, UsageError
 from fairlead.pools import ending
-from fairlead.pools.base import Pool, checked, checked_workers
+from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 
 _numbers = itertools.count()
 
@@ -57,8 +57,7 @@ class InterpreterPool(Pool):
         _check_interpreter()
         if transport not in ("channel", "call"):
             raise UsageError(f'transport must be "channel" or "call", not {transport!r}')
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         from fairlead.pools.shipping import shipped_initializer
 
         name = name or f"InterpreterPool-{next(_numbers)}"

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from fairlead.errors import CannotSend, UsageError
 from fairlead.pools import calls, child, ending, pickling
-from fairlead.pools.base import Pool, checked, checked_workers
+from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.channel import Channel, Corrupt, Message, Parts, pickled
 from fairlead.pools.contract import DirectWorker, Lost, Task
 from fairlead.pools.direct import DirectCrew
@@ -72,8 +72,7 @@ class ProcessPool(Pool):
         if start_method not in multiprocessing.get_all_start_methods():
             known = ", ".join(multiprocessing.get_all_start_methods())
             raise UsageError(f"start_method must be one of {known}, not {start_method!r}")
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         if start_method == "fork":
             _refuse_to_fork_with_subinterpreters()
         context = multiprocessing.get_context(start_method)

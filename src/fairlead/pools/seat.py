@@ -7,7 +7,6 @@ needed: an interpreter's start and its memory are mostly imports.
 from __future__ import annotations
 
 import pickle
-import time
 
 from fairlead import _native
 
@@ -77,7 +76,10 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
         return UNREADABLE, packed(error), None
     try:
         if star is not None:
-            return CHUNK, _chunk(function, args, star), function
+            from fairlead.pools.chunks import call_chunk
+
+            outcomes, spent_ns = call_chunk(function, args, star, _failure)
+            return CHUNK, (tuple(outcomes), spent_ns), function
         if context is not None:
             return RESULT, context.run(function, *args, **(kwargs or {})), function
         if kwargs:
@@ -106,18 +108,6 @@ def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, boo
 
         context = in_context(named)
     return args, kwargs, context, star
-
-
-def _chunk(function: Callable[..., Any], items: tuple[Any, ...], star: bool) -> tuple[tuple[Any, ...], int]:
-    """As chunks.call_chunk."""
-    begin = time.monotonic_ns()
-    outcomes: list[Any] = []
-    for item in items:
-        try:
-            outcomes.append(function(*item) if star else function(item))
-        except Exception as error:  # noqa: BLE001 - the item's outcome
-            outcomes.append(_failure(error))
-    return tuple(outcomes), time.monotonic_ns() - begin
 
 
 def _by_value(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.pools.base import Pool, checked, checked_workers
+from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.contract import Stopped, Task, Worker
 from fairlead.pools.crew import Crew
 
@@ -48,8 +48,7 @@ class ThreadPool(Pool):
         max_tasks_per_worker: int | None = None,
         name: str | None = None,
     ) -> None:
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be callable")
+        checked_initializer(initializer)
         self._begin(
             Crew(
                 "threads",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairlead.record.summary import Fit, Place, Series, Subject, Summary, Verdict
@@ -57,8 +56,7 @@ def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:
     exponents = sorted(s.fit.exponent for s in agreeing if s.fit.exponent is not None)
     ends = dict.fromkeys(f"n^{round(e, 1) + 0.0:.1f}" for e in (exponents[0], exponents[-1]))
     place = "On this machine" if summary.environments <= 1 else "On these machines"
-    title = names.clean(subject.title)
-    what = f"{title[:1].lower()}{title[1:]}{f' ({names.variant(lead)})' if lead.label else ''}"
+    what = f"{_named(subject)}{f' ({names.variant(lead)})' if lead.label else ''}"
     where = f"{place}, on {_joined([roster.of(s).label for s in agreeing])}"
     return Headline(
         start=f"{where}, {what} {_COSTS[lead.fit.verdict]}",
@@ -68,17 +66,19 @@ def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:
 
 
 def _best(summary: Summary, place: Place) -> str:
-    roster, title = names.Roster(summary.series), dict(_titles(summary))[place.series.experiment]
+    roster = names.Roster(summary.series)
+    subject = next(s for s, _ in words.subjects(summary) if s.id == place.series.experiment)
     return (
         f"On this machine, on {roster.of(place.series).label}, {place.cell.n} such tasks are best done so: "
-        f"{title[:1].lower()}{title[1:]} ({units.seconds(place.cell.median)}, "
+        f"{_named(subject)} ({units.seconds(place.cell.median)}, "
         f"{units.seconds(place.cell.cpu_s)} of processor time)."
     )
 
 
-def _titles(summary: Summary) -> Iterator[tuple[str, str]]:
-    for subject, _ in words.subjects(summary):
-        yield subject.id, names.clean(subject.title)
+def _named(subject: Subject) -> str:
+    """Its title within a sentence."""
+    title = names.clean(subject.title)
+    return f"{title[:1].lower()}{title[1:]}"
 
 
 def _joined(labels: list[str]) -> str:

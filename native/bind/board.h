@@ -1,0 +1,20 @@
+/* What the two sides of a board have in common: calls and replies cross as messages (codec.h). */
+#ifndef FL_BIND_BOARD_H
+#define FL_BIND_BOARD_H
+
+#include "bind/codec.h"
+#include "bind/wait.h"
+
+#include "core/board.h"
+
+/* What news are; the kinds between are the worker's (pools/seat.py). */
+#define FL_NEWS_BEGUN 0
+#define FL_NEWS_UNREADABLE 255
+
+/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. */
+static inline int fl_wait_permit(fl_cell *cell, int64_t deadline)
+{
+    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(cell, 1, 0, deadline);
+}
+
+#endif
