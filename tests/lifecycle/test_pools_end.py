@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from programs import living
-from waiting import until
+from waiting import main_thread_sleeps, until
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -76,13 +76,16 @@ with {kind}(2) as pool:
 def test_ctrl_c_ends_the_program_and_its_workers(kind: str, tmp_path: Path) -> None:
     body = f"""
 with {kind}(1) as pool:
-    begin(pool)[0].result()
+    future = begin(pool)[0]
+    Path("waits").touch()
+    future.result()
 """
     with subprocess.Popen(
         program(tmp_path, body), cwd=tmp_path, env=mark(tmp_path), stderr=subprocess.PIPE, text=True,
         stdout=subprocess.DEVNULL, start_new_session=True,
     ) as process:  # fmt: skip
-        until((tmp_path / "begun").exists)
+        until((tmp_path / "waits").exists)
+        until(lambda: main_thread_sleeps(process.pid))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
         _, said = process.communicate(timeout=50)
     assert process.returncode == -signal.SIGINT

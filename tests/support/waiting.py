@@ -34,9 +34,12 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))
 
 
-def main_thread_sleeps() -> bool:
-    """By the kernel's word. A thread that waits, as its primitive says, may not have fallen asleep yet."""
-    stat = Path(f"/proc/self/task/{threading.main_thread().native_id}/stat").read_text()
+def main_thread_sleeps(pid: int | None = None) -> bool:
+    """By the kernel's word; of this process, or of another. A thread that waits, as its primitive says, may
+    not have fallen asleep yet, and then a signal may not wake it: without a GIL, CPython 3.13 can lose a
+    Ctrl-C that comes while its main thread is about to wait."""
+    pid = os.getpid() if pid is None else pid
+    stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text()
     return stat.rpartition(")")[2].split()[0] == "S"
 
 
