@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -217,11 +218,33 @@ def test_report_of_a_damaged_file_shows_the_rest_and_ends_with_status_1(run: Pat
 def test_compare_of_a_run_with_itself_shows_no_change(run: Path) -> None:
     done = fairlead("lab", "compare", str(run), str(run))
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if re.match(r" +\d+  ", line)]
-    assert [row[0] for row in rows] == ["5", "10", "20"]
-    assert all("1.00" in row for row in rows)
+    rows = [line.split() for line in done.stdout.splitlines() if re.match(r" +(\d+ +a|b)  ", line)]
+    assert [row[0] for row in rows] == ["5", "b", "10", "b", "20", "b"]
+    assert all("1.00" in row for row in rows if row[0] == "b")
     assert "faster" not in done.stdout
     assert "slower" not in done.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "html", "json", "csv"])
+def test_compare_of_a_directory_of_runs_in_every_form_and_to_a_file_is_the_same(
+    run: Path, tmp_path: Path, form: str
+) -> None:
+    for name in ("one", "three", "two"):
+        (tmp_path / "gathered" / name).mkdir(parents=True)
+        shutil.copy(run / "samples.jsonl", tmp_path / "gathered" / name)
+    shown = fairlead("lab", "compare", str(tmp_path / "gathered"), "--format", form)
+    assert shown.returncode == 0, shown.stderr
+    for name in ("one", "three", "two"):
+        assert f"gathered/{name}" in shown.stdout or form in ("text", "csv")
+    file = tmp_path / f"comparison.{form}"
+    assert fairlead("lab", "compare", str(tmp_path / "gathered"), "-o", str(file)).returncode == 0
+    assert shown.stdout.rstrip("\n") == file.read_text().rstrip("\n")
+
+
+def test_compare_of_one_run_says_what_it_needs(run: Path) -> None:
+    done = fairlead("lab", "compare", str(run))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "fairlead: one run has nothing to be compared with: name two or more\n"
 
 
 def test_compare_as_json_says_the_same(run: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two runs side by side: ratios, tests, corrections, and what cannot be said."""
+"""Runs side by side: ratios, tests, corrections, and what cannot be said."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from fairlead.errors import UsageError
+from fairlead.lab import compare as comparing
 from fairlead.lab.analyse import summarise
-from fairlead.lab.compare import cliffs_delta, compare, holm, u_test
+from fairlead.lab.compare import cliffs_delta, holm, u_test
+from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
 
@@ -54,6 +56,14 @@ def summary(samples: list[Sample]) -> Summary:
     return summarise(samples, catalogue={})
 
 
+def compare(*runs: Summary) -> Comparison:
+    return comparing.compare([(f"run {number}", run) for number, run in enumerate(runs)])
+
+
+def interpreters(series: SeriesChange) -> list[str]:
+    return [member.series.interpreter["name"] for member in series.members]
+
+
 @pytest.mark.parametrize(
     ("factor", "change", "effect"),
     [(2.0, "slower", 1.0), (0.5, "faster", -1.0), (1.0, "no difference shown", 0.0)],
@@ -66,7 +76,7 @@ def test_compare_calls_a_change_by_its_name(factor: float, change: str, effect: 
         assert cell.ratio == pytest.approx(factor, rel=0.05)
         assert cell.low <= cell.ratio <= cell.high
         assert cell.effect == pytest.approx(effect, abs=0 if effect else 0.75)
-        assert (cell.samples_a, cell.samples_b) == (9, 9)
+        assert (cell.samples_base, cell.samples) == (9, 9)
 
 
 def test_compare_of_a_run_with_itself_shows_no_difference_whatsoever() -> None:
@@ -123,16 +133,14 @@ def test_compare_lists_what_only_one_run_measured() -> None:
 
 def test_compare_of_one_interpreter_with_another_matches_them() -> None:
     (series,) = compare(summary(run(version="3.12")), summary(run(2.0, version="3.13"))).series
-    assert (series.interpreter_a["name"], series.interpreter_b["name"]) == ("3.12", "3.13")
+    assert interpreters(series) == ["3.12", "3.13"]
     assert {cell.change for cell in series.cells} == {"slower"}
 
 
 def test_compare_with_several_interpreters_matches_by_name_first() -> None:
     both = summary([*run(version="3.12"), *run(2.0, version="3.13")])
     found = compare(both, summary(run(version="3.13")))
-    assert [(one.interpreter_a["name"], one.interpreter_b["name"]) for one in found.series] == [
-        ("3.13", "3.13")
-    ]
+    assert [interpreters(one) for one in found.series] == [["3.13", "3.13"]]
     assert [lone.interpreter["name"] for lone in found.unmatched] == ["3.12"]
 
 
@@ -153,6 +161,49 @@ def test_compare_of_series_without_a_common_size_has_none() -> None:
     found = compare(summary(run(sizes=(50,))), summary(run(sizes=(100,))))
     assert found.series == ()
     assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("a", (50,)), ("b", (100,))]
+
+
+def test_compare_of_several_runs_holds_each_against_the_first_that_has_the_cell() -> None:
+    found = compare(
+        summary(run(sizes=(50, 100))),
+        summary(run(2.0, seed=2, sizes=(50, 200))),
+        summary(run(0.5, seed=3, sizes=(50, 100, 200, 400))),
+    )
+    assert [one.letter for one in found.runs] == ["a", "b", "c"]
+    (series,) = found.series
+    assert [(cell.n, cell.base, cell.run, cell.change) for cell in series.cells] == [
+        (50, "a", "b", "slower"),
+        (50, "a", "c", "faster"),
+        (100, "a", "c", "faster"),
+        (200, "b", "c", "faster"),
+    ]
+    assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("c", (400,))]
+
+
+def test_compare_of_a_series_that_the_first_run_lacks_takes_the_next_as_base() -> None:
+    spin = {"work": "spin"}
+    found = compare(
+        summary(run()), summary(run(params=spin)), summary([*run(seed=2), *run(3.0, params=spin)])
+    )
+    assert [(one.variant, [member.run for member in one.members]) for one in found.series] == [
+        ({}, ["a", "c"]),
+        (spin, ["b", "c"]),
+    ]
+    assert {cell.change for cell in found.series[1].cells} == {"slower"}
+
+
+def test_compare_corrects_for_the_cells_of_all_runs() -> None:
+    runs = [summary(run(1.0 + seed / 50, seed=seed, count=5, noise=0.05)) for seed in range(4)]
+    two = {cell.n: cell.p for cell in compare(*runs[:2]).series[0].cells}
+    for cell in compare(*runs).series[0].cells:
+        if cell.run == "b":
+            assert cell.p >= two[cell.n]
+
+
+def test_runs_are_called_by_letters_however_many_there_are() -> None:
+    one = summary(run(sizes=(50, 100), count=5))
+    letters = [each.letter for each in compare(*[one] * 28).runs]
+    assert (letters[:2], letters[25:]) == (["a", "b"], ["z", "aa", "ab"])
 
 
 def test_holm_gives_the_textbook_correction_in_the_order_given() -> None:

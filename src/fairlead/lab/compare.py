@@ -1,7 +1,7 @@
-"""Two runs side by side: what became faster, what slower, and what cannot be said.
+"""Runs side by side: what became faster, what slower, and what cannot be said.
 
-For each cell that both have: the ratio of the medians with a bootstrap interval (how much), the U test of
-Mann and Whitney (is it chance), and Cliff's delta (how clearly apart). A change is called by name only
+For each cell that two of them have: the ratio of the medians with a bootstrap interval (how much), the U test
+of Mann and Whitney (is it chance), and Cliff's delta (how clearly apart). A change is called by name only
 if all three of these hold: the test says so at 5 % after Holm's correction for all the cells compared, the
 interval leaves out 1, and the ratio is beyond 2 %, since two runs of the same program on the same machine
 differ by as much (criterion.rs has the same threshold, at 1 %). One cell in twenty would be called changed
@@ -16,12 +16,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Sequence
+import string
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from fairlead.lab.arrays import np
 from fairlead.lab.statistics import FOREIGN_LIMIT, ends, positive, resampled_medians
-from fairlead.record.comparison import CellChange, Change, Comparison, Run, SeriesChange, Unmatched
+from fairlead.record.comparison import (
+    CellChange,
+    Change,
+    Comparison,
+    Member,
+    Run,
+    SeriesChange,
+    Unmatched,
+)
 from fairlead.record.results import FINGERPRINT, PER_SERIES
 from fairlead.record.summary import Cell, Series, Summary
 
@@ -32,55 +43,71 @@ _EXACT = 50
 """Up to so many samples a side the exact distribution is counted out; it takes milliseconds."""
 
 
-def compare(a: Summary, b: Summary) -> Comparison:
-    """Compare run b with the base a, cell by cell.
+def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
+    """Compare runs, cell by cell: each with the first that measured the same.
 
     Series are matched by experiment, parameters and the interpreter's name; where those leave exactly one
     series on each side, also across interpreters, so that a run on one can be compared with a run on another.
+
+    Args:
+        runs: at least two, each with its name; the first is the base of all that it measured.
     """
-    pairs, rest_a, rest_b = _match(a.series, b.series)
-    raw = [[(x, y, u_test(x.values, y.values)) for x, y in _common(one, other)] for one, other in pairs]
-    corrected = iter(holm([p for cells in raw for _, _, p in cells]))
-    count = sum(len(cells) for cells in raw)
-    titles = {subject.id: subject.title for subject in (*a.subjects, *b.subjects)}
-    changes = [
-        SeriesChange(
-            experiment=one.experiment,
-            title=titles.get(one.experiment, one.experiment),
-            variant=one.variant,
-            label_a=one.label,
-            label_b=other.label,
-            interpreter_a=one.interpreter,
-            interpreter_b=other.interpreter,
-            fit_a=one.fit,
-            fit_b=other.fit,
-            cells=tuple(_change(x, y, next(corrected), count) for x, y, _ in cells),
-        )
-        for (one, other), cells in zip(pairs, raw, strict=True)
-    ]
-    lone: list[tuple[Run, Series, Series | None]] = [("a", one, other) for one, other in pairs] + [
-        ("a", one, None) for one in rest_a
-    ]
-    lone += [("b", other, one) for one, other in pairs] + [("b", one, None) for one in rest_b]
-    unmatched = [_unmatched(run, one, other) for run, one, other in lone]
-    differing = [
-        name
-        for name in FINGERPRINT
-        if name not in PER_SERIES and a.environment.get(name) != b.environment.get(name)
-    ]
-    several = [
-        f"run {name} comes from {run.environments} environments"
-        for name, run in (("a", a), ("b", b))
-        if run.environments > 1
-    ]
-    return Comparison(
-        series=tuple(change for change in changes if change.cells),
-        unmatched=tuple(one for one in unmatched if one is not None),
-        environment_a=a.environment,
-        environment_b=b.environment,
-        differing=tuple(differing),
-        problems=(*a.problems, *b.problems, *several),
+    letters = [_letter(index) for index in range(len(runs))]
+    subjects = {subject.id: subject for _, run in runs for subject in run.subjects}
+    groups = _groups(letters, runs)
+    order = list(subjects)
+    shared = sorted(
+        (group for group in groups if len(group) > 1),
+        key=lambda group: order.index(group[0].series.experiment),
     )
+    pairs = [(group, list(_pairs(group))) for group in shared]
+    raw = [u_test(pair.base_cell.values, pair.cell.values) for _, found in pairs for pair in found]
+    corrected = iter(holm(raw))
+    return Comparison(
+        runs=tuple(
+            Run(
+                letter=letter,
+                name=name,
+                environment=run.environment,
+                samples=run.samples,
+                started=run.started,
+            )
+            for letter, (name, run) in zip(letters, runs, strict=True)
+        ),
+        series=tuple(
+            SeriesChange(
+                subject=subjects[group[0].series.experiment],
+                variant=group[0].series.variant,
+                members=tuple(group),
+                cells=tuple(_change(pair, next(corrected), len(raw)) for pair in found),
+            )
+            for group, found in pairs
+            if found
+        ),
+        unmatched=tuple(_unmatched(letters, groups)),
+        differing=tuple(
+            name
+            for name in FINGERPRINT
+            if name not in PER_SERIES
+            and any(run.environment.get(name) != runs[0][1].environment.get(name) for _, run in runs)
+        ),
+        problems=(
+            *(problem for _, run in runs for problem in run.problems),
+            *(
+                f"run {letter} comes from {run.environments} environments"
+                for letter, (_, run) in zip(letters, runs, strict=True)
+                if run.environments > 1
+            ),
+        ),
+    )
+
+
+def _letter(index: int) -> str:
+    """a, b ... z, aa, ab ..."""
+    letters = string.ascii_lowercase
+    return (_letter(index // len(letters) - 1) if index >= len(letters) else "") + letters[
+        index % len(letters)
+    ]
 
 
 def u_test(a: Sequence[float], b: Sequence[float]) -> float:
@@ -145,44 +172,64 @@ def _arrangements(m: int, n: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _change(a: Cell, b: Cell, p: float, comparisons: int) -> CellChange:
-    first, second = positive(a.values), positive(b.values)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    base: str
+    base_cell: Cell
+    run: str
+    cell: Cell
+
+
+def _pairs(group: Sequence[Member]) -> Iterator[_Pair]:
+    """Each measured cell beside that of the first member that has its size, size by size."""
+    measured = [(member.run, {c.n: c for c in member.series.cells if c.values}) for member in group]
+    for n in sorted({n for _, cells in measured for n in cells}):
+        base, *others = [(run, cells[n]) for run, cells in measured if n in cells]
+        for run, cell in others:
+            yield _Pair(*base, run, cell)
+
+
+def _change(pair: _Pair, p: float, comparisons: int) -> CellChange:
+    first, second = positive(pair.base_cell.values), positive(pair.cell.values)
     ratio = float(np.median(second) / np.median(first))
     low, high = ends(resampled_medians(second, 1) / resampled_medians(first, 0))
-    change, advice = _judge(a, b, p, ratio, (low, high), comparisons)
+    change, advice = _judge(pair, p, ratio, (low, high), comparisons)
     return CellChange(
-        n=a.n,
-        median_a=float(np.median(first)),
-        median_b=float(np.median(second)),
-        samples_a=len(first),
-        samples_b=len(second),
+        n=pair.cell.n,
+        base=pair.base,
+        run=pair.run,
+        median_base=float(np.median(first)),
+        median=float(np.median(second)),
+        samples_base=len(first),
+        samples=len(second),
         ratio=ratio,
         low=low,
         high=high,
         p=p,
-        effect=cliffs_delta(a.values, b.values),
+        effect=cliffs_delta(pair.base_cell.values, pair.cell.values),
         change=change,
         advice=advice,
     )
 
 
 def _judge(
-    a: Cell, b: Cell, p: float, ratio: float, span: tuple[float, float], comparisons: int
+    pair: _Pair, p: float, ratio: float, span: tuple[float, float], comparisons: int
 ) -> tuple[Change, str | None]:
-    for name, cell in (("a", a), ("b", b)):
+    both = ((pair.base, pair.base_cell), (pair.run, pair.cell))
+    for name, cell in both:
         if cell.verdict == "bimodal":
             return "undecided", f"run {name} has two populations here: compare their modes, not the medians"
-    for name, cell in (("a", a), ("b", b)):
+    for name, cell in both:
         if (share := cell.foreign_share or 0) > FOREIGN_LIMIT:
             return "undecided", (
                 f"other processes took {share * 100:.0f} % of the cores in run {name}: "
                 "repeat it on a quieter machine"
             )
-    best = 2 / math.comb(len(a.values) + len(b.values), len(a.values))
+    sizes = [len(cell.values) for _, cell in both]
+    best = 2 / math.comb(sum(sizes), sizes[0])
     if p > SIGNIFICANT and best * comparisons > SIGNIFICANT:
-        few = min(len(a.values), len(b.values))
         return "undecided", (
-            f"{few} samples cannot show a difference among {comparisons} comparisons: "
+            f"{min(sizes)} samples cannot show a difference among {comparisons} comparisons: "
             "repeat both runs with a larger --budget"
         )
     if p > SIGNIFICANT or 1 / NEGLIGIBLE <= ratio <= NEGLIGIBLE:
@@ -195,31 +242,43 @@ def _judge(
     return ("slower" if ratio > 1 else "faster"), None
 
 
-def _common(a: Series, b: Series) -> list[tuple[Cell, Cell]]:
-    others = {cell.n: cell for cell in b.cells if cell.values}
-    return [(cell, others[cell.n]) for cell in a.cells if cell.values and cell.n in others]
+def _unmatched(letters: Sequence[str], groups: Sequence[Sequence[Member]]) -> list[Unmatched]:
+    """What one run alone has measured, run by run."""
+    found = []
+    for group in groups:
+        counted = Counter(cell.n for member in group for cell in member.series.cells if cell.values)
+        for member in group:
+            sizes = tuple(cell.n for cell in member.series.cells if cell.values and counted[cell.n] == 1)
+            if sizes or len(group) == 1:
+                found.append(
+                    Unmatched(
+                        run=member.run,
+                        experiment=member.series.experiment,
+                        variant=member.series.variant,
+                        label=member.series.label,
+                        interpreter=member.series.interpreter,
+                        sizes=sizes,
+                    )
+                )
+    return sorted(found, key=lambda one: letters.index(one.run))
 
 
-def _unmatched(run: Run, series: Series, other: Series | None) -> Unmatched | None:
-    """What ``series`` has measured and ``other`` has not; None when that is nothing."""
-    has = {cell.n for cell in other.cells if cell.values} if other else set()
-    sizes = tuple(cell.n for cell in series.cells if cell.values and cell.n not in has)
-    if other and not sizes:
-        return None
-    return Unmatched(
-        run=run,
-        experiment=series.experiment,
-        variant=series.variant,
-        label=series.label,
-        interpreter=series.interpreter,
-        sizes=sizes,
-    )
+def _groups(letters: Sequence[str], runs: Sequence[tuple[str, Summary]]) -> list[list[Member]]:
+    """The series of all runs, each with those of later runs that are the same; of each run one."""
+    groups: list[list[Member]] = []
+    for letter, (_, run) in zip(letters, runs, strict=True):
+        mates, rest = _match([group[0].series for group in groups], run.series)
+        for index, series in mates:
+            groups[index].append(Member(run=letter, series=series))
+        groups += [[Member(run=letter, series=series)] for series in rest]
+    return groups
 
 
-def _match(
-    a: Sequence[Series], b: Sequence[Series]
-) -> tuple[list[tuple[Series, Series]], list[Series], list[Series]]:
-    """Pair series, by the strictest likeness first; what a likeness leaves ambiguous goes to the next."""
+def _match(known: Sequence[Series], new: Sequence[Series]) -> tuple[list[tuple[int, Series]], list[Series]]:
+    """For which of the known series (by its index) there is a new one, by the strictest likeness first.
+
+    What a likeness leaves ambiguous goes to the next; and what of the new ones is then left.
+    """
 
     def alike(one: Series) -> tuple[str, str]:
         return one.experiment, json.dumps(one.variant, sort_keys=True)
@@ -232,16 +291,15 @@ def _match(
         lambda one: (*alike(one), name(one)),
         alike,
     ]
-    pairs: list[tuple[Series, Series]] = []
-    rest_a, rest_b = list(a), list(b)
+    mates: list[tuple[int, Series]] = []
+    free, rest = dict(enumerate(known)), dict(enumerate(new))
     for likeness in likenesses:
-        for one in list(rest_a):
-            same_a = [other for other in rest_a if likeness(other) == likeness(one)]
-            same_b = [other for other in rest_b if likeness(other) == likeness(one)]
-            if len(same_a) == len(same_b) == 1:
-                pairs.append((one, same_b[0]))
-                rest_a = [other for other in rest_a if other is not one]
-                rest_b = [other for other in rest_b if other is not same_b[0]]
-    place = {id(one): index for index, one in enumerate(a)}
-    pairs.sort(key=lambda pair: place[id(pair[0])])
-    return pairs, rest_a, rest_b
+        by_likeness: dict[Hashable, tuple[list[int], list[int]]] = {}
+        for side, series in enumerate((free, rest)):
+            for index, one in series.items():
+                by_likeness.setdefault(likeness(one), ([], []))[side].append(index)
+        for ours, theirs in by_likeness.values():
+            if len(ours) == len(theirs) == 1:
+                del free[ours[0]]
+                mates.append((ours[0], rest.pop(theirs[0])))
+    return mates, list(rest.values())

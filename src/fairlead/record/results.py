@@ -186,6 +186,15 @@ def read_results(path: str | os.PathLike[str], *, empty_ok: bool = False) -> Res
     return Results(tuple(samples), tuple(problems))
 
 
+def runs_in(path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The runs that a path names: of a directory that has no results but runs in it, each; else itself."""
+    given = Path(path)
+    with contextlib.suppress(OSError):
+        if given.is_dir() and not (given / FILE_NAME).exists():
+            return tuple(sorted(file.parent for file in given.glob(f"*/{FILE_NAME}"))) or (given,)
+    return (given,)
+
+
 def cell_key(
     experiment: str, params: Mapping[str, Any], interpreter: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> str:

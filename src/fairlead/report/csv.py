@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Any
 
@@ -22,11 +23,15 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d",
 def render(summary: Summary) -> str:
     """The table with a head, lines ended by CR LF."""
     roster = names.Roster(summary.series)
-    rows = [_row(s, c, roster.of(s)) for s in summary.series for c in s.cells]
+    return table(_COLUMNS, [_row(s, c, roster.of(s)) for s in summary.series for c in s.cells])
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of plain things below a head, each field made safe for spreadsheets; lines ended by CR LF."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(rows)
+    writer.writerow(columns)
+    writer.writerows([[_field(thing) for thing in row] for row in rows])
     return out.getvalue()
 
 
@@ -38,19 +43,16 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _row(series: Series, cell: Cell, who: names.Named) -> list[str | float | int]:
+def _row(series: Series, cell: Cell, who: names.Named) -> tuple[Any, ...]:
     fit = series.fit
-    return [
-        _field(thing)
-        for thing in (
-            series.experiment, who.label, who.record.get("name"), series.label, cell.params, cell.n,
-            len(cell.values), cell.median, cell.low, cell.high, cell.iqr, cell.outliers,
-            " ".join(map(repr, cell.modes)), cell.factor, cell.cpu_s, cell.cpu_percent, cell.max_rss_kb,
-            cell.sum_rss_kb, cell.ctx_voluntary, cell.ctx_involuntary, cell.foreign_share,
-            cell.verdict, cell.advice, fit.exponent, fit.low, fit.high, fit.model, fit.verdict,
-            cell.metrics,
-        )
-    ]  # fmt: skip
+    return (
+        series.experiment, who.label, who.record.get("name"), series.label, cell.params, cell.n,
+        len(cell.values), cell.median, cell.low, cell.high, cell.iqr, cell.outliers,
+        " ".join(map(repr, cell.modes)), cell.factor, cell.cpu_s, cell.cpu_percent, cell.max_rss_kb,
+        cell.sum_rss_kb, cell.ctx_voluntary, cell.ctx_involuntary, cell.foreign_share,
+        cell.verdict, cell.advice, fit.exponent, fit.low, fit.high, fit.model, fit.verdict,
+        cell.metrics,
+    )  # fmt: skip
 
 
 def _field(thing: Any) -> str | float | int:

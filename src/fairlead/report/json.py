@@ -1,4 +1,4 @@
-"""Summaries and comparisons as JSON for other programs: a stable format.
+"""Summaries as JSON for other programs: a stable format.
 
 A summary is one object:
 
@@ -32,24 +32,6 @@ A summary is one object:
 ``problems``
     Lines of the results that could not be read.
 
-A comparison is one object as well:
-
-``version``
-    As above.
-``series``
-    One object for each series that both runs have: ``experiment``, ``title``, ``variant`` (its parameters),
-    ``label_a``, ``label_b``, ``interpreter_a``, ``interpreter_b`` (whole descriptions), ``fit_a``, ``fit_b``
-    (as above), and ``cells``: ``n``, ``median_a``, ``median_b`` (seconds), ``samples_a``, ``samples_b``,
-    ``ratio`` (b / a) with ``low`` and ``high`` (95 %), ``p`` (corrected), ``effect`` (-1..1), ``change``
-    ("faster", "slower", "no difference shown" or "undecided") and ``advice``.
-``unmatched``
-    What one run alone has: ``run`` ("a" or "b"), ``experiment``, ``variant``, ``label``, ``interpreter``,
-    ``sizes``.
-``environment_a``, ``environment_b``, ``differing``
-    The two environments, and the names of what differs between the machines.
-``problems``
-    What was left out of either run.
-
 What was not measured is ``null``, and so is a number that is not finite: there is no NaN. All text is as
 recorded, and the output is ASCII.
 """
@@ -62,7 +44,6 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from fairlead.record.comparison import Comparison
 from fairlead.record.summary import Ranking, Series, Summary
 from fairlead.report import names
 
@@ -92,11 +73,6 @@ def render(summary: Summary) -> str:
             "problems": summary.problems,
         }
     )
-
-
-def render_comparison(comparison: Comparison) -> str:
-    """The comparison in the format above, indented, with a line end at the end."""
-    return dumps({"version": VERSION, **asdict(comparison)})
 
 
 def dumps(thing: Any) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairlead.record.comparison import CellChange, Comparison, SeriesChange, Unmatched
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
 from fairlead.report import battle, console, names, units, words
@@ -147,75 +145,3 @@ def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: name
 
 def _who(series: Series, roster: names.Roster) -> str:
     return f"{roster.of(series).label}{f', {names.clean(series.label)}' if series.label else ''}"
-
-
-def render_comparison(comparison: Comparison, *, width: int = 80, colour: bool = False) -> str:
-    """Two runs side by side: a table for each series that both have, then the rest, then the sum of it all.
-
-    Args:
-        width: columns to fit into.
-        colour: write the terminal's colour codes.
-
-    Raises:
-        MissingExtra: rich is not installed.
-    """
-    page = console.Page(width, colour)
-    page.line("a is the base, b is compared with it; a ratio is b / a with its 95 % interval")
-    for name in comparison.differing:
-        one, other = comparison.environment_a.get(name), comparison.environment_b.get(name)
-        values = f"{names.value(one)} in a, {names.value(other)} in b"
-        page.line(f"! {names.clean(name)} differs: {values}; compare exponents, not times", style="yellow")
-    page.gap()
-    for experiment, group in groupby(comparison.series, key=lambda s: (s.experiment, s.title)):
-        page.line("  ".join(map(names.clean, experiment)), style="bold")
-        for series in group:
-            _change(page, series)
-    if comparison.unmatched:
-        page.line("Only in one of them", style="bold")
-        for one in comparison.unmatched:
-            page.line(_unmatched(one), indent=2)
-        page.gap()
-    if comparison.problems:
-        page.line("To be known", style="bold")
-        for problem in comparison.problems:
-            page.line(names.clean(problem), indent=2)
-        page.gap()
-    page.line(words.tally(comparison), style="bold")
-    return page.text()
-
-
-def _change(page: console.Page, series: SeriesChange) -> None:
-    one = _labelled(series.interpreter_a, series.label_a)
-    other = _labelled(series.interpreter_b, series.label_b)
-    paths = [names.value(i.get("path")) for i in (series.interpreter_a, series.interpreter_b)]
-    if one == other and paths[0] != paths[1]:
-        one, other = f"{one} ({paths[0]})", f"{other} ({paths[1]})"
-    page.line(one if one == other else f"a: {one}; b: {other}", indent=2)
-    table = console.table("n", "a", "b", "ratio", "<", "p", "<change")
-    for cell in series.cells:
-        times = units.seconds(cell.median_a), units.seconds(cell.median_b)
-        ratio = f"{cell.ratio:.2f}", words.bounds(cell.low, cell.high)
-        console.add_row(table, str(cell.n), *times, *ratio, words.p_value(cell.p), cell.change)
-    page.table(table, indent=4)
-    page.line(f"a {words.fit(series.fit_a)}", indent=4)
-    page.line(f"b {words.fit(series.fit_b)}", indent=4)
-    for what, cells in _advised(series.cells).items():
-        page.line(f"! n = {', '.join(str(c.n) for c in cells)}: {what}", indent=4, style="yellow")
-    page.gap()
-
-
-def _advised(cells: Sequence[CellChange]) -> dict[str, list[CellChange]]:
-    advised: dict[str, list[CellChange]] = {}
-    for cell in cells:
-        if cell.advice:
-            advised.setdefault(names.clean(cell.advice), []).append(cell)
-    return advised
-
-
-def _unmatched(one: Unmatched) -> str:
-    sizes = f"n = {', '.join(map(str, one.sizes))}" if one.sizes else "not measured"
-    return f"{one.run}: {names.clean(one.experiment)}, {_labelled(one.interpreter, one.label)}: {sizes}"
-
-
-def _labelled(interpreter: dict[str, Any], label: str) -> str:
-    return f"{names.label(interpreter)}{f', {names.clean(label)}' if label else ''}"

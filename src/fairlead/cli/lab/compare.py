@@ -7,24 +7,29 @@ from pathlib import Path
 import click
 
 from fairlead.cli.lab import results
-from fairlead.errors import RecordError
+from fairlead.errors import RecordError, UsageError
+from fairlead.record.results import runs_in
 
 
-@click.command(short_help="Say where one run is faster or slower than another.")
-@click.argument("base", metavar="RUN", type=click.Path(path_type=Path))
-@click.argument("other", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Default: text.")
-def compare(base: Path, other: Path, form: str) -> None:
-    """Say where the second run is faster or slower than the first, and where nothing can be said."""
+@click.command(short_help="Say where runs are faster or slower than another.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(results.FORMS), help="Default: by the name of FILE, else text."
+)
+@click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+def compare(runs: tuple[Path, ...], form: str | None, file: Path | None) -> None:
+    """Say where runs are faster or slower than the first, and where nothing can be said.
+
+    They may come from different machines or interpreters. A RUN is a run's directory, its file of samples,
+    or a directory of several runs.
+    """
     from fairlead.lab.compare import compare as compared
-    from fairlead.report import json, text
 
-    (a, problems_a), (b, problems_b) = results.summary([base]), results.summary([other])
-    comparison = compared(a, b)
-    if form == "json":
-        content = json.render_comparison(comparison)
-    else:
-        content = text.render_comparison(comparison, **results.terminal())
-    click.echo(content, nl=False)
-    if problems := problems_a or problems_b:
+    paths = [run for path in runs for run in runs_in(path)]
+    if len(paths) < 2:
+        raise UsageError("one run has nothing to be compared with: name two or more")
+    read = [results.summary([path]) for path in paths]
+    comparison = compared([(str(path), run) for path, (run, _) in zip(paths, read, strict=True)])
+    results.deliver("comparison_", comparison, form, file)
+    if problems := next((problem for _, problem in read if problem), None):
         raise RecordError(problems)

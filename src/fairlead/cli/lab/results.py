@@ -6,13 +6,14 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, Literal, TypedDict
 
 import click
 
 from fairlead.errors import OutputError
-from fairlead.record.results import read_results
+from fairlead.record.results import read_results, runs_in
 from fairlead.record.summary import Summary
 
 
@@ -24,11 +25,32 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
     """
     from fairlead.lab.analyse import summarise
 
-    read = [read_results(run) for run in runs]
+    read = [read_results(run) for path in runs for run in runs_in(path)]
     problems = [problem for results in read for problem in results.problems]
     made = summarise([sample for results in read for sample in results.samples], problems)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return made, f"{problems[0]}{more}" if problems else None
+
+
+FORMS = ("text", "html", "json", "csv")
+
+
+def deliver(kind: Literal["", "comparison_"], thing: Any, form: str | None, file: Path | None) -> None:
+    """Print a report, or put it into a file, whose name says its form unless that is given.
+
+    Raises:
+        MissingExtra: a library for this form is not installed.
+        OutputError: the file cannot be written.
+    """
+    if form is None:
+        ending = file.suffix.removeprefix(".") if file else ""
+        form = ending if ending in FORMS else "text"
+    look = terminal() if form == "text" and file is None else {}
+    content = import_module(f"fairlead.report.{kind}{form}").render(thing, **look)
+    if file is None:
+        click.echo(content, nl=not content.endswith("\n"))
+    else:
+        write(file, content)
 
 
 class Look(TypedDict, total=False):
