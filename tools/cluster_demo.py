@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairlead.lab import workloads
+from fairlead.lab.experiments import probe_workloads as workloads
 from fairlead.pools import DaskPool, Pool, SequentialPool
 
 START_S = 60
@@ -115,7 +115,7 @@ def main() -> int:
             wrong += wrong_there + wrong_here
             verdict = "all right" if not wrong_there else f"{wrong_there} WRONG"
             print(
-                f"{work.name:12} {len(items):5} tasks  cluster {there:7.3f} s  sequential {here:7.3f} s  "
+                f"{work.name:14} {len(items):5} tasks  cluster {there:7.3f} s  sequential {here:7.3f} s  "
                 f"{here / there:5.2f} x  {verdict}",
                 flush=True,
             )

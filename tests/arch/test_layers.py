@@ -108,7 +108,7 @@ def test_layers_have_no_cycle() -> None:
 
 def needs(path: Path) -> tuple[str, ...]:
     """What an experiment needs besides a standard library: it skips itself where that is absent."""
-    if path.name == "probe_scheduled.py":
+    if path.name == "probe_fairlead.py":
         return ("fairlead",)
     if path not in {experiment.path for experiment in registry.catalogue().values()}:
         return ()

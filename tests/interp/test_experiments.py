@@ -41,7 +41,7 @@ DONE = {
     "cured.semaphore": "awake",
     "cured.thread-start": "taken",
 }
-DONE |= {name: "done" for name in CATALOGUE if name.startswith("models.")}
+DONE |= {name: "done" for name in CATALOGUE if name.startswith(("models.", "party."))}
 """The detail in which an experiment says how many came through."""
 SMALL: dict[str, dict[str, Any]] = {
     "gil.convoy": {"seconds": 0.2},
@@ -49,7 +49,15 @@ SMALL: dict[str, dict[str, Any]] = {
     "gil.sha256": {"megabytes": 8},
     "gil.signal": {"signals": 3},
 }
+SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party.")}
 """Parameters with which an experiment takes no time."""
+PARTS = {
+    "probe_models.py": "models_",
+    "probe_workloads.py": "party",
+    "probe_methods.py": "party",
+    "probe_interpreters.py": "party",
+}
+"""Shared parts by the beginning of the names of those that they are parts of."""
 
 
 def run(interpreter: Interpreter, path: Path, *arguments: str) -> dict[str, Any]:
@@ -77,10 +85,11 @@ def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) ->
 
 
 def cases() -> list[tuple[Experiment, dict[str, Any]]]:
-    """Every experiment with every kind of waking that it knows."""
+    """Every experiment with every kind of waking that it knows; for those with methods see below."""
     return [
         (experiment, {"wake": wake} if wake else {})
         for experiment in CATALOGUE.values()
+        if experiment.subject.ways == "case"
         for wake in (experiment.parameters["wake"].choices if "wake" in experiment.parameters else [None])
     ]
 
@@ -126,6 +135,51 @@ def test_experiment_measures_on_every_interpreter(
         assert answer["sum_rss_kb"] == answer["max_rss_kb"]
     else:
         assert answer["sum_rss_kb"] > answer["max_rss_kb"] > 1000
+
+
+PARTY = [name for name in CATALOGUE if name.startswith("party.")]
+METHODS = CATALOGUE["party.fib"].parameters["method"].choices
+NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
+"""Methods that have neither processes nor interpreters."""
+NEWEST = max((i for i in FOUND if i.implementation == "CPython"), key=lambda i: i.version_key)
+
+
+@pytest.mark.parametrize(
+    "interpreter",
+    [i if i in (DISCOVERY.running, NEWEST) else pytest.param(i, marks=pytest.mark.long) for i in FOUND],
+    ids=lambda i: i.name,
+)
+@pytest.mark.parametrize(
+    ("name", "method"), [(PARTY[index % len(PARTY)], method) for index, method in enumerate(METHODS)]
+)
+def test_method_does_every_task_and_says_what_it_took(
+    interpreter: Interpreter, name: str, method: str
+) -> None:
+    experiment = CATALOGUE[name]
+    if reason := experiment.runs_on(interpreter):
+        pytest.skip(reason)
+    answer = measured(interpreter, experiment, method=method)
+    if "skipped" in answer:
+        assert method not in NEITHER or interpreter != DISCOVERY.running
+        assert "needs" in answer["skipped"] or "need" in answer["skipped"]
+        pytest.skip(answer["skipped"])
+    details = answer["details"]
+    metrics = details["metrics"]
+    assert details["done"] == N
+    if name != "party.nbody" or method not in NEITHER:
+        assert metrics["wrong_answers"] == 0
+    assert metrics["cpu_share"] == pytest.approx(answer["cpu_percent"] / 100 / len(os.sched_getaffinity(0)))
+    assert metrics["peak_kb"] == answer["sum_rss_kb"] >= answer["max_rss_kb"] > 1000
+    if "processes" in method:
+        assert details["processes"] > len(os.sched_getaffinity(0))
+        assert details["not_measured"] == {"gil_share": "the tasks run in other processes"}
+    elif method != "fairlead-auto":
+        assert details["processes"] == 1
+    if "gil_share" in metrics:
+        assert 0 < metrics["gil_share"] <= 1
+        assert details["not_measured"] == {}
+    else:
+        assert details["not_measured"]["gil_share"]
 
 
 @pytest.mark.parametrize("work", ["yield", "spin"])
@@ -222,8 +276,9 @@ def test_experiments_compile(interpreter: Interpreter) -> None:
         "import io, sys\nfor path in sys.argv[1:]:\n    compile(io.open(path, 'rb').read(), path, 'exec')"
     )
     refused = {one.path for one in CATALOGUE.values() if one.runs_on(interpreter)}
-    if any(path.name.startswith("models_") for path in refused):
-        refused.add(registry.DIRECTORY / "probe_models.py")
+    for path in FILES:
+        if path.name in PARTS and any(one.name.startswith(PARTS[path.name]) for one in refused):
+            refused.add(path)
     files = [str(path) for path in FILES if path not in refused]
     subprocess.run([interpreter.path, "-c", program, *files], check=True)
 
@@ -238,10 +293,13 @@ def test_experiment_imports_nothing_but_the_standard_library_and_its_sibling(pat
             assert node.level == 0, "a program of its own has no package to import from"
             names.add(str(node.module).partition(".")[0])
     known = {experiment.path: experiment.needs for experiment in CATALOGUE.values()}
-    known[registry.DIRECTORY / "probe_scheduled.py"] = ("fairlead",)
-    assert (
-        names - {"probe", "probe_models", "probe_scheduled", *known.get(path, ())} <= sys.stdlib_module_names
-    )
+    known[registry.DIRECTORY / "probe_fairlead.py"] = ("fairlead",)
+    assert names - {
+        "probe",
+        "probe_fairlead",
+        *(Path(part).stem for part in PARTS),
+        *known.get(path, ()),
+    } <= sys.stdlib_module_names | {"_interpreters", "_interpqueues"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -17,7 +17,7 @@ from programs import living
 from waiting import until
 
 from fairlead import errors
-from fairlead.lab import workloads
+from fairlead.lab.experiments import probe_workloads as workloads
 from fairlead.pools import DaskPool
 from fairlead.pools.failure import WorkerTraceback
 

@@ -117,6 +117,26 @@ def test_summarise_fits_nothing_to_an_experiment_that_does_not_ask_for_growth() 
     assert (series.fit.exponent, series.fit.verdict, series.fit.advice) == (None, "stable", None)
 
 
+def test_summarise_says_which_answers_were_wrong_and_why_a_metric_is_missing() -> None:
+    checked = replace(
+        WAKE,
+        subject=replace(
+            WAKE.subject,
+            growth=False,
+            ways="work",
+            base="spin",
+            group="wake",
+            metrics=(Metric(name="wrong_answers", title="wrong", unit="count"), registry.SPEED_UP),
+        ),
+    )
+    told = {"metrics": {"wrong_answers": 3}, "not_measured": {"gil_share": "there is no GIL"}}
+    samples = [sample(50, 1.0, details=told), sample(50, 1.0, details={"not_measured": [1]})]
+    (series,) = summarise(samples, catalogue={"wake": checked}).series
+    assert series.failures == ("n=50: 3 of 50 answers were wrong: no way to do this work",)
+    assert series.not_measured == {"gil_share": "there is no GIL"}
+    assert "speed_up" not in series.cells[0].metrics, "the base was not measured"
+
+
 def test_summarise_keeps_values_in_the_order_they_were_taken() -> None:
     summary = summarise([sample(50, 3.0), sample(50, 1.0), sample(50, 2.0)], catalogue=CATALOGUE)
     assert summary.series[0].cells[0].values == (3.0, 1.0, 2.0)

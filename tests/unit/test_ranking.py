@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.lab.ranking import rankings
+from fairlead.lab.ranking import rankings, sped_up
 from fairlead.record.summary import Cell, Fit, Series, Subject
 
 NO_FIT = Fit(exponent=None, low=None, high=None, model="undecided", verdict="stable", advice=None)
-PY = {"name": "3.13"}
+PY = {"name": "3.13", "version": "3.13.0", "free_threaded": False}
+FREE = {"name": "3.13t", "version": "3.13.1", "free_threaded": True}
 
 
 def subject(case: str, group: str = "work") -> Subject:
@@ -34,6 +35,7 @@ def series(
     memory: float | None = 100.0,
     n: int = 10,
     python: dict[str, Any] = PY,
+    wrong: float = 0,
     **variant: Any,
 ) -> Series:
     known = median is not None and spread is not None
@@ -57,6 +59,7 @@ def series(
         foreign_share=None,
         verdict="stable",
         advice=None,
+        metrics={"wrong_answers": wrong},
     )
     return Series(
         experiment=f"work-{case}",
@@ -111,7 +114,7 @@ def test_times_are_over_the_fastest_and_cases_without_samples_have_no_place() ->
 
 
 def test_sizes_interpreters_and_settings_are_ranked_apart() -> None:
-    other = {"name": "3.14"}
+    other = {"name": "3.14", "version": "3.14.0", "free_threaded": False}
     ways = [
         series(case, 1.0, n=n, python=python, workers=workers)
         for case in "ab"
@@ -128,3 +131,88 @@ def test_one_way_alone_and_experiments_without_a_group_are_not_ranked() -> None:
     assert rankings([subject("a")], [series("a", 1.0)]) == ()
     alone = [subject("work-a", ""), subject("work-b", "")]
     assert rankings(alone, [series("a", 1.0), series("b", 1.0)]) == ()
+
+
+def test_way_with_wrong_answers_is_no_candidate_and_no_measure_for_the_others() -> None:
+    subjects = [subject(case) for case in "abc"]
+    ways = [series("a", 1.0, wrong=3), series("b", 2.0), series("c", 4.0)]
+    (ranking,) = rankings(subjects, ways)
+    assert [(place.standing, place.times) for place in ranking.places] == [
+        ("wrong", 0.5),
+        ("best", 1.0),
+        ("slower", 2.0),
+    ]
+    (hopeless,) = rankings(subjects, [series("a", 1.0, wrong=1), series("b", 2.0, wrong=1)])
+    assert [place.standing for place in hopeless.places] == ["wrong", "wrong"]
+
+
+def test_ways_of_a_free_threaded_build_stand_in_the_table_of_its_version() -> None:
+    ways = [series("a", 1.0, python=FREE), series("a", 4.0), series("b", 4.0)]
+    (ranking,) = rankings([subject("a"), subject("b")], ways)
+    assert ranking.interpreter == PY
+    assert [(place.case, place.standing) for place in ranking.places] == [
+        ("a", "slower"),
+        ("b", "slower"),
+        ("free-threaded a", "best"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [{"name": "3.14", "version": "3.14.0"}],
+        [PY, {**PY, "name": "3.13#2"}],
+    ],
+)
+def test_free_threaded_build_without_just_one_of_its_version_has_a_table_of_its_own(
+    others: list[dict[str, Any]],
+) -> None:
+    ways = [series(case, 1.0, python=python) for python in [FREE, *others] for case in "ab"]
+    found = rankings([subject("a"), subject("b")], ways)
+    assert [ranking.interpreter["name"] for ranking in found] == [*(one["name"] for one in others), "3.13t"]
+
+
+METHODS = Subject(
+    id="work-x",
+    title="x",
+    question="?",
+    explanation="",
+    size_name="tasks",
+    growth=False,
+    group="work-x",
+    ways="method",
+    base="alone",
+)
+
+
+def method(name: str, median: float | None, **more: Any) -> Series:
+    return series("x", median, method=name, **more)
+
+
+def test_ways_of_one_experiment_are_the_values_of_its_parameter() -> None:
+    ways = [method(name, 1.0 + index, workers="cores") for index, name in enumerate(("alone", "threads"))]
+    ways += [method("alone", 1.0, workers="2"), method("threads", 1.0, workers="2")]
+    found = rankings([METHODS], ways)
+    assert [[place.case for place in ranking.places] for ranking in found] == [["alone", "threads"]] * 2
+
+
+def test_speed_up_is_over_the_base_with_a_gil_and_the_same_number_of_tasks() -> None:
+    ways = [
+        method("threads", 1.0, python=FREE),
+        method("alone", 8.0, python=FREE),
+        method("alone", 4.0),
+        method("threads", 5.0),
+        method("threads", 3.0, n=20),
+        method("processes", None),
+    ]
+    assert [one.cells[0].metrics.get("speed_up") for one in sped_up([METHODS], ways)] == [
+        4.0, 0.5, 1.0, 0.8, None, None,
+    ]  # fmt: skip
+    alone = sped_up([METHODS], ways[:2])
+    assert [one.cells[0].metrics["speed_up"] for one in alone] == [8.0, 1.0]
+
+
+def test_experiments_without_a_base_have_no_speed_up() -> None:
+    ways = [series("a", 1.0), series("b", 1.0)]
+    assert sped_up([subject("a"), subject("b")], ways) == ways

@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.lab import workloads
+from fairlead.lab.experiments import probe_workloads as workloads
 from fairlead.pools import SequentialPool
-
-SMALL = {"fib": 10, "fib2": 10, "nbody": 20, "nbody-alone": 20, "raytrace": 6}
 
 
 def test_workloads_have_the_answers_that_are_known() -> None:
     known = {work.name: work for work in workloads.catalogue()}
-    assert known["fib"].wrong([workloads.fib(28)]) == 0
+    assert workloads.fib(28) == workloads.fib2(28) == known["fib"].answer(28) == 317_811
     assert known["data-pass"].wrong([workloads.data_pass(known["data-pass"].item), 3]) == 1
     assert known["data-return"].wrong([workloads.data_return(workloads.WORDS)]) == 0
     assert len(known["data-pass"].item) == 524_288
     assert [name for name, work in known.items() if work.shares] == ["nbody"]
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_workload_gives_the_same_for_the_same_item(name: str) -> None:
-    (work,) = (work for work in workloads.catalogue() if work.name == name)
+@pytest.mark.parametrize("work", workloads.catalogue(), ids=lambda work: work.name)
+def test_workload_gives_what_is_right_every_time(work: workloads.Workload) -> None:
     with SequentialPool() as pool:
-        first, second = pool.map(work.function, [SMALL[name]] * 2)
-    assert first == second
+        first, second = pool.map(work.function, [work.small] * 2)
+    assert first == second == work.answer(work.small)
 
 
 def test_workload_of_bodies_keeps_their_energy() -> None:
     before = workloads.energy(workloads.bodies())
-    assert workloads.nbody_alone(500) == pytest.approx(before, rel=1e-3)
-    assert workloads.nbody(500) == workloads.nbody_alone(500)
+    assert workloads.nbody_unshared(500) == pytest.approx(before, rel=1e-3)
+    assert workloads.nbody(500) == workloads.nbody_unshared(500)
 
 
 def test_workload_that_shares_comes_out_wrong_when_another_task_is_in_its_midst() -> None:
-    alone = workloads.nbody_alone(10)
+    alone = workloads.nbody_unshared(10)
     workloads._shared[0].x += 1.0
     assert workloads.nbody(10) == alone  # begins with fresh places
     moved = workloads.bodies()

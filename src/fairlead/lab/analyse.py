@@ -18,7 +18,7 @@ from typing import Any
 
 from fairlead.lab import registry
 from fairlead.lab.fit import fit
-from fairlead.lab.ranking import rankings
+from fairlead.lab.ranking import WRONG, rankings, sped_up
 from fairlead.lab.registry import Experiment
 from fairlead.lab.statistics import describe
 from fairlead.record.gil_trace import GilTrace
@@ -67,6 +67,7 @@ def summarise(
         problems = [*problems, f"{_samples(twice)} read twice; counted once"]
     started, finished = _span(distinct)
     subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
+    series = sped_up(subjects, series)
     return Summary(
         subjects=subjects,
         series=tuple(series),
@@ -153,9 +154,29 @@ def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: st
         cells=tuple(cells),
         fit=_fit(cells, skipped, experiment is None or experiment.subject.growth),
         skipped=skipped,
-        failures=() if skipped else _failures(samples, by_size),
+        failures=() if skipped else (*_failures(samples, by_size), *_wrong(cells)),
+        not_measured=_not_measured(samples),
         trace=_trace(by_size),
     )
+
+
+def _wrong(cells: Sequence[Cell]) -> list[str]:
+    """One line per size at which answers were wrong."""
+    return [
+        f"n={cell.n}: {cell.metrics[WRONG]:.0f} of {cell.n} answers were wrong: no way to do this work"
+        for cell in cells
+        if cell.metrics.get(WRONG)
+    ]
+
+
+def _not_measured(samples: Sequence[Sample]) -> dict[str, str]:
+    """The reasons that the samples give, the last one of each metric's."""
+    reasons: dict[str, str] = {}
+    for sample in samples:
+        told = sample.details.get("not_measured") if sample.status == "ok" else None
+        if isinstance(told, dict):
+            reasons |= {str(name): str(reason) for name, reason in told.items()}
+    return reasons
 
 
 def _trace(by_size: Mapping[int, Sequence[Sample]]) -> GilTrace | None:

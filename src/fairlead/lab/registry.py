@@ -38,12 +38,19 @@ there: only the measured interpreter knows."""
 SMALLEST = 2
 """The least n of an experiment that declares no other: with one participant there is nobody to wait for."""
 
+SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
+"""What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""
+
 LARGEST = 1 << 22
 """The greatest n that an experiment takes: Linux has no more threads or processes (PID_MAX_LIMIT)."""
 
 _TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
-_OPTIONAL = ("references", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases")
+_OPTIONAL = (
+    "references", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base"
+)  # fmt: skip
 _KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
+_OF_A_CASE = ("title", "question", "explanation", "sizes", "references")
+"""What a case may have of its own; the rest it shares with the other cases of its file."""
 _FEWEST = {True: "two", False: "one"}
 _CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
 _COMPARE = {
@@ -100,9 +107,9 @@ class Experiment:
     """What it imports besides the standard library; see ``NEEDS``."""
     smallest: int = SMALLEST
     """The least n it takes."""
-    cases: dict[str, str] = field(default_factory=dict)
-    """Titles by the values of a parameter ``case``, of a file that is an experiment for each of them; the
-    catalogue has these, and not what they come from."""
+    cases: dict[str, Experiment] = field(default_factory=dict)
+    """By the values of a parameter ``case``, of a file that is an experiment for each of them: those
+    experiments. The catalogue has them, and not what they come from."""
     value: str | None = None
     """The metric, in seconds, that the statistics are about; None for the time of the measured region."""
 
@@ -231,7 +238,9 @@ def load(path: Path) -> Experiment:
             if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["EXPERIMENT"]
         )
         experiment = _experiment(path, declared)
-        _check(experiment)
+        _check_name(experiment)
+        for one in experiment.cases.values() or [experiment]:
+            _check(one)
     except StopIteration:
         raise UsageError(f"{path}: no EXPERIMENT = {{...}} at the top of the file") from None
     except KeyError as error:
@@ -250,29 +259,48 @@ def catalogue() -> dict[str, Experiment]:
     Raises:
         UsageError: a file in the catalogue is not valid.
     """
-    paths = [path for path in sorted(DIRECTORY.glob("[a-z]*_*.py")) if not path.name.startswith("probe")]
-    return {one.id: one for path in paths for one in _cases(load(path))}
-
-
-def _cases(experiment: Experiment) -> list[Experiment]:
-    """The experiments that a file declares: one for each case, or itself."""
-    return [
-        replace(
-            experiment,
-            subject=replace(experiment.subject, id=f"{experiment.id}-{case}", title=title),
-            parameters={
-                "case": Parameter(default=case, choices=(case,), help="which way of doing the work"),
-                **experiment.parameters,
-            },
-            cases={},
-        )
-        for case, title in experiment.cases.items()
-    ] or [experiment]
+    paths = [path for path in sorted(DIRECTORY.glob("[a-z]*.py")) if not path.name.startswith("probe")]
+    files = [load(path) for path in paths]
+    return {one.id: one for file in files for one in list(file.cases.values()) or [file]}
 
 
 def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
-    if unknown := sorted(set(declared).difference(_KEYS)):
-        raise ValueError(f"unknown key {unknown[0]!r}{_did_you_mean(unknown[0], _KEYS)}")
+    """What a file declares, with an experiment for each of its cases if it has any."""
+    _known("key", declared, _KEYS)
+    if "case" in declared.get("parameters", {}):
+        raise ValueError("the parameter case is made of what stands in cases")
+    cases = {
+        case: {"title": own} if isinstance(own, str) else own
+        for case, own in declared.get("cases", {}).items()
+    }
+    for own in cases.values():
+        _known("key of a case", own, _OF_A_CASE)
+    if not cases:
+        return _one(path, declared)
+    first = next(iter(cases.values()))
+    return replace(
+        _one(path, {**first, **declared}),
+        cases={case: _case(path, case, {**declared, **own}) for case, own in cases.items()},
+    )
+
+
+def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
+    """One case of a file: "models.io" has "models.io-threads", "party" has "party.fib"."""
+    group = declared["id"]
+    one = _one(path, declared)
+    own_id = f"{group}-{case}" if "." in group else f"{group}.{case}"
+    return replace(
+        one,
+        subject=replace(one.subject, id=own_id, group=own_id if "ways" in declared else group),
+        parameters={
+            "case": Parameter(default=case, choices=(case,), help="which of the file's experiments it is"),
+            **one.parameters,
+        },
+    )
+
+
+def _one(path: Path, declared: dict[str, Any]) -> Experiment:
+    base = declared.get("base", "")
     return Experiment(
         subject=Subject(
             id=declared["id"],
@@ -282,10 +310,12 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
             size_name=declared["size_name"],
             references=tuple(_reference(r) for r in declared.get("references", [])),
             schedule=declared.get("schedule", ""),
-            metrics=tuple(Metric(**metric) for metric in declared.get("metrics", [])),
+            metrics=(*[SPEED_UP] * bool(base), *(Metric(**metric) for metric in declared.get("metrics", []))),
             value_name=_value_name(declared),
             growth=declared.get("growth", True),
-            group=declared["id"] if declared.get("cases") else "",
+            group=declared["id"] if "ways" in declared else "",
+            ways=declared.get("ways", "case"),
+            base=base,
         ),
         path=path,
         parameters={
@@ -301,9 +331,13 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         pythons=declared["pythons"],
         needs=tuple(declared.get("needs", ())),
         smallest=declared.get("smallest", SMALLEST),
-        cases=declared.get("cases", {}),
         value=declared.get("value"),
     )
+
+
+def _known(what: str, names: Iterable[str], known: Sequence[str]) -> None:
+    if unknown := sorted(set(names).difference(known)):
+        raise ValueError(f"unknown {what} {unknown[0]!r}{_did_you_mean(unknown[0], known)}")
 
 
 def _value_name(declared: dict[str, Any]) -> str:
@@ -328,14 +362,17 @@ def _reference(declared: dict[str, Any]) -> Reference:
     )
 
 
+def _check_name(experiment: Experiment) -> None:
+    named = experiment.path.stem.replace("_", ".", 1).replace("_", "-")
+    if experiment.id != named:
+        raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
+
+
 def _check(experiment: Experiment) -> None:
     """Raise ValueError for what parses, but cannot be meant."""
     for name in _TEXTS[1:-1]:
         if not isinstance(text := getattr(experiment.subject, name), str) or not text:
             raise ValueError(f"{name} is a text")
-    named = experiment.path.stem.replace("_", ".", 1).replace("_", "-")
-    if experiment.id != named:
-        raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
     _one_of("schedule", experiment.subject.schedule, get_args(Schedule))
     metrics = {metric.name: metric.unit for metric in experiment.subject.metrics}
     if len(metrics) != len(experiment.subject.metrics):
@@ -345,8 +382,11 @@ def _check(experiment: Experiment) -> None:
     if experiment.value is not None and metrics.get(experiment.value) != "s":
         raise ValueError(f"value {experiment.value!r} is no metric with the unit s")
     _check_size(experiment.smallest)
-    if "case" in experiment.parameters:
-        raise ValueError("the parameter case is made of what stands in cases")
+    ways = experiment.parameters.get(experiment.subject.ways)
+    if ways is None and experiment.subject.ways != "case":
+        raise ValueError(f"ways {experiment.subject.ways!r} is no parameter")
+    if experiment.subject.base:
+        _one_of("base", experiment.subject.base, [str(way) for way in ways.choices] if ways else [])
     for need in experiment.needs:
         _one_of("need", need, NEEDS)
     for name, parameter in experiment.parameters.items():

@@ -102,6 +102,8 @@ class Series:
     """The reason when nothing was run."""
     failures: tuple[str, ...] = ()
     """One line per kind of failed sample: how many, status, reason."""
+    not_measured: dict[str, str] = field(default_factory=dict)
+    """Of metrics that could not be measured: why, by their names."""
     trace: GilTrace | None = None
     """Of an experiment that records one: that of its last sample."""
 
@@ -137,14 +139,19 @@ class Subject:
     """Whether it asks how the time grows with n; if not, nothing is fitted."""
     group: str = ""
     """Experiments of one group do the same work in different ways, and are ranked (see ``Ranking``)."""
+    ways: str = "case"
+    """The parameter whose values are those ways: of one experiment, or each that of an experiment of its
+    own."""
+    base: str = ""
+    """The way that the others are compared with, in the metric "speed_up"; empty: none."""
     value_name: str = "elapsed"
     """What the time is: that of the whole, unless the experiment declares another ("per request")."""
 
 
-Standing = Literal["best", "as fast", "slower", "undecided"]
+Standing = Literal["best", "as fast", "slower", "wrong", "undecided"]
 """as fast: the interval of its time reaches that of the fastest. best: of those the one that uses the least
 processor time; where two use about as much, the one with less memory. slower: the interval lies above.
-undecided: too few samples for an interval."""
+wrong: some of its answers were, and it is no candidate. undecided: too few samples for an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +160,7 @@ class Place:
 
     series: Series
     case: str
-    """Its short name: what its id has beyond that of the group."""
+    """Its short name: the value of ``Subject.ways``; "free-threaded threads" on a build without a GIL."""
     cell: Cell
     standing: Standing
     times: float
@@ -162,13 +169,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """All ways of doing the same work, with the same number of tasks on one interpreter."""
+    """All ways of doing the same work, with the same number of tasks on one version of an interpreter: to
+    its ways belong those of its free-threaded build."""
 
     group: str
     n: int
     interpreter: dict[str, Any]
+    """Of the first place: the one with a GIL if there are both."""
     places: tuple[Place, ...]
-    """In the order of the catalogue."""
+    """In the order of the catalogue, those of a free-threaded build last."""
+    label: str = ""
+    """What the labels of all their series say besides the way: the setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

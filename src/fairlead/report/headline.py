@@ -68,9 +68,10 @@ def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:
 def _best(summary: Summary, place: Place) -> str:
     roster = names.Roster(summary.series)
     subject = next(s for s, _ in words.subjects(summary) if s.id == place.series.experiment)
+    by = "" if subject.ways == "case" else f", {names.clean(place.case)}"
     return (
         f"On this machine, on {roster.of(place.series).label}, {place.cell.n} such tasks are best done so: "
-        f"{_named(subject)} ({units.seconds(place.cell.median)}, "
+        f"{_named(subject)}{by} ({units.seconds(place.cell.median)}, "
         f"{units.seconds(place.cell.cpu_s)} of processor time)."
     )
 

@@ -23,7 +23,8 @@ A summary is one object:
 ``rankings``
     One object for each work, number of tasks and interpreter that more than one way of doing it was measured
     on: ``group``, ``n``, ``interpreter``, and ``places``: ``experiment``, ``label``, ``case``, ``median``
-    (seconds), ``standing`` ("best", "as fast", "slower" or "undecided") and ``times`` (over the fastest).
+    (seconds), ``standing`` ("best", "as fast", "slower", "wrong" or "undecided") and ``times`` (over the
+    fastest).
 ``skipped``
     Series of which nothing was run: ``experiment``, ``interpreter``, ``label``, ``params`` (without ``n``),
     ``reason``.

@@ -76,14 +76,14 @@ def measured(series: Series) -> bool:
 
 
 def standing(place: Place) -> str:
-    """ "best", "as fast", "undecided"; of one that is slower, how many times: "x3.20"."""
+    """ "best", "as fast", "wrong", "undecided"; of one that is slower, how many times: "x3.20"."""
     return units.factor(place.times) if place.standing == "slower" else place.standing
 
 
 STANDINGS = (
     "best: the least processor time of all that are as fast as the fastest, as far as the intervals of their "
     "times can tell; where two use about as much of it, the one with less memory. x2.00: twice the time of "
-    "the fastest."
+    "the fastest. wrong: some answers were, and however fast it is, it is no candidate."
 )
 """The rule by which alternatives are ranked."""
 
@@ -91,7 +91,7 @@ STANDINGS = (
 def ranking(ranking: Ranking, roster: names.Roster) -> str:
     """ "models.io, 30 tasks, CPython 3.13.0": what is ranked."""
     first = ranking.places[0].series
-    where = ", ".join(filter(None, (roster.of(first).label, names.clean(first.label))))
+    where = ", ".join(filter(None, (roster.of(first).label, names.clean(ranking.label))))
     return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
 
 

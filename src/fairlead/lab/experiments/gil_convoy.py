@@ -98,7 +98,7 @@ import math  # noqa: E402
 import socket  # noqa: E402
 
 import probe  # noqa: E402
-import probe_scheduled  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 MOST = 1 << 17
 """So many requests of a client are kept, the first."""
@@ -127,7 +127,7 @@ def measure(params):
             computers.fork(computer, index)
         for index in range(n):
             family.fork(client, index)
-        probe_scheduled.schedule(params["scheduler"])
+        probe_fairlead.schedule(params["scheduler"])
         connections = [listener.accept()[0] for _ in range(n)]
         listener.close()
         counted = []

@@ -45,12 +45,12 @@ EXPERIMENT = {
 }
 
 import probe  # noqa: E402
-import probe_scheduled  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 
 def measure(params):
     probe.switch(params["interval_ms"])
-    probe_scheduled.schedule(params["scheduler"])
+    probe_fairlead.schedule(params["scheduler"])
     n, steps = params["n"], params["steps"]
     shares = [steps // n + (index < steps % n) for index in range(n)]
     counted = []

@@ -49,7 +49,7 @@ import threading  # noqa: E402
 import time  # noqa: E402
 
 import probe  # noqa: E402
-import probe_scheduled  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 PATIENCE_S = 0.5
 """So long the threads go on computing when no handler has run."""
@@ -58,7 +58,7 @@ PAUSE_S = 0.02
 
 def measure(params):
     probe.switch(params["interval_ms"])
-    probe_scheduled.schedule(params["scheduler"])
+    probe_fairlead.schedule(params["scheduler"])
     n, signals = params["n"], params["signals"]
     sent = probe.Numbers(signals)
     told = probe.Flags(1)

@@ -64,12 +64,12 @@ import os  # noqa: E402
 import threading  # noqa: E402
 
 import probe  # noqa: E402
-import probe_scheduled  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 
 def measure(params):
     n = params["n"]
-    probe_scheduled.schedule(params["scheduler"])
+    probe_fairlead.schedule(params["scheduler"])
     over = []
 
     def compute(index):

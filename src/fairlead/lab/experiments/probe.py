@@ -197,6 +197,18 @@ class Usage(object):
         return Usage(a - b for a, b in zip(self.values, other.values))
 
 
+def used():
+    """What this process and the children that it has waited for have used."""
+    return Usage.mine() + Usage.of(resource.getrusage(resource.RUSAGE_CHILDREN))
+
+
+def cores():
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.sysconf("SC_NPROCESSORS_ONLN")
+
+
 class Region(object):
     """The measured time of one process: begun once, ended once, from whichever threads."""
 

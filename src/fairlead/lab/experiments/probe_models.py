@@ -5,8 +5,6 @@ from __future__ import absolute_import, division, print_function
 import asyncio
 import http.client
 import multiprocessing
-import os
-import resource
 import socket
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -152,28 +150,19 @@ def see_children():
 
 def measure(run, task, params):
     """Run ``run(task, address, n, workers)``; beside the local server, if there is a ``delay_ms`` for it."""
-    workers = {"default": None, "cores": cores(), "4 x cores + 1": 4 * cores() + 1}[params["workers"]]
+    workers = {"default": None, "cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}
+    workers = workers[params["workers"]]
     with probe.Family(params["timeout_s"]) as family:
         address = serve(family, params["delay_ms"] / 1000.0) if "delay_ms" in params else None
-        before, begin = used(), probe.clock()
+        before, begin = probe.used(), probe.clock()
         run(task, address, params["n"], workers)
-        end, after = probe.clock(), used()
+        end, after = probe.clock(), probe.used()
     usage = after - before
     answer = probe.result(
         end - begin, usage, [probe.peak_kb()] + sorted(_peaks.values()), {"done": params["n"]}
     )
     answer["details"]["metrics"] = {"user_s": usage.values[0], "system_s": usage.values[1]}
     return answer
-
-
-def used():
-    """What this process and the children that it has waited for have used."""
-    children = probe.Usage.of(resource.getrusage(resource.RUSAGE_CHILDREN))
-    return probe.Usage.mine() + children
-
-
-def cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serve(family, delay_s):

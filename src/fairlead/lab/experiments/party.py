@@ -1,0 +1,184 @@
+"""The same tasks under every method of running them: threads, processes, interpreters, pools."""
+
+EXPERIMENT = {
+    "id": "party",
+    "size_name": "tasks",
+    "smallest": 1,
+    "growth": False,
+    "ways": "method",
+    "base": "sequential",
+    "cases": {
+        "fib": {
+            "title": "Pool party: a recursive function",
+            "question": "Which method runs a function of nothing but calls and sums the fastest?",
+            "explanation": (
+                "fib(28) needs nothing but the interpreter: a number in, a number out. Threads under a GIL "
+                "take as long as no threads do. Processes and interpreters have a GIL each and use all "
+                "cores, less the time it takes to start them; without a GIL threads do as well, if that "
+                "build's single thread is not too slow."
+            ),
+            "sizes": {"quick": [16], "standard": [32], "full": [64]},
+        },
+        "fib2": {
+            "title": "Pool party: a recursive function that counts",
+            "question": "What does it cost if every call updates an attribute of one object?",
+            "explanation": (
+                "As party.fib, and each of its 1,028,457 calls updates an attribute of an object that all "
+                "threads of an interpreter share. Without a GIL the threads' cores take that object from "
+                "each other on every call, so that more threads can take longer than one. Processes and "
+                "interpreters have an object each."
+            ),
+            "sizes": {"quick": [12], "standard": [32], "full": [64]},
+        },
+        "nbody": {
+            "title": "Pool party: bodies that all tasks share",
+            "question": "How fast, and how wrong, are tasks that change the same objects?",
+            "explanation": (
+                "Every task puts five bodies in their places and moves them 2,000 steps; the bodies belong "
+                "to the module, so that tasks of one interpreter that run at the same time move the same "
+                "ones. Then the energy comes out wrong: the GIL does not help, for it changes hands in the "
+                "midst of a task. Processes and interpreters, one task at a time in each, are right. A "
+                "method with wrong answers is no candidate, however fast it is."
+            ),
+            "sizes": {"quick": [12], "standard": [32], "full": [64]},
+        },
+        "nbody-unshared": {
+            "title": "Pool party: bodies of the task's own",
+            "question": "Which method is the fastest for tasks that change many objects of their own?",
+            "explanation": (
+                "As party.nbody with bodies that belong to the task: all answers are right, and what is "
+                "measured is attributes and floating-point numbers. What it takes longer than there, if it "
+                "does, it spends on making bodies; what threads without a GIL gain, they gain because no "
+                "two of them touch the same objects."
+            ),
+            "sizes": {"quick": [12], "standard": [32], "full": [64]},
+        },
+        "raytrace": {
+            "title": "Pool party: a picture of rays",
+            "question": "Which method is the fastest for tasks that make many small objects?",
+            "explanation": (
+                "Each task follows the rays of a picture of 100 x 100 pixels: method calls, and a new tuple "
+                "for each vector. Little goes in, one number comes out, and what it takes is the same for "
+                "all: of the workloads here the one that is nearest to what people compute, and the one in "
+                "which methods differ by nothing but their workers."
+            ),
+            "sizes": {"quick": [4], "standard": [16], "full": [64]},
+        },
+        "data-pass": {
+            "title": "Pool party: half a megabyte in",
+            "question": "What does it cost to hand 0.5 MB to a task that does nothing with it?",
+            "explanation": (
+                "Nothing is computed, so that all of the time is what the method costs. A thread is given a "
+                "reference. A process is sent the bytes: pickled, written, read. An interpreter is given a "
+                "view of them and makes a copy."
+            ),
+            "sizes": {"quick": [400], "standard": [4000], "full": [64000]},
+        },
+        "data-return": {
+            "title": "Pool party: 65,536 floats out",
+            "question": "What does it cost to get a list of 65,536 floats back from a task?",
+            "explanation": (
+                "The other reading of passing data: objects come back, and not bytes. A thread returns a "
+                "reference to the list. From a process or an interpreter each of the floats is written, "
+                "read and made anew, by the one thread that takes the results."
+            ),
+            "sizes": {"quick": [32], "standard": [128], "full": [1024]},
+        },
+    },
+    "metrics": [
+        {"name": "cpu_share", "title": "CPU, all cores", "unit": "share"},
+        {"name": "peak_kb", "title": "memory", "unit": "KiB"},
+        {"name": "gil_share", "title": "GIL held", "unit": "share"},
+        {"name": "wrong_answers", "title": "wrong", "unit": "count"},
+    ],
+    "parameters": {
+        "method": {
+            "default": "sequential",
+            "choices": [
+                "sequential",
+                "threads",
+                "futures",
+                "processes-fork",
+                "processes-spawn",
+                "processes-forkserver",
+                "interpreters-channel",
+                "interpreters-call",
+                "fairlead-threads",
+                "fairlead-processes",
+                "fairlead-interpreters",
+                "fairlead-auto",
+            ],
+            "help": "what runs the tasks; on a free-threaded build those of threads run without a GIL",
+        },
+        "workers": {
+            "default": "cores",
+            "choices": ["cores", "4 x cores + 1"],
+            "help": "how many threads, processes or interpreters run them",
+        },
+        "task": {
+            "default": "whole",
+            "choices": ["whole", "tiny"],
+            "help": "how much one task does: as much as it is known by, or next to nothing",
+        },
+    },
+    "variants": [
+        {"label": "sequential", "params": {"method": "sequential"}, "modes": ["quick", "standard", "full"]},
+        {"label": "threads", "params": {"method": "threads"}, "modes": ["quick", "standard", "full"]},
+        {"label": "futures", "params": {"method": "futures"}, "modes": ["standard", "full"]},
+        {
+            "label": "processes-fork",
+            "params": {"method": "processes-fork"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {"label": "processes-spawn", "params": {"method": "processes-spawn"}, "modes": ["standard", "full"]},
+        {
+            "label": "processes-forkserver",
+            "params": {"method": "processes-forkserver"},
+            "modes": ["standard", "full"],
+        },
+        {
+            "label": "interpreters-channel",
+            "params": {"method": "interpreters-channel"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {
+            "label": "interpreters-call",
+            "params": {"method": "interpreters-call"},
+            "modes": ["standard", "full"],
+        },
+        {
+            "label": "fairlead-threads",
+            "params": {"method": "fairlead-threads"},
+            "modes": ["standard", "full"],
+        },
+        {
+            "label": "fairlead-processes",
+            "params": {"method": "fairlead-processes"},
+            "modes": ["standard", "full"],
+        },
+        {
+            "label": "fairlead-interpreters",
+            "params": {"method": "fairlead-interpreters"},
+            "modes": ["quick", "standard", "full"],
+        },
+        {"label": "fairlead-auto", "params": {"method": "fairlead-auto"}, "modes": ["standard", "full"]},
+    ],
+    "timeout_s": 600,
+    "pythons": ">=3.8",
+}
+
+import probe  # noqa: E402
+import probe_methods  # noqa: E402
+import probe_workloads  # noqa: E402
+
+
+def measure(params):
+    (work,) = [work for work in probe_workloads.catalogue() if work.name == params["case"]]
+    item = work.item if params["task"] == "whole" else work.small
+    workers = probe.cores() if params["workers"] == "cores" else 4 * probe.cores() + 1
+    items = [item] * params["n"]
+    return probe_methods.measure(params["method"], work.function, items, work.answer(item), workers)
+
+
+if __name__ == "__main__":
+    probe.main(EXPERIMENT, measure)
