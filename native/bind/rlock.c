@@ -15,20 +15,7 @@ typedef struct {
     fl_atomic(uint32_t) depth;  /* how often it is held, by whoever holds it */
 } rlock;
 
-/* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
-typedef struct {
-    uint64_t thread;
-    PyObject *task;
-} caller;
-
-static int who(PyObject *self, caller *me)
-{
-    me->thread = fl_owner_thread();
-    me->task = fl_holder_here(fl_shell_state(self));
-    return me->task == NULL && PyErr_Occurred() ? -1 : 0;
-}
-
-static bool held_by(PyObject *self, const caller *me)
+static bool held_by(PyObject *self, const fl_caller *me)
 {
     uint64_t owner = fl_load(&fl_shell_cell(self)->owner, relaxed); /* ours only by what this thread did */
     return me->task == NULL ? owner == me->thread
@@ -44,7 +31,7 @@ static void hold(PyObject *self, PyObject *task, uint32_t depth)
 }
 
 /* 1: taken again; 0: somebody else has it, or nobody; -1: an exception. */
-static int again(PyObject *self, const caller *me)
+static int again(PyObject *self, const fl_caller *me)
 {
     rlock *lock = (rlock *)self;
     fl_cell_refresh(fl_shell_cell(self));
@@ -61,10 +48,10 @@ static int again(PyObject *self, const caller *me)
 }
 
 /* As fl_wait_thread, at once or later. */
-static int take_once(PyObject *self, const caller *me, int64_t deadline)
+static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
 {
     fl_cell *cell = fl_shell_cell(self);
-    uint64_t owner = me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
+    uint64_t owner = fl_caller_owner(me);
     if (fl_sem_try(cell, 1, owner)) {
         return 1;
     }
@@ -90,8 +77,8 @@ static int take_once(PyObject *self, const caller *me, int64_t deadline)
 
 static int take(PyObject *self, int64_t deadline)
 {
-    caller me;
-    if (who(self, &me) < 0) {
+    fl_caller me;
+    if (fl_caller_here(fl_shell_state(self), &me) < 0) {
         return -1;
     }
     int taken = again(self, &me);
@@ -135,8 +122,8 @@ static int release_once(PyObject *self)
 
 int fl_rlock_is_mine(PyObject *self)
 {
-    caller me;
-    if (who(self, &me) < 0) {
+    fl_caller me;
+    if (fl_caller_here(fl_shell_state(self), &me) < 0) {
         return -1;
     }
     fl_cell_refresh(fl_shell_cell(self));
@@ -163,10 +150,10 @@ int fl_rlock_restore(PyObject *self, fl_rlock_hold before)
 }
 
 /* The ticket's two hooks. They run in the task that awaits. */
-static int attempt(PyObject *self)
+static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
 {
-    caller me;
-    if (who(self, &me) < 0) {
+    fl_caller me;
+    if (fl_caller_here(fl_shell_state(self), &me) < 0) {
         return -1;
     }
     if (me.task == NULL) {
@@ -183,7 +170,7 @@ static int attempt(PyObject *self)
     return taken;
 }
 
-static PyObject *finish(PyObject *self, PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
 {
     rlock *lock = (rlock *)self;
     if (lock->holder != NULL) {

@@ -32,6 +32,9 @@
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
+    X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, side_type)                                                                             \
+    X(PyTypeObject, rwlock_statistics)                                                                     \
     X(PyTypeObject, lock_statistics)                                                                       \
     X(PyTypeObject, semaphore_statistics)                                                                  \
     X(PyTypeObject, event_statistics)                                                                      \
@@ -84,6 +87,7 @@ int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);
 int fl_rlock_exec(PyObject *module);
+int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);

@@ -105,6 +105,13 @@ PyObject *fl_holder_here(fl_state *state)
     return greenlet;
 }
 
+int fl_caller_here(fl_state *state, fl_caller *me)
+{
+    me->thread = fl_owner_thread();
+    me->task = fl_holder_here(state);
+    return me->task == NULL && PyErr_Occurred() ? -1 : 0;
+}
+
 PyDoc_STRVAR(use_tasks_doc,
 "use_tasks($module, finder, /)\n"
 "--\n"

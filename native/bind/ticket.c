@@ -65,22 +65,19 @@ static uint64_t holder(ticket *self)
 }
 
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
-                       fl_finish finish)
+                       fl_conclude conclude)
 {
-    ticket *self = (ticket *)fl_ticket_new(state, shell, wanted, finish);
+    ticket *self = (ticket *)fl_ticket_new(state, shell, wanted, NULL);
     if (self != NULL) {
         self->attempt = attempt;
+        self->conclude = conclude;
     }
     return (PyObject *)self;
 }
 
 PyObject *fl_ticket_concluding(fl_state *state, PyObject *shell, fl_conclude conclude)
 {
-    ticket *self = (ticket *)fl_ticket_new(state, shell, 0, NULL);
-    if (self != NULL) {
-        self->conclude = conclude;
-    }
-    return (PyObject *)self;
+    return fl_ticket_of(state, shell, 0, NULL, conclude);
 }
 
 /* Done with the waiter, which is settled. */
@@ -134,7 +131,7 @@ static int await_future(ticket *self, PyObject *future)
 static int begin(ticket *self)
 {
     fl_cell *cell = self->cell;
-    int taken = self->attempt != NULL ? self->attempt(self->shell)
+    int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
                                       : cell->kind->attempt(cell, self->wanted, holder(self));
     if (taken) {
         return taken;

@@ -88,15 +88,15 @@ PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_fi
 PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
                        PyObject *item);
 
-/* The same, with a way of the shell's own to take without waiting: 1: taken, 0: not there, -1: an exception.
-   It is called when the awaitable is awaited, in the task that awaits. */
-typedef int (*fl_attempt)(PyObject *shell);
-PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
-                       fl_finish finish);
-
-/* The same for what is settled by the waiter's `wanted`, which is given as it was left. */
+/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. */
 typedef PyObject *(*fl_conclude)(PyObject *shell, uint32_t wanted, bool refused);
 PyObject *fl_ticket_concluding(fl_state *state, PyObject *shell, fl_conclude conclude);
+
+/* The same, with a way of the shell's own to take without waiting: 1: taken, 0: not there, -1: an exception.
+   It is called when the awaitable is awaited, in the task that awaits, and may change what is wanted. */
+typedef int (*fl_attempt)(PyObject *shell, uint32_t *wanted);
+PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
+                       fl_conclude conclude);
 
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */
@@ -139,6 +139,20 @@ PyObject *fl_task_here(fl_state *state);
 
 /* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
 PyObject *fl_holder_here(fl_state *state);
+
+/* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
+typedef struct {
+    uint64_t thread;
+    PyObject *task;
+} fl_caller;
+
+/* -1: an exception. */
+int fl_caller_here(fl_state *state, fl_caller *me);
+
+static inline uint64_t fl_caller_owner(const fl_caller *me)
+{
+    return me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
+}
 
 /* How an RLock is held: by which task or greenlet (a reference; NULL: by this thread), and how often. */
 typedef struct {

@@ -12,6 +12,7 @@
 _Static_assert(sizeof(void *) > 8 || sizeof(fl_cell) <= 64, "a cell is one cache line");
 
 uint32_t fl_fork_generation = 1;
+uint64_t fl_fork_thread;
 
 /* Cells are put in order after a fork one at a time. */
 static fl_mutex refreshing;
@@ -32,6 +33,7 @@ uint64_t fl_owner_thread(void)
 static void forked(void)
 {
     fl_fork_generation++;
+    fl_fork_thread = fl_owner_thread();
     fl_store(&refreshing, 0, relaxed); /* the only thread */
 }
 

@@ -139,6 +139,8 @@ static inline uint64_t fl_owner_task(void)
 
 /* Counts the processes that this one was forked from, since fl_cell_setup. */
 extern uint32_t fl_fork_generation;
+/* fl_owner_thread() of the thread that forked this process. */
+extern uint64_t fl_fork_thread;
 
 /* Frees a mutex once in a forked child, where a thread that does not exist may have held it. */
 void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex);

@@ -221,7 +221,7 @@ static const model_scenario scenarios[] = {
 static const model_scenario *scenario_at(size_t index)
 {
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
-                                  queue_scenarios};
+                                  queue_scenarios, rw_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -243,6 +243,8 @@ static const char *const broken_as[] = {
     "a condition's waiter that is cancelled takes its notice along",
     "who waits when a count comes to nothing sleeps on if it goes up at once",
     "who leaves a barrier does not break it",
+    [13] = "a writer that ends lets the next writer in before those who wait to read",
+    [14] = "a writer that gives up leaves the readers barred",
 };
 
 int main(int argc, char **argv)

@@ -27,6 +27,7 @@ from fairlead.sync import (
     Queue,
     ResourceGuard,
     RLock,
+    RWLock,
     StartGate,
     from_handle,
     handle,
@@ -297,7 +298,7 @@ def test_condition_guard_and_gate_go_by_their_pickles(new_interpreter: Callable[
 
 
 def test_what_cannot_be_shared_is_refused_by_name() -> None:
-    for one in RLock(), CombiningLock(), CapacityLimiter(1), Flag():
+    for one in RLock(), RWLock(), CombiningLock(), CapacityLimiter(1), Flag():
         with pytest.raises(TypeError, match=type(one).__name__):
             handle(one)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="pickle"):

@@ -53,6 +53,46 @@ assert inside == [250] and lock.statistics()[:2] == (False, 0)
     )
 
 
+def test_greenlets_read_together_and_write_alone_and_are_holders_of_their_own() -> None:
+    run("""
+lock, value, most = RWLock(), [0, 0], [0]
+def reader():
+    for _ in range(20):
+        with lock.reading, lock.reading:
+            seen = value[0]
+            most[0] = max(most[0], lock.statistics().readers)
+            gevent.sleep(0)
+            assert value == [seen, seen]
+        gevent.sleep(0)
+def writer():
+    for _ in range(20):
+        with lock.upgradable:
+            gevent.sleep(0)
+            with lock.writing:
+                value[0] += 1
+                gevent.sleep(0)
+                value[1] += 1
+def other():
+    try:
+        lock.reading.release()
+    except NotHeld:
+        return
+    raise AssertionError
+gevent.joinall([gevent.spawn(one) for one in (reader, writer, reader, writer, reader)], raise_error=True)
+assert value == [40, 40] and most[0] > 1
+with lock.reading:
+    gevent.spawn(other).get()
+with lock.writing:
+    killed = gevent.spawn(lock.reading.acquire)
+    until(lambda: lock.statistics().waiting == 1)
+    killed.kill()
+    with gevent.Timeout(0.01, False):
+        gevent.spawn(lock.reading.acquire).get()
+        raise AssertionError
+assert lock.statistics()[1:] == (False, False, 0)
+""")
+
+
 def test_greenlets_and_threads_and_tasks_share() -> None:
     run("""
 import asyncio

@@ -108,6 +108,52 @@ assert theirs.locked() and tasks.locked()
 """)
 
 
+def test_forked_child_is_inside_a_readers_writer_lock_as_its_thread_was_and_nobody_else() -> None:
+    run("""
+import asyncio
+mine, theirs, tasks = RWLock(), RWLock(), RWLock()
+mine.upgradable.acquire(); mine.reading.acquire()
+stay, inside = threading.Event(), threading.Barrier(3)
+
+def hold(face):
+    with face:
+        inside.wait(30)
+        stay.wait(30)
+
+start(hold, mine.reading); start(hold, theirs.writing)
+inside.wait(30)
+start(lambda: theirs.reading.acquire())
+until(lambda: theirs.statistics().waiting == 1)
+
+def loop():
+    async def main():
+        await tasks.writing.acquire_async()
+    asyncio.run(main())
+
+start(loop).join()
+
+def child():
+    def other():
+        assert not mine.writing.acquire(False) and not mine.upgradable.acquire(False)
+        with theirs.writing, tasks.writing:
+            pass
+    first = start(other)  # whoever looks first
+    first.join()
+    assert mine.statistics() == (0, True, False, 0)
+    with mine.writing:  # who read beside it is not here
+        waiter = start(mine.reading.acquire)
+        until(lambda: mine.statistics().waiting == 1)
+    waiter.join()
+    mine.reading.release(); mine.upgradable.release()
+    assert mine.statistics() == (1, False, False, 0)
+    assert theirs.statistics() == tasks.statistics() == (0, False, False, 0)
+
+in_child(child)
+assert mine.statistics() == (1, True, False, 0) and theirs.statistics() == (0, False, True, 1)
+stay.set()
+""")
+
+
 def test_forked_child_can_use_semaphores_events_and_queues() -> None:
     run("""
 semaphore, event, queue = Semaphore(2), Event(), SimpleQueue()
