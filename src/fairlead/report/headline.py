@@ -39,7 +39,8 @@ def headline(summary: Summary) -> Headline:
             firm = [s for s in series if s.fit.verdict == verdict and _decided(s.fit)]
             if firm:
                 return _told(summary, subject, firm)
-    if best := next((p for r in summary.rankings for p in r.places if p.standing == "best"), None):
+    rankings = sorted(summary.rankings, key=lambda ranking: words.work_order(ranking.group))
+    if best := next((p for r in rankings for p in r.places if p.standing == "best"), None):
         told = _best(summary, best)
     elif any(map(words.measured, summary.series)):
         told = "Measured, but no exponent is sure yet: see the verdicts and what to do about them."

@@ -2,19 +2,21 @@
 
 Safe with any name: the template escapes all text, data for the script is JSON without a "<" in it, and the
 page's own content policy lets exactly the two scripts run whose hashes it names, and no request leave the
-page.
+page. The larger of the two, the library that draws, stands in it compressed, which makes the page a third of
+what it were; the page's own script unpacks it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
-from fairlead.report import battle, figures, names, schedule, units, words
-from fairlead.report.assets import asset, digest, inert_json
+from fairlead.report import answers, bars, battle, families, figures, names, schedule, units, words
+from fairlead.report.assets import asset, digest, inert_json, packed
 from fairlead.report.extra import needed_for
 from fairlead.report.headline import headline
 
@@ -58,31 +60,61 @@ def render(summary: Summary) -> str:
         "percent": units.percent,
         "memory": units.memory,
         "power": _power,
+        "anchor": anchor,
         "clean": names.clean,
         "moment": names.moment,
         "value": names.value,
     }
     environment.globals["mark"] = lambda index: _MARKS[index % len(_MARKS)]
     roster = names.Roster(summary.series)
-    sections = [_section(i, *each, roster) for i, each in enumerate(words.subjects(summary), start=1)]
+    number = itertools.count(1)
+    shown = [_family(family, roster, number) for family in families.families(summary)]
+    sections = [section for family in shown for section in family["sections"]]
     panels = [panel["data"] for section in sections for panel in section["panels"] if panel["data"]]
     page_script = asset("page.js")
-    scripts = [get_plotlyjs(), page_script] if panels else []
+    library = get_plotlyjs() if panels else ""
     return environment.from_string(asset("page.html")).render(
         summary=summary,
         headline=headline(summary),
-        sections=sections,
+        answers=answers.answers(summary),
+        places={topic: family["id"] for family in shown for topic in family["topics"]},
+        families=shown,
         growing=[section for section in sections if section["subject"].growth],
-        rankings=[_ranking(ranking, roster) for ranking in summary.rankings],
-        standings=words.STANDINGS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
-        losses=[loss for section in sections for loss in _losses(section)],
         style=Markup(asset("page.css")),
         data=Markup(inert_json(panels)),
-        scripts=[Markup(script) for script in scripts],
-        hashes=" ".join(f"'sha256-{digest(script)}'" for script in scripts) or "'none'",
+        library=Markup(packed(library)),
+        script=Markup(page_script if panels else ""),
+        hashes=" ".join(f"'sha256-{digest(script)}'" for script in (library, page_script) if panels)
+        or "'none'",
     )
+
+
+def _family(family: families.Family, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
+    """A family with its topics: works that are ranked, and experiments of their own."""
+    blocks = []
+    for topic in family.topics:
+        if topic.rankings:
+            blocks.append(_work(topic, roster))
+            continue
+        series = {one.id: [s for s in topic.series if s.experiment == one.id] for one in topic.subjects}
+        sections = [_section(next(number), one, series[one.id], roster) for one in topic.subjects]
+        blocks.append({"id": anchor(topic.id), "sections": sections})
+    return {
+        "id": f"family-{anchor(family.id)}",
+        "family": family,
+        "blocks": blocks,
+        "topics": {topic.id: None for topic in family.topics}
+        | {subject.id: None for topic in family.topics for subject in topic.subjects},
+        "sections": [section for block in blocks for section in block["sections"]],
+        "losses": families.losses(family, roster),
+    }
+
+
+def anchor(text: str) -> str:
+    """A name for an element that text stands for: letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
 def _power(text: str) -> Any:
@@ -102,6 +134,7 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     drawn = schedule.passes(subject.schedule, _PICTURE_SIZE)
     return {
         "id": f"experiment-{number}",
+        "anchor": anchor(subject.id),
         "subject": subject,
         "further": [names.clean(metric.title) for metric in words.further(subject)],
         "one": schedule.singular(names.clean(subject.size_name)),
@@ -192,24 +225,51 @@ def _cell(cell: Cell, further: Sequence[Metric]) -> dict[str, Any]:
     }
 
 
-def _ranking(ranking: Ranking, roster: names.Roster) -> dict[str, Any]:
+def _work(topic: families.Topic, roster: names.Roster) -> dict[str, Any]:
+    """A work with the ways of doing it: a picture and a table for each interpreter and number of tasks."""
+    subjects = {subject.id: subject for subject in topic.subjects}
+    warned: dict[tuple[str, str], dict[str, None]] = {}
+    for ranking in topic.rankings:
+        for place in ranking.places:
+            for line in words.warnings(place.series):
+                warned.setdefault((roster.of(place.series).label, line), {})[names.clean(place.case)] = None
     return {
-        "title": words.ranking(ranking, roster),
-        "places": [
-            {"place": place, "standing": words.standing(place), "shown": _cell(place.cell, [])}
-            for place in ranking.places
-        ],
+        "id": anchor(topic.id),
+        "sections": [],
+        "topic": topic,
+        "rankings": [_ranking(ranking, subjects, roster) for ranking in topic.rankings],
+        "warnings": [(who, line, list(cases)) for (who, line), cases in warned.items()],
+        "unmeasured": sorted(
+            {
+                f"{names.clean(metric.title)}: {names.clean(reason)}"
+                for one in topic.series
+                for metric in topic.subject.metrics
+                if (reason := one.not_measured.get(metric.name))
+            }
+        ),
     }
 
 
-def _losses(section: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"section": section, "panel": panel, "who": row["who"], "kind": kind, "text": text}
-        for panel in section["panels"]
-        for row in panel["rows"]
-        for kind, texts in (
-            ("skipped", [row["skipped"]] if row["skipped"] else []),
-            ("missing", row["failures"]),
-        )
-        for text in texts
-    ]
+def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roster) -> dict[str, Any]:
+    subject = subjects[ranking.places[0].series.experiment]
+    further = words.further(subject)
+    return {
+        "title": words.ranking(ranking, roster),
+        "pictures": bars.pictures(ranking, subjects),
+        "further": [names.clean(metric.title) for metric in further],
+        "has": {metric.name for metric in further},
+        "referenced": any(one.references for one in subjects.values()),
+        "places": [
+            {
+                "place": place,
+                "standing": words.standing(place),
+                "shown": _cell(place.cell, further),
+                "references": [
+                    f"{units.seconds(seconds)} for {n}"
+                    for reference in words.references(subjects[place.series.experiment], place.series)
+                    for n, seconds in reference.points
+                ],
+            }
+            for place in ranking.places
+        ],
+    }

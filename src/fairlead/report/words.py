@@ -88,6 +88,20 @@ STANDINGS = (
 """The rule by which alternatives are ranked."""
 
 
+WORKS = {
+    "models.io": "I/O",
+    "models.cpu": "CPU work",
+    "models.mixed": "I/O and CPU work",
+    "models.blocking": "a blocking client in an event loop",
+}
+"""What the works of a family are called in a word or two, where several experiments are ways to do them."""
+
+
+def work_order(group: str) -> int:
+    """Works in the order in which one asks for them."""
+    return [*WORKS, group].index(group)
+
+
 def ranking(ranking: Ranking, roster: names.Roster) -> str:
     """ "models.io, 30 tasks, CPython 3.13.0": what is ranked."""
     first = ranking.places[0].series

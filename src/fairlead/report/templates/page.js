@@ -93,8 +93,21 @@
     });
   });
   ["(prefers-color-scheme: dark)", "print"].forEach(function (query) {
-    matchMedia(query).addEventListener("change", function () { panels.forEach(draw); });
+    matchMedia(query).addEventListener("change", function () { if (window.Plotly) { panels.forEach(draw); } });
   });
-  document.documentElement.classList.add("drawn");
-  panels.forEach(draw);
+  // the library stands in the page compressed; it runs as a script of the page, by its hash
+  function unpack(packed) {
+    var bytes = Uint8Array.from(atob(packed), function (letter) { return letter.charCodeAt(0); });
+    var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
+
+  unpack(document.getElementById("fairlead-library").textContent).then(function (library) {
+    var script = document.createElement("script");
+    script.textContent = library;
+    document.head.appendChild(script);
+    document.documentElement.classList.add("drawn");
+    panels.forEach(draw);
+    document.documentElement.classList.add("done");
+  });
 })();
