@@ -13,7 +13,7 @@ import pytest
 import summaries
 
 from fairlead.record.summary import Summary
-from fairlead.report import csv, json
+from fairlead.report import answers, csv, json
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -101,7 +101,7 @@ def rows(summary: Summary) -> list[dict[str, str]]:
 
 def test_csv_has_a_row_for_each_cell(summary: Summary) -> None:
     cells = [(s, c) for s in summary.series for c in s.cells]
-    table = rows(summary)
+    table = [row for row in rows(summary) if row["kind"] == "measured"]
     assert len(table) == len(cells)
     for row, (series, cell) in zip(table, cells, strict=True):
         assert row["experiment"] == series.experiment
@@ -115,7 +115,19 @@ def test_csv_has_a_row_for_each_cell(summary: Summary) -> None:
 def test_csv_lines_end_as_the_standard_says(summary: Summary) -> None:
     rendered = csv.render(summary)
     assert rendered.endswith("\r\n")
-    assert rendered.count("\n") == rendered.count("\r\n") == 1 + sum(len(s.cells) for s in summary.series)
+    assert rendered.count("\n") == rendered.count("\r\n") == 1 + len(rows(summary))
+
+
+def test_csv_says_what_was_skipped_what_failed_and_what_it_all_means(summary: Summary) -> None:
+    told = {(row["kind"], row["experiment"], row["advice"]) for row in rows(summary)}
+    for series in summary.series:
+        if series.skipped:
+            assert ("skipped", series.experiment, series.skipped) in told
+        for failure in series.failures:
+            assert ("missing", series.experiment, failure) in told
+    wanted = {("answer", answer.experiment) for answer in answers.answers(summary)}
+    assert wanted == {(kind, experiment) for kind, experiment, _ in told if kind == "answer"}
+    assert wanted
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
@@ -124,7 +136,7 @@ def test_csv_names_cannot_be_formulas(start: str) -> None:
     curve = replace(
         summaries.series(random.Random(1), python=bad, label=f"{start}1+1"), experiment=f"{start}2"
     )
-    for row in rows(summaries.summary(curve)):
+    for row in (row for row in rows(summaries.summary(curve)) if row["kind"] == "measured"):
         for key in ("experiment", "interpreter", "name", "variant"):
             assert row[key][0] == "'", (key, row[key])
 
@@ -132,10 +144,10 @@ def test_csv_names_cannot_be_formulas(start: str) -> None:
 def test_csv_leaves_what_was_not_measured_empty() -> None:
     curve = summaries.series(random.Random(1))
     odd = replace(curve.cells[0], cpu_s=None, factor=math.nan, advice=None)
-    row = rows(summaries.summary(replace(curve, cells=(odd,))))[0]
+    (row,) = (r for r in rows(summaries.summary(replace(curve, cells=(odd,)))) if r["kind"] == "measured")
     assert (row["cpu_s"], row["factor"], row["advice"]) == ("", "", "")
 
 
 def test_csv_of_nothing_is_a_head() -> None:
-    assert csv.render(summaries.summary()).startswith("experiment,interpreter,")
+    assert csv.render(summaries.summary()).startswith("kind,experiment,interpreter,")
     assert rows(summaries.summary()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import random
@@ -117,12 +118,13 @@ def test_policy_names_exactly_the_scripts_of_the_page(page: Page) -> None:
     assert policy.startswith("default-src 'none';")
     scripts = page.text_of("script")
     assert len(scripts) == len(page.all("script")) == 3
-    hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts[1:]]
+    library = gzip.decompress(base64.b64decode(scripts[1]))
+    hashes = [base64.b64encode(hashlib.sha256(s).digest()).decode() for s in (library, scripts[2].encode())]
     assert policy.endswith("script-src " + " ".join(f"'sha256-{h}'" for h in hashes))
 
 
-def test_page_stays_under_six_megabytes(source: str) -> None:
-    assert len(source.encode()) < 6_000_000
+def test_page_stays_under_five_megabytes(source: str) -> None:
+    assert len(source.encode()) < 5_000_000
 
 
 def test_every_measured_series_has_a_curve_and_a_row(summary: Summary, page: Page) -> None:

@@ -62,11 +62,11 @@ def test_figure_that_was_not_measured_is_a_dash() -> None:
     assert row.split()[-6:] == [*["-"] * 5, "stable"]
 
 
-def test_overview_holds_one_row_for_each_series(summary: Summary) -> None:
+def test_overview_holds_one_row_for_each_measured_series(summary: Summary) -> None:
     page = text.render(summary)
     overview = page[page.index("experiment, interpreter") :]
-    verdicts = re.findall(r"(stable|noisy|bimodal|undecided|skipped|failed)$", overview, re.MULTILINE)
-    assert len(verdicts) == len(summary.series)
+    verdicts = re.findall(r"(stable|noisy|bimodal|undecided)$", overview, re.MULTILINE)
+    assert len(verdicts) == sum(map(words.measured, summary.series))
 
 
 def test_headline_comes_last(summary: Summary) -> None:

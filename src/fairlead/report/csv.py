@@ -1,8 +1,10 @@
 """The summary as CSV (RFC 4180), a row for each size of each series, for spreadsheets and data frames.
 
-Times are seconds, memory is KiB, an empty field means "not measured". The fit of a series stands in each of
-its rows. Series of which nothing was run have no row. Text that a spreadsheet would take for a formula is
-preceded by an apostrophe (see OWASP, "CSV injection"); numbers are left as they are.
+The column ``kind`` says what a row is: "measured", or one that has nothing but words in ``advice``: "skipped"
+(of a series of which nothing was run), "missing" (what went wrong with some of its samples), and "answer"
+(what the run says in short; ``name`` has the topic). Times are seconds, memory is KiB, an empty field means
+"not measured". The fit of a series stands in each of its rows. Text that a spreadsheet would take for a
+formula is preceded by an apostrophe (see OWASP, "CSV injection"); numbers are left as they are.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Any
 
-from fairlead.record.summary import Cell, Series, Summary
-from fairlead.report import names
+from fairlead.record.summary import Cell, Place, Series, Summary
+from fairlead.report import answers, names
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -23,7 +25,30 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d",
 def render(summary: Summary) -> str:
     """The table with a head, lines ended by CR LF."""
     roster = names.Roster(summary.series)
-    return table(_COLUMNS, [_row(s, c, roster.of(s)) for s in summary.series for c in s.cells])
+    standings = {
+        (id(place.series), ranking.n): place for ranking in summary.rankings for place in ranking.places
+    }
+    rows: list[tuple[Any, ...]] = [
+        ("answer", a.experiment, a.interpreter, a.topic, *_words(a.verdict, sentence))
+        for a in answers.answers(summary)
+        for _, sentence in answers.lines([a])
+    ]
+    for s in summary.series:
+        who = roster.of(s)
+        rows += [_row(s, c, who, standings.get((id(s), c.n))) for c in s.cells]
+        told = [("skipped", s.skipped)] if s.skipped else []
+        told += [("missing", failure) for failure in s.failures]
+        rows += [
+            (kind, s.experiment, who.label, who.record.get("name"), s.label, s.variant, *_words("", text)[2:])
+            for kind, text in told
+        ]
+    return table(_COLUMNS, rows)
+
+
+def _words(verdict: str, text: str) -> list[str]:
+    """The rest of a row that has no figures: empty from ``variant`` on, but for verdict and advice."""
+    rest = _COLUMNS[_COLUMNS.index("variant") :]
+    return [verdict if name == "verdict" else text if name == "advice" else "" for name in rest]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -36,22 +61,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 _COLUMNS = (
-    "experiment", "interpreter", "name", "variant", "params", "n", "samples", "median_s", "low_s", "high_s",
+    "kind", "experiment", "interpreter", "name", "variant", "params", "n", "samples", "median_s", "low_s",
+    "high_s",
     "iqr_s", "outliers", "modes_s", "factor", "cpu_s", "cpu_percent", "max_rss_kb", "sum_rss_kb",
     "ctx_voluntary", "ctx_involuntary", "foreign_share", "verdict", "advice", "fit_exponent", "fit_low",
-    "fit_high", "fit_model", "fit_verdict", "metrics",
+    "fit_high", "fit_model", "fit_verdict", "metrics", "standing", "times_fastest",
 )  # fmt: skip
 
 
-def _row(series: Series, cell: Cell, who: names.Named) -> tuple[Any, ...]:
+def _row(series: Series, cell: Cell, who: names.Named, place: Place | None) -> tuple[Any, ...]:
     fit = series.fit
     return (
-        series.experiment, who.label, who.record.get("name"), series.label, cell.params, cell.n,
+        "measured", series.experiment, who.label, who.record.get("name"), series.label, cell.params, cell.n,
         len(cell.values), cell.median, cell.low, cell.high, cell.iqr, cell.outliers,
         " ".join(map(repr, cell.modes)), cell.factor, cell.cpu_s, cell.cpu_percent, cell.max_rss_kb,
         cell.sum_rss_kb, cell.ctx_voluntary, cell.ctx_involuntary, cell.foreign_share,
         cell.verdict, cell.advice, fit.exponent, fit.low, fit.high, fit.model, fit.verdict,
-        cell.metrics,
+        cell.metrics, place.standing if place else None, place.times if place else None,
     )  # fmt: skip
 
 

@@ -30,6 +30,17 @@ class Topic:
     def id(self) -> str:
         return self.group or self.subject.id
 
+    def sections(self) -> list[tuple[Subject, list[Series]]]:
+        """Each experiment with its series."""
+        return [
+            (subject, [one for one in self.series if one.experiment == subject.id])
+            for subject in self.subjects
+        ]
+
+    def case(self, series: Series) -> str:
+        """Which way of doing the work a series is: "threads"."""
+        return names.clean(series.variant.get(self.subject.ways, series.label))
+
     @property
     def title(self) -> str:
         """Its own, or that of the work."""

@@ -98,8 +98,7 @@ def _family(family: families.Family, roster: names.Roster, number: Iterator[int]
         if topic.rankings:
             blocks.append(_work(topic, roster))
             continue
-        series = {one.id: [s for s in topic.series if s.experiment == one.id] for one in topic.subjects}
-        sections = [_section(next(number), one, series[one.id], roster) for one in topic.subjects]
+        sections = [_section(next(number), one, series, roster) for one, series in topic.sections()]
         blocks.append({"id": anchor(topic.id), "sections": sections})
     return {
         "id": f"family-{anchor(family.id)}",

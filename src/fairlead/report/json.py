@@ -20,6 +20,15 @@ A summary is one object:
     ``advice``, ``metrics`` (medians of the experiment's further figures, by name), and ``fit`` of its whole
     series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log n", "n^2" or "undecided"),
     ``verdict``, ``advice``, ``coefficients`` (time = first + second * model, seconds).
+``answers``
+    What the run says in short: ``topic``, ``text`` (a sentence), ``verdict`` (of its least sure figure),
+    ``experiment`` (the id, or the work, that has the evidence), ``interpreter`` (which one it is about),
+    ``figures`` (the same as numbers: seconds, KiB, ratios) and ``others`` (pairs: what other interpreters
+    say).
+``experiments``
+    What each experiment asks: ``id``, ``family``, ``title``, ``question``, ``explanation``, ``size_name``,
+    ``metrics`` (``name``, ``title``, ``unit``) and ``references`` (``label``, ``points``: pairs of n and
+    seconds, ``exponent``, ``variant``).
 ``rankings``
     One object for each work, number of tasks and interpreter that more than one way of doing it was measured
     on: ``group``, ``n``, ``interpreter``, and ``places``: ``experiment``, ``label``, ``case``, ``median``
@@ -45,8 +54,8 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from fairlead.record.summary import Ranking, Series, Summary
-from fairlead.report import names
+from fairlead.record.summary import Ranking, Series, Subject, Summary
+from fairlead.report import answers, families, names
 
 VERSION = 1
 
@@ -66,6 +75,13 @@ def render(summary: Summary) -> str:
             "samples": summary.samples,
             "interpreters": {called[who.label]: who.record for who in roster},
             "results": [result for head, s in heads for result in _results(head, s)],
+            "answers": [asdict(answer) for answer in answers.answers(summary)],
+            "experiments": [
+                _experiment(family.id, subject)
+                for family in families.families(summary)
+                for topic in family.topics
+                for subject in topic.subjects
+            ],
             "rankings": [
                 _ranking(one, called[roster.of(one.places[0].series).label]) for one in summary.rankings
             ],
@@ -92,6 +108,19 @@ def _short_names(roster: names.Roster) -> dict[str, str]:
 
 def _head(series: Series, interpreter: str) -> dict[str, Any]:
     return {"experiment": series.experiment, "interpreter": interpreter, "label": series.label}
+
+
+def _experiment(family: str, subject: Subject) -> dict[str, Any]:
+    return {
+        "id": subject.id,
+        "family": family,
+        "title": subject.title,
+        "question": subject.question,
+        "explanation": subject.explanation,
+        "size_name": subject.size_name,
+        "metrics": [asdict(metric) for metric in subject.metrics],
+        "references": [asdict(reference) for reference in subject.references],
+    }
 
 
 def _ranking(ranking: Ranking, interpreter: str) -> dict[str, Any]:

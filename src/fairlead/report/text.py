@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
-from fairlead.report import battle, console, names, units, words
+from fairlead.report import answers, battle, console, families, names, units, words
 from fairlead.report.headline import headline
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
-    """The summary as a table, a fit line and warnings for each series, then all fits, then the headline.
+    """Each family's tables, with fits and warnings, then all fits, then the answers, then the headline.
 
     Args:
         width: columns to fit into; below about 70 the tables fold their cells.
@@ -26,13 +26,12 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
     """
     page = console.Page(width, colour)
     roster = names.Roster(summary.series)
-    sections = words.subjects(summary)
-    for subject, series in sections:
-        page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
-        for s in series:
-            _series(page, subject, s, roster)
-    for ranking in summary.rankings:
-        _ranking(page, ranking, roster)
+    shown = families.families(summary)
+    for family in shown:
+        page.line(family.title.upper(), style="bold")
+        page.gap()
+        for topic in family.topics:
+            _topic(page, topic, roster)
     if summary.rankings:
         page.line(words.STANDINGS)
         page.gap()
@@ -41,11 +40,52 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
         for problem in summary.problems:
             page.line(names.clean(problem), indent=2)
         page.gap()
-    if growing := [(subject, series) for subject, series in sections if subject.growth]:
+    sections = [one for family in shown for topic in family.topics for one in topic.sections()]
+    growing = [(subject, series) for subject, series in sections if subject.growth]
+    if any(words.measured(one) for _, series in growing for one in series):
         page.table(_overview(growing, roster))
         page.gap()
+    for topic_name, sentence in answers.lines(answers.answers(summary)):
+        page.line(f"{topic_name}: {sentence}", indent=2)
+    page.gap()
     page.line(str(headline(summary)), style="bold")
     return page.text()
+
+
+def _topic(page: console.Page, topic: families.Topic, roster: names.Roster) -> None:
+    """An experiment with a table for each series, or a work with one for each interpreter."""
+    if not topic.rankings:
+        for subject, series in topic.sections():
+            page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
+            for one in series:
+                _series(page, subject, one, roster)
+        return
+    page.line(f"{names.clean(topic.id)}  {topic.title}", style="bold")
+    for ranking in topic.rankings:
+        _ranking(page, topic, ranking, roster)
+    for line, cases in _alike(topic, words.warnings, roster):
+        page.line(f"! {cases}: {line}", indent=2, style="yellow")
+    for line, cases in _alike(topic, _missing, roster):
+        page.line(f"missing: {cases}: {line}", indent=2, style="red")
+    page.gap()
+
+
+def _missing(series: Series) -> Iterable[str]:
+    yield from [names.clean(series.skipped)] if series.skipped else []
+    yield from map(names.clean, series.failures)
+    yield from (f"{name}: {names.clean(reason)}" for name, reason in series.not_measured.items())
+
+
+def _alike(
+    topic: families.Topic, told: Callable[[Series], Iterable[str]], roster: names.Roster
+) -> Iterator[tuple[str, str]]:
+    """Each line that is told of a work's series, once, with all that it is told of."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    for one in topic.series:
+        for line in told(one):
+            cases.setdefault((line, roster.of(one).label), []).append(topic.case(one))
+    for (line, who), found in cases.items():
+        yield line, f"{', '.join(found)} on {who}"
 
 
 def _series(page: console.Page, subject: Subject, series: Series, roster: names.Roster) -> None:
@@ -83,24 +123,38 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
     page.gap()
 
 
-def _ranking(page: console.Page, ranking: Ranking, roster: names.Roster) -> None:
-    page.line(words.ranking(ranking, roster), style="bold")
-    table = console.table("<case", "wall", "<", "user", "system", "CPU", "memory", "<verdict")
+def _ranking(page: console.Page, topic: families.Topic, ranking: Ranking, roster: names.Roster) -> None:
+    page.line(words.ranking(ranking, roster), indent=2)
+    further = words.further(topic.subject)
+    compared = any(metric.name == "speed_up" for metric in further)
+    heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
+    heads += [] if compared else ["CPU", "memory"]
+    table = console.table("<case", "wall", *heads, "<standing")
     for place in ranking.places:
         cell = place.cell
+        figures = [
+            units.metric(cell.metrics.get(metric.name), metric.unit)
+            for metric in further
+            if metric.name not in _SAID
+        ]
+        if not compared:
+            figures += [
+                units.percent(None if cell.cpu_percent is None else cell.cpu_percent / 100),
+                units.memory(cell.sum_rss_kb),
+            ]
         console.add_row(
             table,
             names.clean(place.case),
             units.seconds(cell.median),
-            units.interval(cell.low, cell.high, cell.median),
-            units.seconds(cell.metrics.get("user_s")),
-            units.seconds(cell.metrics.get("system_s")),
-            units.percent(None if cell.cpu_percent is None else cell.cpu_percent / 100),
-            units.memory(cell.sum_rss_kb),
+            *figures,
             words.standing(place),
         )
     page.table(table, indent=2)
     page.gap()
+
+
+_SAID = {"wrong_answers"}
+"""Metrics that the standing says."""
 
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
@@ -134,12 +188,11 @@ def _figures(cell: Cell, further: Sequence[Metric]) -> Sequence[str]:
 def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: names.Roster) -> Table:
     table = console.table("<experiment, interpreter", "<grows as", "<", "<model", "<verdict")
     for subject, series in sections:
-        console.add_row(table, names.clean(subject.id))
-        for s in series:
-            fit, cells = s.fit, ["", "", "", words.absence(s)]
-            if words.measured(s):
-                cells = [words.power(fit.exponent), words.bounds(fit.low, fit.high), fit.model, fit.verdict]
-            console.add_row(table, _who(s, roster), *cells, indent=2)
+        if any(map(words.measured, series)):
+            console.add_row(table, names.clean(subject.id))
+        for s in filter(words.measured, series):
+            grows = words.power(s.fit.exponent), words.bounds(s.fit.low, s.fit.high)
+            console.add_row(table, _who(s, roster), *grows, s.fit.model, s.fit.verdict, indent=2)
     return table
 
 

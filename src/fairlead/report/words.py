@@ -114,11 +114,6 @@ def further(subject: Subject) -> list[Metric]:
     return [metric for metric in subject.metrics if metric.title != subject.value_name]
 
 
-def absence(series: Series) -> str:
-    """Why there is no figure, in a word or two."""
-    return "skipped" if series.skipped else "failed" if series.failures else "no samples"
-
-
 def switches(cell: Cell) -> float | None:
     """Context switches of both kinds together; None when neither was counted."""
     counted = [c for c in (cell.ctx_voluntary, cell.ctx_involuntary) if c is not None]
