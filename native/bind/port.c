@@ -190,17 +190,32 @@ static void drain(port *self)
     }
 }
 
+/* Whether a task of its loop runs in this thread; with an exception set, it does not. */
+static bool runs_here(port *self)
+{
+    PyObject *found;
+#ifndef Py_GIL_DISABLED
+    fl_state *state = fl_shell_state((PyObject *)self);
+    if (state->recent_port == (PyObject *)self) { /* asyncio's, asked without the adapter, which is Python */
+        PyObject *loop = fl_running_loop(state);
+        found = loop != NULL && loop == state->recent_loop ? fl_asyncio_task(state, loop) : NULL;
+        Py_XDECREF(found);
+        Py_XDECREF(loop);
+        return found != NULL;
+    }
+#endif
+    found = self->running == NULL ? NULL : PyObject_CallNoArgs(self->running);
+    Py_XDECREF(found);
+    return found != NULL && found != Py_None && found != Py_False;
+}
+
 void fl_port_tell(fl_port *body)
 {
     port *self = fl_load(&body->shell, acquire); /* pairs with port_new; the loop holds it */
     PyObject *type, *value, *traceback; /* a destructor may release while an exception is on its way */
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *task = NULL;
     /* a task may have called into another interpreter, which is not to touch its loop's objects */
-    if (self != NULL && self->running != NULL && self->interpreter == PyInterpreterState_Get()) {
-        task = PyObject_CallNoArgs(self->running);
-    }
-    if (task != NULL && task != Py_None && task != Py_False) {
+    if (self != NULL && self->interpreter == PyInterpreterState_Get() && runs_here(self)) {
         Py_INCREF(self);
         drain(self);
         Py_DECREF(self);
@@ -208,7 +223,6 @@ void fl_port_tell(fl_port *body)
         PyErr_Clear();
         fl_bell_ring(body->bell);
     }
-    Py_XDECREF(task);
     PyErr_Restore(type, value, traceback);
     fl_port_unref(body);
 }

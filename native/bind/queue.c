@@ -385,22 +385,39 @@ static PyGetSetDef getset[] = {
 
 /* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
 static char maxsize_word[] = "maxsize", fair_word[] = "fair";
+static char *words[] = {maxsize_word, fair_word, NULL};
+
+static PyObject *make(PyTypeObject *type, fl_order order, long long wanted, int fair)
+{
+    uint32_t maxsize;
+    return parse_maxsize(wanted, &maxsize) < 0 ? NULL : fl_bounded_new(type, order, maxsize, fair);
+}
 
 static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    fl_state *state = PyType_GetModuleState(type);
-    static char *names[] = {maxsize_word, fair_word, NULL};
-    long long wanted = 0;
+    long long maxsize = 0;
     int fair = 0;
-    uint32_t maxsize;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Queue", names, &wanted, &fair) ||
-        parse_maxsize(wanted, &maxsize) < 0) {
-        return NULL;
-    }
-    fl_order order = type == state->lifo_type       ? FL_LIFO
-                     : type == state->priority_type ? FL_PRIORITY
-                                                    : FL_FIFO;
-    return fl_bounded_new(type, order, maxsize, fair);
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:Queue", words, &maxsize, &fair)
+               ? make(type, FL_FIFO, maxsize, fair)
+               : NULL;
+}
+
+static PyObject *lifo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    long long maxsize = 0;
+    int fair = 0;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:LifoQueue", words, &maxsize, &fair)
+               ? make(type, FL_LIFO, maxsize, fair)
+               : NULL;
+}
+
+static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    long long maxsize = 0;
+    int fair = 0;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "|L$p:PriorityQueue", words, &maxsize, &fair)
+               ? make(type, FL_PRIORITY, maxsize, fair)
+               : NULL;
 }
 
 /* Copies, and what is not whole yet, are nothing to the collector. */
@@ -484,17 +501,17 @@ PyDoc_STRVAR(priority_type_doc,
 "\n"
 "Comparisons may be written in Python, raise (then nothing was put, or got), and use the queue.");
 
-#define SLOTS(doc)                                                                                          \
+#define SLOTS(new, doc)                                                                                     \
     {                                                                                                      \
-        {Py_tp_new, (void *)queue_new}, {Py_tp_traverse, (void *)queue_traverse},                          \
+        {Py_tp_new, (void *)(new)}, {Py_tp_traverse, (void *)queue_traverse},                              \
             {Py_tp_clear, (void *)queue_clear}, {Py_tp_dealloc, (void *)queue_dealloc},                    \
             {Py_tp_repr, (void *)repr}, {Py_tp_methods, methods}, {Py_tp_members, fl_shell_members},       \
             {Py_tp_getset, getset}, {Py_tp_doc, (void *)(uintptr_t)doc}, {0, NULL},                        \
     }
 
-static PyType_Slot queue_slots[] = SLOTS(queue_type_doc);
-static PyType_Slot lifo_slots[] = SLOTS(lifo_type_doc);
-static PyType_Slot priority_slots[] = SLOTS(priority_type_doc);
+static PyType_Slot queue_slots[] = SLOTS(queue_new, queue_type_doc);
+static PyType_Slot lifo_slots[] = SLOTS(lifo_new, lifo_type_doc);
+static PyType_Slot priority_slots[] = SLOTS(priority_new, priority_type_doc);
 
 #define FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE)
 

@@ -47,12 +47,17 @@
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
+    X(PyObject, running_loop) /* asyncio's functions, once they were asked for; under the GIL */           \
+    X(PyObject, task_of)                                                                                   \
     X(PyObject, name_done)                                                                                 \
     X(PyObject, name_set_result)                                                                           \
     X(PyObject, name_asyncio)                                                                              \
     X(PyObject, name_trio)                                                                                 \
     X(PyObject, name_trio_adapter)                                                                         \
-    X(PyObject, name_in_task)                                                                              \
+    X(PyObject, name_thread_local)                                                                         \
+    X(PyObject, name_dict)                                                                                 \
+    X(PyObject, name_task)                                                                                 \
+    X(PyObject, name_current_task)                                                                         \
     X(PyObject, name_gevent)                                                                               \
     X(PyObject, name_running_loop)
 

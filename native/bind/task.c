@@ -1,9 +1,9 @@
 /* Which task or greenlet runs in this thread: the holder's identity for what only its holder may release.
  *
  * Asked at every acquire and release of an RLock, so that a thread without a loop must learn quickly that it
- * has none: a few look-ups in dictionaries, one call of asyncio's C function, and where trio was imported one
- * of its own that looks at a thread's variable. The finder, which is Python and knows the adapters, is asked
- * only where there is a task to be found.
+ * has none: a few look-ups in dictionaries, one call of asyncio's C function, and where trio was imported a
+ * look at its variable of this thread. The finder, which is Python and knows the adapters, is asked only
+ * where there is a task to be found.
  */
 #include "bind/wait.h"
 
@@ -19,24 +19,62 @@ static PyObject *imported(PyObject *name)
     return found;
 }
 
-PyObject *fl_running_loop(fl_state *state)
+/* A function of asyncio's; a new reference, or NULL as of imported(). Kept once it was found. */
+static PyObject *of_asyncio(fl_state *state, PyObject **kept, PyObject *name)
 {
+#ifndef Py_GIL_DISABLED
+    if (*kept != NULL) {
+        return Py_NewRef(*kept);
+    }
+#endif
     PyObject *asyncio = imported(state->name_asyncio);
     if (asyncio == NULL) {
         return NULL;
     }
-    PyObject *running_loop = PyObject_GetAttr(asyncio, state->name_running_loop);
+    PyObject *function = PyObject_GetAttr(asyncio, name);
     Py_DECREF(asyncio);
-    if (running_loop == NULL) { /* another thread is about to import it */
+    if (function == NULL) { /* another thread is about to import it */
         PyErr_Clear();
+    }
+#ifndef Py_GIL_DISABLED
+    Py_XSETREF(*kept, Py_XNewRef(function));
+#endif
+    return function;
+}
+
+/* The result of the function, which is stolen; NULL for None. */
+static PyObject *called(PyObject *function, PyObject *argument)
+{
+    if (function == NULL) {
         return NULL;
     }
-    PyObject *loop = PyObject_CallNoArgs(running_loop);
-    Py_DECREF(running_loop);
-    if (loop == Py_None) {
-        Py_CLEAR(loop);
+    PyObject *found =
+        argument == NULL ? PyObject_CallNoArgs(function) : PyObject_CallOneArg(function, argument);
+    Py_DECREF(function);
+    if (found == Py_None) {
+        Py_CLEAR(found);
     }
-    return loop;
+    return found;
+}
+
+PyObject *fl_running_loop(fl_state *state)
+{
+    return called(of_asyncio(state, &state->running_loop, state->name_running_loop), NULL);
+}
+
+PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
+{
+    return called(of_asyncio(state, &state->task_of, state->name_current_task), loop);
+}
+
+/* trio's variable of each thread has a task while one runs there. Its dictionary is asked: an attribute that
+   is not there is an exception, which costs more than all the rest. */
+static int has_task(fl_state *state, PyObject *thread_local)
+{
+    PyObject *names = PyObject_GetAttr(thread_local, state->name_dict);
+    int has = names == NULL ? -1 : PyDict_Contains(names, state->name_task);
+    Py_XDECREF(names);
+    return has;
 }
 
 /* Whether a task of trio may run here; -1: an exception. */
@@ -46,23 +84,18 @@ static int in_trio(fl_state *state)
     if (may_be <= 0) {
         return may_be;
     }
-    PyObject *adapter = imported(state->name_trio_adapter), *in_task = NULL, *found = NULL;
+    PyObject *adapter = imported(state->name_trio_adapter), *thread_local = NULL;
     if (adapter != NULL) {
-        in_task = PyObject_GetAttr(adapter, state->name_in_task);
+        thread_local = PyObject_GetAttr(adapter, state->name_thread_local);
         Py_DECREF(adapter);
     }
-    if (in_task == NULL) { /* not imported, or by another thread and not whole yet: the finder waits */
+    if (thread_local == NULL) { /* not imported, or by another thread and not whole yet: the finder waits */
         PyErr_Clear();
         return 1;
     }
-    found = PyObject_CallNoArgs(in_task);
-    Py_DECREF(in_task);
-    if (found == NULL) {
-        return -1;
-    }
-    may_be = PyObject_IsTrue(found);
-    Py_DECREF(found);
-    return may_be;
+    may_be = thread_local == Py_None || has_task(state, thread_local); /* None: the finder knows */
+    Py_DECREF(thread_local);
+    return PyErr_Occurred() ? -1 : may_be;
 }
 
 PyObject *fl_task_here(fl_state *state)
@@ -133,15 +166,25 @@ static PyMethodDef functions[] = {
 int fl_task_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
-    state->name_asyncio = PyUnicode_InternFromString("asyncio");
-    state->name_trio = PyUnicode_InternFromString("trio");
-    state->name_trio_adapter = PyUnicode_InternFromString("fairlead.wait._trio");
-    state->name_in_task = PyUnicode_InternFromString("in_task");
-    state->name_gevent = PyUnicode_InternFromString("gevent.hub");
-    state->name_running_loop = PyUnicode_InternFromString("_get_running_loop");
-    if (state->name_asyncio == NULL || state->name_trio == NULL || state->name_trio_adapter == NULL ||
-        state->name_in_task == NULL || state->name_gevent == NULL || state->name_running_loop == NULL) {
-        return -1;
+    const struct {
+        PyObject **place;
+        const char *name;
+    } names[] = {
+        {&state->name_asyncio, "asyncio"},
+        {&state->name_running_loop, "_get_running_loop"},
+        {&state->name_current_task, "current_task"},
+        {&state->name_trio, "trio"},
+        {&state->name_trio_adapter, "fairlead.wait._trio"},
+        {&state->name_thread_local, "thread_local"},
+        {&state->name_dict, "__dict__"},
+        {&state->name_task, "task"},
+        {&state->name_gevent, "gevent.hub"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        *names[i].place = PyUnicode_InternFromString(names[i].name);
+        if (*names[i].place == NULL) {
+            return -1;
+        }
     }
     return PyModule_AddFunctions(module, functions);
 }

@@ -174,6 +174,8 @@ PyObject *fl_port_here(fl_state *state);
 
 /* The loop that asyncio runs in this thread, a new reference; NULL: none, or an exception is set. */
 PyObject *fl_running_loop(fl_state *state);
+/* The task of this loop that runs in this thread, the same way. */
+PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
 
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
 PyObject *fl_port_future(PyObject *port, fl_port **body);

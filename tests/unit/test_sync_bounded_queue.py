@@ -105,6 +105,12 @@ def test_bad_arguments_are_named() -> None:
 
 
 @kinds
+def test_what_is_wrong_with_the_arguments_names_the_class(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) "):
+        kind(1, True)
+
+
+@kinds
 @fairness
 def test_thread_waits_for_room_and_for_an_object(kind: Any, fair: bool) -> None:
     line = kind(1, fair=fair)

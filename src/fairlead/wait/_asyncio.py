@@ -21,7 +21,7 @@ _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDiction
 
 _running_loop = asyncio._get_running_loop
 _task_of = asyncio.current_task
-"""Both are asked at every wake-up of a task by its own loop."""
+"""Both are asked at wake-ups of a task by its own loop."""
 
 
 def _running(loop: asyncio.AbstractEventLoop) -> bool:
@@ -35,6 +35,13 @@ def task() -> asyncio.Task[Any] | None:
     return _task_of(loop) if loop is not None else None
 
 
+def _future_maker(loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Future[Any]]:
+    """The loop's create_future, or, where that is asyncio's own, what it calls."""
+    if type(loop).create_future is asyncio.BaseEventLoop.create_future:
+        return partial(asyncio.Future, loop=loop)
+    return loop.create_future
+
+
 def port() -> Port | None:
     """The port of the loop that runs in this thread, or None."""
     loop = _running_loop()
@@ -43,7 +50,7 @@ def port() -> Port | None:
     known = _ports.get(loop)
     found = known() if known is not None else None
     if found is None:
-        found = enlisted(Port(loop.create_future, partial(_running, loop)))
+        found = enlisted(Port(_future_maker(loop), partial(_running, loop)))
         loop.add_reader(found.fileno(), found)
         _ports[loop] = ref(found)
     return found

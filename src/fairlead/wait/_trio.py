@@ -48,18 +48,19 @@ async def _serve(port: Port) -> None:
         port.close()
 
 
-in_task = trio.lowlevel.in_trio_task
-"""Asked by native code at every acquire and release of an RLock."""
+thread_local = trio.lowlevel.in_trio_task.__globals__.get("GLOBAL_RUN_CONTEXT")
+"""What in_trio_task() looks at, which native code asks at every acquire and release of an RLock: it has an
+attribute ``task`` while one runs in this thread. None, should a release of trio keep that elsewhere."""
 
 
 def task() -> trio.lowlevel.Task | None:
     """The task that runs in this thread, or None."""
-    return trio.lowlevel.current_task() if in_task() else None
+    return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
 
 
 def port() -> Port | None:
     """The port of the run that this task is part of, or None."""
-    if not in_task():
+    if not trio.lowlevel.in_trio_task():
         return None
     found = _port.get()
     if found is None:
