@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -22,6 +23,9 @@ FOUND = DISCOVERY.interpreters
 CONTRAST = contrast(DISCOVERY)
 CATALOGUE = registry.catalogue()
 FILES = sorted(registry.DIRECTORY.glob("*.py"))
+NEWEST = max((i for i in FOUND if i.implementation == "CPython"), key=lambda i: i.version_key)
+TWO = (DISCOVERY.running, NEWEST)
+"""The one that has fairlead, and the one that has whatever there is."""
 N = 5
 DONE = {
     "square.thread-start": "taken",
@@ -53,8 +57,9 @@ SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party
 """Parameters with which an experiment takes no time."""
 PARTS = {
     "probe_models.py": "models_",
-    "probe_workloads.py": "party",
+    "probe_tasks.py": "models_",
     "probe_methods.py": "party",
+    "probe_workloads.py": "party",
     "probe_interpreters.py": "party",
 }
 """Shared parts by the beginning of the names of those that they are parts of."""
@@ -77,6 +82,11 @@ def run(interpreter: Interpreter, path: Path, *arguments: str) -> dict[str, Any]
     return answer
 
 
+def further(experiment: Experiment) -> bool:
+    """Whether it is a model with parts that not every interpreter has, or that is like others."""
+    return re.search("models.*(fairlead|interpreter|loops)", experiment.id) is not None
+
+
 def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) -> dict[str, Any]:
     fixed = {name: one.default for name, one in experiment.parameters.items() if name == "case"}
     small = {"delay_ms": 5} if "delay_ms" in experiment.parameters else SMALL.get(experiment.id, {})
@@ -94,10 +104,23 @@ def cases() -> list[tuple[Experiment, dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
-@pytest.mark.parametrize(
-    ("experiment", "params"), cases(), ids=lambda value: getattr(value, "id", str(value))
-)
+def where() -> list[Any]:
+    """What is to be run on which interpreter: what is asked of few, or is the same on all, on few."""
+    few = [(name, DISCOVERY.running) for name in CATALOGUE] + [("models.cpu-interpreter-pool", NEWEST)]
+    return [
+        pytest.param(
+            experiment,
+            params,
+            interpreter,
+            id=f"{experiment.id}-{'-'.join(params.values())}-{interpreter.name}",
+            marks=pytest.mark.long if further(experiment) and (experiment.id, interpreter) not in few else [],
+        )
+        for experiment, params in cases()
+        for interpreter in FOUND
+    ]
+
+
+@pytest.mark.parametrize(("experiment", "params", "interpreter"), where())
 def test_experiment_measures_on_every_interpreter(
     interpreter: Interpreter, experiment: Experiment, params: dict[str, Any]
 ) -> None:
@@ -106,6 +129,10 @@ def test_experiment_measures_on_every_interpreter(
     answer = measured(interpreter, experiment, **params)
     if "skipped" in answer and experiment.needs:
         assert interpreter != DISCOVERY.running, "the tests run on an interpreter that has fairlead"
+        pytest.skip(answer["skipped"])
+    if "skipped" in answer and further(experiment):
+        assert "interpreter" in experiment.id or interpreter != DISCOVERY.running
+        assert "need" in answer["skipped"]
         pytest.skip(answer["skipped"])
     if "skipped" in answer:
         assert interpreter.version_key < {"release-n": (3, 9), "barrier": (3, 2)}[params["wake"]]
@@ -118,8 +145,10 @@ def test_experiment_measures_on_every_interpreter(
     assert details.get("all_blocked_first", True) is True
     assert details.get("tail_s", 0) >= 0
     assert details["policy"] == "other"
-    if experiment.id.endswith("process-pool"):
+    if experiment.id.endswith(("process-pool", "loops")):
         assert 1 < details["processes"] <= N + 1
+    elif experiment.id.endswith("fairlead-processes"):
+        assert details["processes"] > 1
     else:
         assert details["processes"] == (N + 1 if "process" in experiment.id else 1)
     assert answer["wall_s"] > 0
@@ -141,12 +170,11 @@ PARTY = [name for name in CATALOGUE if name.startswith("party.")]
 METHODS = CATALOGUE["party.fib"].parameters["method"].choices
 NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
 """Methods that have neither processes nor interpreters."""
-NEWEST = max((i for i in FOUND if i.implementation == "CPython"), key=lambda i: i.version_key)
 
 
 @pytest.mark.parametrize(
     "interpreter",
-    [i if i in (DISCOVERY.running, NEWEST) else pytest.param(i, marks=pytest.mark.long) for i in FOUND],
+    [i if i in TWO else pytest.param(i, marks=pytest.mark.long) for i in FOUND],
     ids=lambda i: i.name,
 )
 @pytest.mark.parametrize(

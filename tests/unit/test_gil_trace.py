@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -125,6 +127,34 @@ def test_reports_show_the_battle_of_the_largest_size() -> None:
     assert "A request was answered after 10.0 us" in page
 
 
+def test_take_that_was_waited_for_is_a_hand_over_by_the_last_holder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(registry.DIRECTORY)
+    account = importlib.import_module("gil_trace").account
+    want, request, take, drop, forced = 1, 2, 3, 4, 1
+    events = [
+        # (time, thread, other, value, _, kind, flags, _) as a recording has them, in ns
+        (1000, 7, 0, 0, 0, take, 0, 0),
+        (2000, 8, 7, 0, 0, want, 0, 0),
+        (3000, 8, 7, 1000, 0, request, 0, 0),
+        (4000, 7, 0, 3000, 0, drop, forced, 0),
+        (5000, 8, 7, 3000, 0, take, 0, 0),
+        (6000, 8, 0, 1000, 0, drop, 0, 0),
+        (7000, 8, 0, 0, 0, take, 0, 0),
+        (8000, 8, 0, 1000, 0, drop, 0, 0),
+        (9000, 7, 0, 0, 0, take, 0, 0),
+    ]
+    counted = account(events, {7: "cpu-1", 8: "cpu-2", 9: "other"}, 0)["trace"]
+    assert counted["counts"] == {
+        "take": 4, "want": 1, "request": 1, "forced drop": 1, "drop": 2, "hand-over": 1, "switch": 2,
+    }  # fmt: skip
+    assert counted["events"][4:6] == [[5.0, "hand-over", 0, 1, 0.0], [5.0, "take", 1, 0, 3.0]]
+    found = GilTrace.from_details(1, {"trace": counted})
+    assert found is not None
+    assert battle.svg(found).count('class="gives"') == 1
+
+
 refusal = why_not()
 
 
@@ -147,6 +177,11 @@ def test_experiment_leaves_events_that_obey_the_rules_of_a_lock(tmp_path: Path) 
     for taken, dropped in zip(turns[first::2], turns[first + 1 :: 2], strict=False):
         assert (taken.kind, dropped.thread) == ("take", taken.thread)
         assert dropped.kind in ("drop", "forced drop")
+    for given, taken in itertools.pairwise(found.events):
+        if given.kind == "hand-over":
+            assert (taken.kind, taken.thread, taken.t_us) == ("take", given.other, given.t_us)
+            assert taken.value_us > 0
+    assert found.counts.get("hand-over", 0) <= found.counts["switch"]
     times = [event.t_us for event in found.events]
     assert times == sorted(times)
     assert found.counts["take"] <= found.counts["drop"] + found.counts.get("forced drop", 0) + 1

@@ -109,6 +109,14 @@ def account(events, names, begin_ns):
     order = sorted(battle, key=battle.get)
     rows, counts, holder, switches = [], {}, 0, 0
     asked_ns, dropped_ns, answers_us, gaps_us = 0, 0, [], []
+
+    def note(name, t_ns, thread, other, value_ns):
+        counts[name] = counts.get(name, 0) + 1
+        concerned = order.index(other) if other in battle else None
+        rows.append(
+            [(t_ns - begin_ns) / 1000.0, name, order.index(thread), concerned, value_ns / 1000.0]
+        )
+
     for t_ns, thread, other, value_ns, _, kind, flags, _ in events:
         if t_ns < begin_ns or kind not in KINDS or thread not in battle:
             continue
@@ -121,21 +129,15 @@ def account(events, names, begin_ns):
             if holder not in (0, thread):
                 switches += 1
                 gaps_us.append((t_ns - dropped_ns) / 1000.0)
+                if value_ns:
+                    # whoever waited has it now: the one who let go has handed it over
+                    note("hand-over", t_ns, holder, thread, 0)
             holder = thread
         elif name in ("drop", "forced drop"):
             if asked_ns:
                 answers_us.append((t_ns - asked_ns) / 1000.0)
             asked_ns, dropped_ns = 0, t_ns
-        counts[name] = counts.get(name, 0) + 1
-        rows.append(
-            [
-                (t_ns - begin_ns) / 1000.0,
-                name,
-                order.index(thread),
-                order.index(other) if other in battle else None,
-                value_ns / 1000.0,
-            ]
-        )
+        note(name, t_ns, thread, other, value_ns)
     counts["switch"] = switches
     return {
         "trace": {

@@ -16,6 +16,11 @@ EXPERIMENT = {
         "async": "Blocking calls on an event loop",
         "async-thread-pool": "Blocking calls in a thread pool of a loop",
         "async-process-pool": "Blocking calls in a process pool of a loop",
+        "loops": "Blocking calls on an event loop in each of several processes",
+        "async-interpreter-pool": "Blocking calls in a pool of interpreters of a loop",
+        "async-fairlead-threads": "Blocking calls in fairlead's ThreadPool of a loop",
+        "async-fairlead-processes": "Blocking calls in fairlead's ProcessPool of a loop",
+        "async-fairlead-interpreters": "Blocking calls in fairlead's InterpreterPool of a loop",
     },
     "metrics": [
         {"name": "user_s", "title": "user", "unit": "s"},
@@ -56,6 +61,11 @@ CASES = {
     "async": models.gathered(blocked),
     "async-thread-pool": models.in_executor(None, models.ThreadPoolExecutor),
     "async-process-pool": models.in_executor(None, models.forked),
+    "loops": models.loops(blocked),
+    "async-interpreter-pool": models.in_executor(None, models.interpreters),
+    "async-fairlead-threads": models.in_executor(None, models.fairlead("threads")),
+    "async-fairlead-processes": models.in_executor(None, models.fairlead("processes")),
+    "async-fairlead-interpreters": models.in_executor(None, models.fairlead("interpreters")),
 }
 
 

@@ -19,6 +19,10 @@ EXPERIMENT = {
         "processes": "Computing, a process each",
         "thread-pool": "Computing, in a thread pool",
         "process-pool": "Computing, in a process pool",
+        "interpreter-pool": "Computing, in a pool of interpreters",
+        "fairlead-threads": "Computing, in fairlead's ThreadPool",
+        "fairlead-processes": "Computing, in fairlead's ProcessPool",
+        "fairlead-interpreters": "Computing, in fairlead's InterpreterPool",
     },
     "metrics": [
         {"name": "user_s", "title": "user", "unit": "s"},
@@ -51,8 +55,12 @@ CASES = {
     "sequential": models.sequential,
     "threads": models.threads,
     "processes": models.processes,
-    "thread-pool": models.thread_pool,
-    "process-pool": models.process_pool,
+    "thread-pool": models.pooled(models.ThreadPoolExecutor),
+    "process-pool": models.pooled(models.forked),
+    "interpreter-pool": models.pooled(models.interpreters),
+    "fairlead-threads": models.pooled(models.fairlead("threads")),
+    "fairlead-processes": models.pooled(models.fairlead("processes")),
+    "fairlead-interpreters": models.pooled(models.fairlead("interpreters")),
 }
 
 

@@ -21,6 +21,12 @@ EXPERIMENT = {
         "process-pool": "Waiting, in a process pool",
         "async": "Waiting, tasks of an event loop",
         "async-one-by-one": "Waiting, tasks awaited one by one",
+        "loops": "Waiting, an event loop in each of several processes",
+        "interpreter-pool": "Waiting, in a pool of interpreters",
+        "fairlead-threads": "Waiting, in fairlead's ThreadPool",
+        "fairlead-processes": "Waiting, in fairlead's ProcessPool",
+        "fairlead-interpreters": "Waiting, in fairlead's InterpreterPool",
+        "fairlead-async": "Waiting, in fairlead's AsyncPool",
     },
     "metrics": [
         {"name": "user_s", "title": "user", "unit": "s"},
@@ -60,10 +66,16 @@ CASES = {
     "sequential": models.sequential,
     "threads": models.threads,
     "processes": models.processes,
-    "thread-pool": models.thread_pool,
-    "process-pool": models.process_pool,
+    "thread-pool": models.pooled(models.ThreadPoolExecutor),
+    "process-pool": models.pooled(models.forked),
     "async": models.gathered(models.fetch_async),
     "async-one-by-one": models.one_by_one(models.fetch_async),
+    "loops": models.loops(models.fetch_async),
+    "interpreter-pool": models.pooled(models.interpreters),
+    "fairlead-threads": models.pooled(models.fairlead("threads")),
+    "fairlead-processes": models.pooled(models.fairlead("processes")),
+    "fairlead-interpreters": models.pooled(models.fairlead("interpreters")),
+    "fairlead-async": models.pooled_async,
 }
 
 

@@ -16,6 +16,10 @@ EXPERIMENT = {
         "async": "Waiting and computing on an event loop",
         "async-thread-pool": "Waiting on an event loop, computing in a thread pool",
         "async-process-pool": "Waiting on an event loop, computing in a process pool",
+        "loops": "Waiting and computing on an event loop in each of several processes",
+        "async-interpreter-pool": "Waiting on an event loop, computing in a pool of interpreters",
+        "async-fairlead-processes": "Waiting on an event loop, computing in fairlead's ProcessPool",
+        "async-fairlead-interpreters": "Waiting on an event loop, computing in fairlead's InterpreterPool",
     },
     "metrics": [
         {"name": "user_s", "title": "user", "unit": "s"},
@@ -57,6 +61,10 @@ CASES = {
     "async": models.gathered(both),
     "async-thread-pool": models.in_executor(models.fetch_async, models.ThreadPoolExecutor),
     "async-process-pool": models.in_executor(models.fetch_async, models.forked),
+    "loops": models.loops(both),
+    "async-interpreter-pool": models.in_executor(models.fetch_async, models.interpreters),
+    "async-fairlead-processes": models.in_executor(models.fetch_async, models.fairlead("processes")),
+    "async-fairlead-interpreters": models.in_executor(models.fetch_async, models.fairlead("interpreters")),
 }
 
 

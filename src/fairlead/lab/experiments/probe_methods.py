@@ -31,10 +31,7 @@ class Job(object):
 
     def see(self):
         """Note the peak memory of all processes below this one; asked for before they end."""
-        for pid in _below(os.getpid()):
-            peak = probe.status_kb("VmHWM", pid)
-            if peak is not None:
-                self.peaks_kb[pid] = peak
+        self.peaks_kb.update(peaks_below())
 
     @property
     def taken(self):
@@ -48,6 +45,12 @@ class Job(object):
 def _digest(result):
     """Of a long list its length and its ends: to compare all of it would take longer than to make it."""
     return (len(result), result[0], result[-1]) if isinstance(result, list) else result
+
+
+def peaks_below():
+    """Peak memory, by number, of the processes below this one that are alive."""
+    peaks = [(pid, probe.status_kb("VmHWM", pid)) for pid in _below(os.getpid())]
+    return dict((pid, peak) for pid, peak in peaks if peak is not None)
 
 
 def _below(pid):
@@ -112,12 +115,12 @@ def processes(start):
             job.see()
             pool.close()
             pool.join()
-        _end_forkserver()
+        end_forkserver()
 
     return run
 
 
-def _end_forkserver():
+def end_forkserver():
     """Have the server, if there is one, end and wait for it: with it comes what its children have used."""
     forkserver = sys.modules.get("multiprocessing.forkserver")
     if forkserver is not None and hasattr(forkserver._forkserver, "_stop"):
@@ -217,7 +220,7 @@ def fairlead(kind):
             for result in workers.stream(job.function, job.items):
                 job.take(result)
             job.see()
-        _end_forkserver()
+        end_forkserver()
 
     return run
 

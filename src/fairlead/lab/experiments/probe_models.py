@@ -3,37 +3,19 @@
 from __future__ import absolute_import, division, print_function
 
 import asyncio
-import http.client
+import http.client  # noqa: F401 - so that fetch() has it, and forked processes have
 import multiprocessing
+import os
 import socket
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import probe
+import probe_fairlead
+import probe_methods
+from probe_tasks import compute, fetch  # noqa: F401 - by their names here for the cases
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nanswer"
-FIB = 24
-FIB_ANSWER = 46368
-
-
-def fib(n):
-    return n if n < 2 else fib(n - 1) + fib(n - 2)
-
-
-def compute(address=None):
-    """The CPU-bound task."""
-    if fib(FIB) != FIB_ANSWER:
-        raise probe.Failed("a Fibonacci number came out wrong")
-
-
-def fetch(address):
-    """The task that waits: a document of the local server, by a client that blocks."""
-    connection = http.client.HTTPConnection(address[0], address[1])
-    connection.request("GET", "/")
-    body = connection.getresponse().read()
-    connection.close()
-    if body != b"answer":
-        raise probe.Failed("the local server answered %r" % body)
 
 
 async def fetch_async(address):
@@ -60,11 +42,16 @@ def threads(task, address, n, workers):
 
 
 def processes(task, address, n, workers):
+    _fork(lambda index: task(address), n)
+
+
+def _fork(work, n):
+    """``work(index)`` in n processes."""
     fork = multiprocessing.get_context("fork")
     peaks = probe.Numbers(n)
 
     def body(index):
-        task(address)
+        work(index)
         # a short task may have ended before anybody looks
         peaks.put(index, float(probe.peak_kb()))
 
@@ -78,15 +65,22 @@ def processes(task, address, n, workers):
         _peaks[process.pid] = int(peaks.get(index)[0])
 
 
-def thread_pool(task, address, n, workers):
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(task, [address] * n))
+def pooled(make):
+    """All in a pool, an Executor of the standard library or of fairlead."""
+
+    def run(task, address, n, workers):
+        with make(workers) as pool:
+            list(pool.map(task, [address] * n))
+            see_children()
+        probe_methods.end_forkserver()
+
+    return run
 
 
-def process_pool(task, address, n, workers):
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-        list(pool.map(task, [address] * n))
-        see_children()
+def pooled_async(task, address, n, workers):
+    """All in fairlead's AsyncPool, on an event loop in a thread of its own."""
+    with probe_fairlead.pool("async", workers) as pool:
+        list(pool.map(fetch_async, [address] * n))
 
 
 def gathered(coroutine):
@@ -97,6 +91,18 @@ def gathered(coroutine):
             await asyncio.gather(*[coroutine(address) for _ in range(n)])
 
         asyncio.run(main())
+
+    return run
+
+
+def loops(coroutine):
+    """As many processes as there are cores, each with an event loop and its share of the tasks."""
+
+    def run(task, address, n, workers):
+        count = min(n, workers or probe.cores())
+        share = [n // count + (index < n % count) for index in range(count)]
+
+        _fork(lambda index: gathered(coroutine)(task, address, share[index], None), count)
 
     return run
 
@@ -127,25 +133,45 @@ def in_executor(coroutine, make):
         with make(workers) as pool:
             asyncio.run(main(pool))
             see_children()
+        probe_methods.end_forkserver()
 
     return run
+
+
+# ---- pools
 
 
 def forked(workers):
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
 
 
+def interpreters(workers):
+    try:
+        from concurrent.futures import InterpreterPoolExecutor
+    except ImportError:
+        raise probe.Skipped("needs CPython 3.14: concurrent.futures.InterpreterPoolExecutor")
+    # an interpreter does not know the directory of the program
+    path = os.path.dirname(os.path.abspath(__file__))
+    return InterpreterPoolExecutor(
+        workers, initializer=exec, initargs=("import sys; sys.path.insert(0, %r)" % path,)
+    )
+
+
+def fairlead(kind):
+    return lambda workers: probe_fairlead.pool(kind, workers)
+
+
 # ---- one measurement
 
 _peaks = {}
+_before = set()
+"""Processes that belong to no model: the local server."""
 
 
 def see_children():
-    """Note the peak memory of the children that are alive; asked for before they end."""
-    for child in multiprocessing.active_children():
-        peak = probe.status_kb("VmHWM", child.pid)
-        if peak is not None:
-            _peaks[child.pid] = peak
+    """Note the peak memory of the processes that run tasks; asked for before they end."""
+    seen = probe_methods.peaks_below()
+    _peaks.update((pid, seen[pid]) for pid in seen if pid not in _before)
 
 
 def measure(run, task, params):
@@ -154,6 +180,7 @@ def measure(run, task, params):
     workers = workers[params["workers"]]
     with probe.Family(params["timeout_s"]) as family:
         address = serve(family, params["delay_ms"] / 1000.0) if "delay_ms" in params else None
+        _before.update(probe_methods.peaks_below())
         before, begin = probe.used(), probe.clock()
         run(task, address, params["n"], workers)
         end, after = probe.clock(), probe.used()
