@@ -22,7 +22,12 @@ webdriver = pytest.importorskip(
 )
 pytestmark = [*NEEDED, pytest.mark.long]
 
+waiting = pytest.importorskip("selenium.webdriver.support.wait")
+
 Open = Callable[..., Any]
+
+DRAWN = "!document.getElementById('fairlead-library') || document.documentElement.classList.contains('done')"
+"""The library that draws is unpacked while the page is shown already."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +47,7 @@ def opened(browser: Any, tmp_path: Path) -> Open:
         prefer(browser, scheme)
         browser.get_log("browser")
         browser.get(path.as_uri())
+        waiting.WebDriverWait(browser, 30).until(lambda b: run(b, DRAWN))
         return browser
 
     return open_page
@@ -92,22 +98,18 @@ def test_colours_follow_the_scheme(opened: Open) -> None:
     dark = run(browser, script)
     assert light != dark
     prefer(browser, "light")
-    from selenium.webdriver.support.wait import WebDriverWait
-
-    assert WebDriverWait(browser, 20).until(lambda b: run(b, script) == light)
+    assert waiting.WebDriverWait(browser, 20).until(lambda b: run(b, script) == light)
 
 
 def test_printed_page_fits_paper_and_the_window_gets_its_width_back(opened: Open) -> None:
-    from selenium.webdriver.support.wait import WebDriverWait
-
     browser = opened(summaries.realistic(1))
     width = "document.querySelector('#plot-1-1 .main-svg').clientWidth"
     before = run(browser, width)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert WebDriverWait(browser, 20).until(lambda b: run(b, width) == 640)
+    assert waiting.WebDriverWait(browser, 20).until(lambda b: run(b, width) == 640)
     assert run(browser, "getComputedStyle(document.querySelector('nav')).display") == "none"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert WebDriverWait(browser, 20).until(lambda b: run(b, width) == before)
+    assert waiting.WebDriverWait(browser, 20).until(lambda b: run(b, width) == before)
     assert_sound(browser)
 
 
@@ -140,9 +142,7 @@ def test_hovering_a_median_tells_size_time_and_interval(opened: Open) -> None:
     browser = opened(summaries.realistic(1, summaries.PYTHONS[:1]))
     point = browser.find_elements("css selector", "#plot-1-1 .trace.scatter .point")[-1]
     webdriver.ActionChains(browser).move_to_element(point).perform()
-    from selenium.webdriver.support.wait import WebDriverWait
-
-    label = WebDriverWait(browser, 20).until(
+    label = waiting.WebDriverWait(browser, 20).until(
         lambda b: run(b, "(document.querySelector('#plot-1-1 .hoverlayer') || {}).textContent")
     )
     assert "n = 400: " in label

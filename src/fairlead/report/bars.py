@@ -44,17 +44,16 @@ def pictures(ranking: Ranking, subjects: dict[str, Subject]) -> list[Picture]:
         if place.series.experiment in subjects
         for metric in subjects[place.series.experiment].metrics
     }
-    made = [
+    return [
         _picture("Time", ranking.places, lambda cell: cell.median, units.seconds, interval=True),
-        _picture("CPU, all cores", ranking.places, _metric("cpu_share"), units.percent)
+        _picture("CPU, all cores", ranking.places, _metric("cpu_share"), units.percent, whole=1.0)
         if "cpu_share" in known
         else _picture("CPU, one core is 100 %", ranking.places, _cpu, units.percent),
         _picture("Memory, all processes", ranking.places, _memory, units.memory),
-        _picture("GIL held", ranking.places, _metric("gil_share"), units.percent, name="gil_share")
+        _picture("GIL held", ranking.places, _metric("gil_share"), units.percent, name="gil_share", whole=1.0)
         if "gil_share" in known
         else _picture("Processor time", ranking.places, lambda cell: cell.cpu_s, units.seconds),
     ]
-    return [picture for picture in made if any(bar.width is not None for bar in picture.bars)]
 
 
 def _metric(name: str) -> Figure:
@@ -77,10 +76,12 @@ def _picture(
     *,
     interval: bool = False,
     name: str = "",
+    whole: float = 0.0,
 ) -> Picture:
+    """``whole``: what a bar of full length stands for, unless one is longer; 0: the longest."""
     figures = [figure(place.cell) for place in places]
     ends = [place.cell.high for place in places] if interval else []
-    longest = max((value for value in (*figures, *ends) if value is not None), default=0.0) or 1.0
+    longest = max([whole, *(value for value in (*figures, *ends) if value is not None)]) or 1.0
 
     def share(value: float | None) -> float | None:
         return None if value is None else round(100 * value / longest, 2)

@@ -43,11 +43,18 @@ class Topic:
 
     @property
     def title(self) -> str:
-        """Its own, or that of the work."""
-        if len(self.subjects) == 1:
-            return names.clean(self.subject.title)
+        """Its own, without that of the family before a colon; or that of the work."""
         title = words.WORKS.get(self.group, self.group)
+        if len(self.subjects) == 1:
+            _, _, behind = self.subject.title.partition(": ")
+            title = behind if self.group and behind else self.subject.title
         return names.clean(title[:1].upper() + title[1:])
+
+    @property
+    def as_a_whole(self) -> bool:
+        """Whether there is nothing to be told of each experiment by itself: a work that was ranked, or not
+        done at all."""
+        return bool(self.rankings or (self.group and not any(map(words.measured, self.series))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def _family(family: families.Family, roster: names.Roster, number: Iterator[int]
     """A family with its topics: works that are ranked, and experiments of their own."""
     blocks = []
     for topic in family.topics:
-        if topic.rankings:
+        if topic.as_a_whole:
             blocks.append(_work(topic, roster))
             continue
         sections = [_section(next(number), one, series, roster) for one, series in topic.sections()]

@@ -54,7 +54,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
 
 def _topic(page: console.Page, topic: families.Topic, roster: names.Roster) -> None:
     """An experiment with a table for each series, or a work with one for each interpreter."""
-    if not topic.rankings:
+    if not topic.as_a_whole:
         for subject, series in topic.sections():
             page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
             for one in series:
