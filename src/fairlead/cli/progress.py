@@ -38,16 +38,27 @@ def shown() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
+class Machines:
+    """Of several machines at once: lines, each with whose it is."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Lines] = {}
+
+    def __call__(self, machine: str, progress: Progress) -> None:
+        self._lines.setdefault(machine, _Lines(f"{machine}: "))(progress)
+
+
 class _Lines:
     """A line at once, and then one every few seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: str = "") -> None:
+        self._begin = begin
         self._next_s = 0.0
 
     def __call__(self, progress: Progress) -> None:
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + _EVERY_S
-            click.echo(_words(progress), err=True)
+            click.echo(f"{self._begin}{_words(progress)}", err=True)
 
 
 def _words(progress: Progress) -> str:

@@ -183,6 +183,27 @@ def contrast(discovery: Discovery) -> tuple[Interpreter, ...]:
     return tuple({i.name: i for i in chosen}.values())
 
 
+def choose(asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop) -> tuple[Interpreter, ...]:
+    """Those that a run is to measure: the named ones, all, one of each kind, or the running one.
+
+    Raises:
+        UsageError: more than one of these was wished, or one that was named is not here.
+        Interrupted: ``stop`` was set meanwhile.
+    """
+    if bool(asked) + everyone + contrasted > 1:
+        raise UsageError(
+            "--interpreter, --all-interpreters and --contrast exclude each other: give one of them"
+        )
+    if not asked and not everyone and not contrasted:
+        return (running(stop),)
+    found = discover(asked, stop=stop)
+    if everyone:
+        return found.interpreters
+    if contrasted:
+        return contrast(found)
+    return tuple({i.name: i for i in map(found.select, asked)}.values())
+
+
 def _file(path: str) -> object:
     """Equal for two paths to one file, through symbolic links or hard ones (python3.6 and python3.6m)."""
     try:

@@ -51,6 +51,10 @@ class Stop:
         self._reader = self._writer = -1
 
     def _caught(self, signum: int, _frame: FrameType | None) -> None:
+        self.request(signum)
+
+    def request(self, signum: int) -> None:
+        """Stop as if this signal had come; from any thread, while it is entered."""
         if self.signum is None:
             self.signum = signum
             os.write(self._writer, b"!")

@@ -12,12 +12,13 @@ import click
 
 from fairlead.cli import words
 from fairlead.cli.lab import results
+from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, MissingExtra, RecordError, UsageError
 from fairlead.lab import isolate, runner
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.environment import environment
-from fairlead.lab.interpreters import Interpreter, contrast, discover, running
+from fairlead.lab.interpreters import choose
 from fairlead.lab.measure import LOOK
 from fairlead.lab.plan import Options, Plan, make_plan
 from fairlead.lab.stop import Stop
@@ -67,6 +68,13 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME].")
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@click.option(
+    "--on",
+    "scheduler",
+    metavar="ADDRESS",
+    help="On every machine of the Dask cluster whose scheduler this is, as tcp://10.0.0.1:8786;"
+    " --out gets a run for each.",
+)
 @click.pass_context
 def run(
     context: click.Context,
@@ -83,6 +91,7 @@ def run(
     full: bool,
     out: Path | None,
     resume: bool,
+    scheduler: str | None,
 ) -> None:
     """Measure experiments (all, if none is named), show what came out, and write a report.
 
@@ -106,7 +115,11 @@ def run(
                 budget_s=budget_s,
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-            chosen = _interpreters(asked, everyone, contrasted, stop)
+            if scheduler is not None:
+                wished = {"asked": asked, "everyone": everyone, "contrasted": contrasted}
+                run_on(scheduler, options, wished, out, stop)
+                return
+            chosen = choose(asked, everyone, contrasted, stop)
             plan = make_plan(options, chosen, environment(), isolate.real_time_refused())
             plan = with_yield_probes(plan, stop)
             runner.begin(plan, out)
@@ -124,23 +137,6 @@ def run(
         raise RecordError(problems)
     if tally.failures:
         raise FairleadError(_failed(tally.samples, tally.failures))
-
-
-def _interpreters(
-    asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop
-) -> tuple[Interpreter, ...]:
-    if bool(asked) + everyone + contrasted > 1:
-        raise UsageError(
-            "--interpreter, --all-interpreters and --contrast exclude each other: give one of them"
-        )
-    if not asked and not everyone and not contrasted:
-        return (running(stop),)
-    found = discover(asked, stop=stop)
-    if everyone:
-        return found.interpreters
-    if contrasted:
-        return contrast(found)
-    return tuple({i.name: i for i in map(found.select, asked)}.values())
 
 
 def _continued(

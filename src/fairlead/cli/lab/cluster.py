@@ -1,0 +1,44 @@
+"""``fairlead lab run --on``: the machines of a cluster, and what came back from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairlead.cli.lab import results
+from fairlead.cli.progress import Machines
+from fairlead.errors import FairleadError
+from fairlead.lab import cluster
+from fairlead.lab.plan import Options
+from fairlead.lab.stop import Stop
+from fairlead.report import comparison_html, comparison_text, html, text
+from fairlead.report.names import clean
+
+
+def run_on(scheduler: str, options: Options, interpreters: dict[str, Any], out: Path, stop: Stop) -> None:
+    """Measure on every machine, show them side by side, and write the pages.
+
+    Raises:
+        FairleadError: a machine took no part, or was lost; said after all others have been shown.
+    """
+    from fairlead.lab.compare import compare  # needs numpy, which not every command does
+
+    gathered = cluster.run_on(scheduler, options, interpreters, out, stop=stop, report=Machines())
+    for line in gathered.lost:
+        click.echo(f"! {clean(line)}", err=True)
+    if gathered.runs:
+        together, _ = results.summary(gathered.runs)
+        results.write(out / "report.html", html.render(together))
+        if len(gathered.runs) > 1:
+            compared = compare([(str(run), results.summary([run])[0]) for run in gathered.runs])
+            results.write(out / "comparison.html", comparison_html.render(compared))
+            click.echo(comparison_text.render(compared, **results.terminal()), nl=False)
+            click.echo(f"Comparison: {out / 'comparison.html'}")
+        else:
+            click.echo(text.render(together, **results.terminal()), nl=False)
+        click.echo(f"Report: {out / 'report.html'}")
+    if gathered.lost:
+        count = len(gathered.lost) + len(gathered.runs)
+        raise FairleadError(f"{len(gathered.lost)} of {count} machines have no run: {gathered.lost[0]}")
