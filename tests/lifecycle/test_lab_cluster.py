@@ -81,7 +81,7 @@ def test_run_that_is_stopped_keeps_what_the_machines_have_measured(scheduler: st
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert "stopped: " in stderr
-    assert f"runs kept in {out}" in stderr
+    assert f" kept in {out}" in stderr
     kept = [sample for machine in out.iterdir() for sample in read_results(machine).samples]
     assert kept
     assert {sample.status for sample in kept} == {"ok"}

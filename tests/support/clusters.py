@@ -1,4 +1,4 @@
-"""A dask scheduler and workers on loopback, each a process of its own, ended with the block they are made for."""
+"""A dask scheduler and workers on loopback, each a process of its own, ended with their block."""
 
 from __future__ import annotations
 

@@ -125,7 +125,8 @@ def run_on(
         finally:
             client.unsubscribe_topic(distant.TOPIC)
         if stop.signum is not None:
-            raise Interrupted(f"stopped: {len(runs)} runs kept in {directory}", stop.signum)
+            kept = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+            raise Interrupted(f"stopped: {kept} kept in {directory}", stop.signum)
         return Gathered(tuple(sorted(runs)), tuple(sorted(lost)))
 
 
