@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from actors import CANCELLED, Actor, Stage
+from actors import CANCELLED, Actor, Staged
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from fairlead.errors import BarrierBroken, NotHeld, TooManyReleases
 from fairlead.sync import Barrier, Condition, CountdownEvent, Event, Latch, Lock, RLock
@@ -16,28 +16,7 @@ from fairlead.sync import Barrier, Condition, CountdownEvent, Event, Latch, Lock
 ACTORS = st.integers(0, 4)
 
 
-class Meetings(RuleBasedStateMachine):
-    subject: Any
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stage = Stage(5)
-        self.waiting: list[Actor] = []
-
-    def expect(self, actors: list[Actor], results: list[Any]) -> None:
-        """These have ended so, and nobody else has."""
-        for actor, result in zip(actors, results, strict=True):
-            assert not actor.waits
-            if isinstance(result, type):
-                assert isinstance(actor.results[-1], result)
-            else:
-                assert actor.results[-1] == result
-
-    def teardown(self) -> None:
-        self.stage.close()
-
-
-class Conditions(Meetings):
+class Conditions(Staged):
     """The thread may hold the lock for a while; who was notified then waits for it, in order."""
 
     @initialize(lock=st.sampled_from([None, Lock, RLock]))
@@ -158,7 +137,7 @@ class Conditions(Meetings):
         super().teardown()
 
 
-class Barriers(Meetings):
+class Barriers(Staged):
     @initialize(parties=st.integers(1, 4))
     def make(self, parties: int) -> None:
         self.parties = parties
@@ -227,7 +206,7 @@ class Barriers(Meetings):
             assert self.subject.statistics() == (self.parties, len(self.waiting), self.broken)
 
 
-class Counts(Meetings):
+class Counts(Staged):
     """What is to come, from n to 0, where all that wait go on; an Event's is 1."""
 
     @initialize(kind=st.sampled_from([Event, Latch, CountdownEvent]), count=st.integers(0, 3))

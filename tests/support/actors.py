@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hypothesis.stateful import RuleBasedStateMachine
+
 CANCELLED = "cancelled"
 TURNS = 30
 """More turns of the loop than any chain of wake-ups between a handful of tasks takes."""
@@ -72,3 +74,24 @@ class Stage:
         self.turn()
         assert all(actor.task.done() for actor in self.actors)
         self.loop.close()
+
+
+class Staged(RuleBasedStateMachine):
+    """A state machine with five actors, of which some wait, in this order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage = Stage(5)
+        self.waiting: list[Actor] = []
+
+    def expect(self, actors: list[Actor], results: list[Any]) -> None:
+        """They have ended so."""
+        for actor, result in zip(actors, results, strict=True):
+            assert not actor.waits
+            if isinstance(result, type):
+                assert isinstance(actor.results[-1], result)
+            else:
+                assert actor.results[-1] == result
+
+    def teardown(self) -> None:
+        self.stage.close()
