@@ -113,6 +113,11 @@ class ModuleRefused(FairleadError, ImportError):
     the kinds of pools that work."""
 
 
+class CannotAdvise(FairleadError, RuntimeError):
+    """A function could not be measured: it raised, ended its process, did not return, or takes longer than
+    the budget allows; the message says which, and with which item."""
+
+
 class AlreadyHeld(FairleadError, RuntimeError):
     """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
 

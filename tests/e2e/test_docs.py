@@ -22,7 +22,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
-from fairlead.record import gil_summary
+from fairlead.record import advice, gil_summary
 from fairlead.record.sample import Sample
 
 ROOT = Path(__file__).parents[2]
@@ -122,3 +122,10 @@ def test_the_reference_of_records_names_every_field_and_counter() -> None:
         assert f"`{kind}`" in text
     for name in COUNTERS.values():
         assert f"`fairlead_gil_{name}_total`" in text
+
+
+def test_the_reference_of_advice_names_every_field() -> None:
+    text = (ROOT / "docs/reference/advice.md").read_text(encoding="utf-8")
+    records = (advice.Advice, advice.Work, advice.Candidate, advice.Curve, advice.Pick)
+    for field in [field.name for record in records for field in fields(record)]:
+        assert f"`{field}`" in text, field

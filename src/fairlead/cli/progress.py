@@ -15,10 +15,10 @@ _EVERY_S = 5.0
 
 
 @contextmanager
-def shown() -> Iterator[Callable[[Progress], None]]:
+def shown(things: str = "samples") -> Iterator[Callable[[Progress], None]]:
     """A function to be told of every step; what it shows is tidied up on leaving."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _Lines(things)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -32,7 +32,11 @@ def shown() -> Iterator[Callable[[Progress], None]]:
         def show(progress: Progress) -> None:
             total = progress.used_s + progress.left_s
             bar.update(
-                task, completed=progress.used_s, total=total, description=_words(progress), refresh=True
+                task,
+                completed=progress.used_s,
+                total=total,
+                description=_words(progress, things),
+                refresh=True,
             )
 
         yield show
@@ -45,27 +49,28 @@ class Machines:
         self._lines: dict[str, _Lines] = {}
 
     def __call__(self, machine: str, progress: Progress) -> None:
-        self._lines.setdefault(machine, _Lines(f"{machine}: "))(progress)
+        self._lines.setdefault(machine, _Lines("samples", f"{machine}: "))(progress)
 
 
 class _Lines:
     """A line at once, and then one every few seconds."""
 
-    def __init__(self, begin: str = "") -> None:
+    def __init__(self, things: str, begin: str = "") -> None:
+        self._things = things
         self._begin = begin
         self._next_s = 0.0
 
     def __call__(self, progress: Progress) -> None:
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + _EVERY_S
-            click.echo(f"{self._begin}{_words(progress)}", err=True)
+            click.echo(f"{self._begin}{_words(progress, self._things)}", err=True)
 
 
-def _words(progress: Progress) -> str:
+def _words(progress: Progress, things: str) -> str:
     if progress.to_come:
-        count = f"{progress.done} of about {progress.done + progress.to_come} samples"
+        count = f"{progress.done} of about {progress.done + progress.to_come} {things}"
     else:
-        count = f"{progress.done} samples, calibrating"
+        count = f"{progress.done} {things}, calibrating"
     minutes, seconds = divmod(round(progress.left_s), 60)
     left = f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
     return f"{count}, {left} left: {progress.doing}"

@@ -13,7 +13,7 @@ SUFFIXES = {"text": None, "json": None, "html": ".html", "perfetto": ".perfetto-
 """Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
 
 
-@click.command(short_help="Show what a recording of the GIL says.")
+@click.command(short_help="Show what a recording of the GIL, or a saved advice, says.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -33,7 +33,8 @@ def report(file: Path, form: str, out: Path | None) -> None:
     """Show what a recording of the GIL says: who held it, who waited, who blocked whom, and what to do.
 
     FILE is what "fairlead record" wrote. text and json go to the terminal unless -o is given; html is one
-    page that works offline; perfetto is a trace for https://ui.perfetto.dev.
+    page that works offline; perfetto is a trace for https://ui.perfetto.dev. FILE may also be what "fairlead
+    advise" saved, as text, json or html.
     """
     pieces = _render(file, form)
     suffix = SUFFIXES[form]
@@ -52,6 +53,10 @@ def report(file: Path, form: str, out: Path | None) -> None:
 
 
 def _render(file: Path, form: str) -> Iterable[bytes]:
+    from fairlead.record.advice import is_advice
+
+    if is_advice(file):
+        return _advice(file, form)
     from fairlead.gil.observe.analysis import analyse
     from fairlead.gil.observe.timeline import TimelineCollector
     from fairlead.record.recording import Recording
@@ -67,3 +72,15 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     else:
         page = gil_json.render(summary) if form == "json" else gil_text.render(summary)
     return [page.encode(), b"\n"]
+
+
+def _advice(file: Path, form: str) -> Iterable[bytes]:
+    from importlib import import_module
+
+    from fairlead.errors import UsageError
+    from fairlead.record.advice import load
+
+    advice = load(file)
+    if form == "perfetto":
+        raise UsageError(f"{file} is an advice, and has no trace: choose text, json or html")
+    return [import_module(f"fairlead.report.advice_{form}").render(advice).encode()]

@@ -20,6 +20,8 @@ from fairlead.lab.stop import Stop
 
 _PROGRAM_NAME = re.compile(r"python([23](\.\d+)?[a-z]{0,3})?|pypy([23](\.\d+)?)?")
 
+_FREE = re.compile(r"python3\.\d+t")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
@@ -166,6 +168,24 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
     this, *others = _named(found.values())
     others.sort(key=lambda i: (i.implementation, i.version_key, i.suffix))
     return Discovery(interpreters=(this, *others), rejected=tuple(rejected), leads_to=leads_to)
+
+
+def free_threaded(stop: Stop | None = None) -> Interpreter | None:
+    """The newest CPython without a GIL among the programs that are named so ("python3.14t"), or None.
+
+    Raises:
+        Interrupted: ``stop`` was set meanwhile; whatever was being run has ended.
+    """
+    found = []
+    for path in {
+        _file(str(path)): str(path) for path in _candidates() if _FREE.fullmatch(path.name)
+    }.values():
+        try:
+            found.append(_identified(path, stop))
+        except InterpreterFailure:
+            continue
+    without = [one for one in _named(found) if one.free_threaded and not one.gil]
+    return max(without, key=lambda one: one.version_key, default=None)
 
 
 def contrast(discovery: Discovery) -> tuple[Interpreter, ...]:

@@ -100,6 +100,11 @@ class Meter:
                 return
 
     def _share(self, since: Reading, now: Reading) -> float:
-        capacity = (now.at_s - since.at_s) * len(self._cpus)
-        foreign = capacity - (now.idle_s - since.idle_s) - (now.own_s - since.own_s)
-        return min(1.0, max(0.0, foreign / capacity))
+        return share(since, now, len(self._cpus))
+
+
+def share(since: Reading, now: Reading, cores: int) -> float:
+    """The foreign share between two readings of so many cores."""
+    capacity = (now.at_s - since.at_s) * cores
+    foreign = capacity - (now.idle_s - since.idle_s) - (now.own_s - since.own_s)
+    return min(1.0, max(0.0, foreign / capacity))

@@ -1,0 +1,128 @@
+"""The function and its items, in the process that calls it."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import itertools
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MOST_ITEMS = 100_000
+"""Of an iterable that does not say how many it has."""
+
+
+class Refused(Exception):
+    """What was asked for cannot be done, and why: told to whoever asked."""
+
+    called = False
+    """Whether that was found by calling the function."""
+
+
+class Unfit(Refused):
+    """A call of the function came to no result."""
+
+    called = True
+
+
+def load(job: dict[str, Any], say: Callable[[str], None]) -> tuple[Callable[..., Any], list[Any]]:
+    """The function and the list of its items.
+
+    Args:
+        say: told what is being done, for those who find the process dead.
+
+    Raises:
+        Refused: one of them cannot be had.
+    """
+    target, items = job["target"], job["items"]
+    say("import")
+    names: dict[str, Any] = {}
+    if "pickle" in target:
+        function = _unpickled(target["pickle"], "the function")
+    else:
+        module = _module(target["module"])
+        names = vars(module)
+        function = _attribute(module, target["name"])
+    if not callable(function):
+        raise Refused(f"{target['label']} is {_a(function)}, which cannot be called: name a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise Refused(f"{target['label']} makes generators: name a function that returns its result")
+    say("items")
+    if "pickle" in items and Path(items["pickle"]).exists():
+        found = _unpickled(items["pickle"], "the items")
+    else:
+        found = _evaluated(items["expression"], names)
+    if not found:
+        raise Refused("there are no items: give at least one")
+    return function, found
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """``wanted`` places out of ``count``, evenly apart; all of them where that is not fewer, and again from
+    the beginning where it is more."""
+    if wanted >= count:
+        return [place % count for place in range(wanted)]
+    return [place * count // wanted for place in range(wanted)]
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not f"{name}.".startswith(f"{error.name}."):
+            said = f"{name} cannot be imported: it needs {error.name}, which is not installed"
+        else:
+            said = f"there is no module {name} here: name one as Python imports it, from its directory"
+        raise Refused(said) from error
+    except BaseException as error:
+        raise Refused(f"{name} cannot be imported: it raised {_said(error)}") from error
+
+
+def _attribute(module: Any, path: str) -> Any:
+    found = module
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            close = difflib.get_close_matches(name, vars(module), n=1)
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise Refused(f"{module.__name__} has no {path}{hint}") from None
+    return found
+
+
+def _evaluated(expression: str, names: dict[str, Any]) -> list[Any]:
+    try:
+        value = eval(expression, {**names, "__builtins__": __builtins__})
+    except BaseException as error:
+        raise Refused(f"--items {expression!r} cannot be evaluated: {_said(error)}") from error
+    try:
+        return list(itertools.islice(iter(value), MOST_ITEMS))
+    except BaseException as error:
+        raise Refused(f"--items {expression!r} gives no items: {_said(error)}") from error
+
+
+def _unpickled(path: str, what: str) -> Any:
+    try:
+        return pickle.loads(Path(path).read_bytes())
+    except BaseException as error:
+        raise Refused(f"{what} cannot be had in another process: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def _a(thing: object) -> str:
+    name = type(thing).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def interpreter() -> str:
+    """ "CPython 3.13.1 free-threaded"."""
+    name = {"cpython": "CPython"}.get(sys.implementation.name, sys.implementation.name)
+    free = " free-threaded" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
+    return f"{name} {'.'.join(map(str, sys.version_info[:3]))}{free}"

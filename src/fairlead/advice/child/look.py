@@ -1,0 +1,261 @@
+"""Stage "look": the first calls, one at a time, and what they do with their time and to what they share.
+
+The items looked at are called twice over. State that is another after the first round and the same after the
+second is a cache; state that is another again grows with every call. The second round is also the one under
+observation: the fingerprints of the first would be counted as the function's own work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from fairlead import gil
+from fairlead.advice.child.fingerprint import fingerprint
+from fairlead.advice.child.loading import Unfit, interpreter, load, spread
+from fairlead.advice.child.sending import Sending
+from fairlead.advice.child.state import State
+from fairlead.errors import FairleadError
+from fairlead.pools import function as told
+from fairlead.pools.choice import has_gil
+from fairlead.pools.sample import Meter
+
+if TYPE_CHECKING:
+    from fairlead.advice.child.worker import Progress
+
+MOST = 500
+"""Items looked at."""
+SENT = 5
+"""Items and results whose way to another process is tried."""
+WORTH_S = 0.1
+"""The second round goes on for so long, so that the clocks of the kernel have something to count."""
+
+
+def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    function, items = load(job, progress.say)
+    _keep(job, items)
+    coroutines = told.makes_coroutines(function)
+    sending = Sending(function)
+    cannot = sending.call(items[0])
+    with asyncio.Runner() as runner:
+        call = (lambda item: runner.run(_awaited(function, item))) if coroutines else function
+        looked = _Look(job, progress, function, call, items)
+        looked.first_round()
+        again = looked.second_round()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    for item in looked.examples:
+        cannot = cannot or sending.call(item)
+    for value in looked.results:
+        cannot = cannot or sending.result(value)
+    refusals = {}
+    if cannot is None:
+        refusals = sending.refusals([*looked.examples, *looked.results])
+    first, second, third = looked.states
+    accumulates = [name for name in second if (second if again else first).get(name) != third.get(name)]
+    return {
+        "items": len(items),
+        "interpreter": interpreter(),
+        "gil_here": has_gil(),
+        "check": looked.places,
+        "fingerprints": looked.fingerprints,
+        "calls": looked.calls,
+        "times": looked.times,
+        **looked.shares,
+        "coroutines": coroutines,
+        "cannot_be_sent": cannot,
+        "argument_bytes": fmean(sending.call_bytes) if sending.call_bytes else None,
+        "result_bytes": fmean(sending.result_bytes) if sending.result_bytes else None,
+        "cannot_load": refusals,
+        "accumulates": accumulates,
+        "caches": [name for name in first if first[name] != third.get(name) and name not in accumulates],
+        "guarded": looked.state.guarded,
+        "changes_items": looked.changes_items,
+    }
+
+
+class _Look:
+    def __init__(
+        self,
+        job: dict[str, Any],
+        progress: Progress,
+        function: Callable[..., Any],
+        call: Callable[..., Any],
+        items: list[Any],
+    ) -> None:
+        self._job = job
+        self._progress = progress
+        self._call = call
+        self._items = items
+        self._label = job["target"]["label"]
+        self.places: list[int] = []
+        self.fingerprints: list[str] = []
+        self.times: list[float] = []
+        self.results: list[Any] = []
+        self.examples: list[Any] = []
+        self.calls = 0
+        self.changes_items = False
+        self.state = State(function)
+        self.states = [self.state.look()] * 3
+        self.shares: dict[str, Any] = {}
+
+    def first_round(self) -> None:
+        """The first item, and as many others, evenly apart, as there is time for."""
+        # the kernel ends this process if a call does not return, whatever the call holds
+        signal.setitimer(signal.ITIMER_REAL, self._job["call_limit_s"])
+        self._progress.say("call")
+        slot = self._job["look_s"]
+        self.shares = self._observed(lambda: self._looked_at(0))
+        most = min(MOST, len(self._items), self._job["requests"], self._job["most_calls"] // 3)
+        wanted = min(most, int(slot / max(self.times[0], 1e-6)))
+        begin = time.perf_counter()
+        for place in spread(len(self._items), wanted) if wanted > 1 else []:
+            self._looked_at(place)
+            if time.perf_counter() - begin > 2 * slot:  # the others take longer than the first
+                break
+        self.states[1] = self.state.look()
+        self.states[2] = self.states[1]
+
+    def second_round(self) -> bool:
+        """The same once more, if there is time for it; whether there was."""
+        spent = sum(self.times)
+        if spent > self._job["look_s"] * 2 or self.calls * 2 > self._job["most_calls"]:
+            return False
+        items = [self._items[place] for place in self.places]
+
+        def calls() -> None:
+            end = time.perf_counter() + WORTH_S
+            limit = self._job["most_calls"] // 4
+            while True:
+                for place, item in zip(self.places, items, strict=True):
+                    self._progress.call(place)
+                    self._call(item)
+                self.calls += len(items)
+                if time.perf_counter() > end or self.calls > limit:
+                    return
+
+        try:
+            self.shares = self._observed(calls)
+        except BaseException as error:
+            raise Unfit(
+                f"{self._label} raised {_said(error)} when it was called with the same items once more: give "
+                "one that can be called again"
+            ) from error
+        self.states[2] = self.state.look()
+        return True
+
+    def _looked_at(self, place: int) -> None:
+        item = self._items[place]
+        self._progress.call(place)
+        before = fingerprint(item)
+        begin = time.perf_counter()
+        try:
+            value = self._call(item)
+        except BaseException as error:
+            if isinstance(error, SystemExit):
+                raise Unfit(
+                    f"{self._label} ends its process (sys.exit) when it is called with item {place}, "
+                    f"{item!r:.60}: give items that it returns from"
+                ) from error
+            raise Unfit(
+                f"{self._label} raised {_said(error)} when it was called with item {place}, {item!r:.60}: "
+                "give items that it can handle"
+            ) from error
+        self.times.append(time.perf_counter() - begin)
+        self.calls += 1
+        self.places.append(place)
+        self.fingerprints.append(fingerprint(value))
+        self.changes_items = self.changes_items or fingerprint(item) != before
+        if len(self.results) < SENT:
+            self.results.append(value)
+            self.examples.append(item)
+
+    def _observed(self, calls: Callable[[], None]) -> dict[str, Any]:
+        """What calls do with their time, as shares of it."""
+        held, where = None, "none"
+        if has_gil():
+            try:
+                observation = gil.observe(wait_threshold=None).start()
+            except FairleadError:
+                return self._napped(calls)
+            try:
+                spent = _spent(calls)
+            finally:
+                observation.stop()
+            own = threading.get_native_id()
+            held = sum(thread.held_seconds for thread in observation.threads if thread.native_id == own)
+            # a hold goes on while its thread has no core: that part of it is as large as of the rest
+            held *= spent[1] / max(spent[1] + spent[2], 1e-9)
+            where = "observation"
+        else:
+            spent = _spent(calls)
+        return _shares(*spent[:2], held or 0.0, where)
+
+    def _napped(self, calls: Callable[[], None]) -> dict[str, Any]:
+        """The same without observation: another thread takes naps, and sees how late it gets the GIL."""
+        meter = Meter()
+        found: list[Any] = []
+        meter.expect()
+        watcher = threading.Thread(target=lambda: found.append(meter.watch(60.0)))
+        watcher.start()
+        meter.begin()
+        try:
+            spent = _spent(calls)
+        finally:
+            meter.end()
+            watcher.join()
+        sample = found[0]
+        held = spent[1] if sample is None or sample.held is not False else 0.0
+        return _shares(*spent[:2], held, "naps")
+
+
+async def _awaited(function: Callable[..., Any], item: Any) -> Any:
+    return await function(item)
+
+
+def _keep(job: dict[str, Any], items: list[Any]) -> None:
+    """For the processes that come after this one: an expression could be another list there."""
+    import cloudpickle
+
+    path = Path(job["items"]["pickle"])
+    if not path.exists():
+        try:
+            pickled = cloudpickle.dumps(items, 5)
+        except Exception:  # noqa: BLE001 - they evaluate it themselves then
+            return
+        path.write_bytes(pickled)
+
+
+def _spent(calls: Callable[[], None]) -> tuple[float, float, float]:
+    """(seconds, of them on a core, seconds that it waited for a core besides)."""
+    stats = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+
+    def waited() -> float:
+        return int(stats.read_text().split()[1]) / 1e9 if stats.exists() else 0.0
+
+    begin, used, queued = time.perf_counter(), time.process_time(), waited()
+    calls()
+    wall, cpu = time.perf_counter() - begin, time.process_time() - used
+    queued = waited() - queued
+    return max(wall - queued, 1e-9), cpu, queued
+
+
+def _shares(wall: float, cpu: float, held: float, where: str) -> dict[str, Any]:
+    with_gil = min(held, cpu)
+    whole = max(wall, cpu)
+    return {
+        "gil": with_gil / whole,
+        "free": (cpu - with_gil) / whole,
+        "waiting": max(0.0, 1 - cpu / whole),
+        "gil_from": where,
+        "wall_s": wall,
+    }
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200].rstrip(": ")

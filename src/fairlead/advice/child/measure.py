@@ -1,0 +1,134 @@
+"""Stage "measure": a pool is started, and passes over items are timed.
+
+Runs in interpreters without fairlead too, with the standard library's threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import usage
+from .fingerprint import fingerprint
+from .loading import interpreter, load, spread
+
+if TYPE_CHECKING:
+    from .worker import Progress
+
+Pass = Callable[[list[Any]], Iterable[Any]]
+
+GROWTH = 8
+"""A calibrating pass has at most so many times the calls of the one before."""
+
+
+def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    function, items = load(job, progress.say)
+    try:
+        return _measured(job, progress, function, items)
+    except Exception as error:  # noqa: BLE001 - a function's, of an item that was not looked at before
+        return {"failed": f"{type(error).__name__}: {' '.join(str(error).split())}"[:300].rstrip(": ")}
+
+
+def _measured(
+    job: dict[str, Any], progress: Progress, function: Callable[..., Any], items: list[Any]
+) -> dict[str, Any]:
+    requests, slot = job["requests"], job["slot_s"]
+    most: int = job["most_calls"]
+    progress.say("start")
+    first = _reading()
+    with contextlib.ExitStack() as stack:
+        begin = time.perf_counter()
+        make = _maker(job, function, stack)
+        start_s = time.perf_counter() - begin
+        progress.say("check")
+        places = job["check"]
+        results = list(make([items[place] for place in places]))
+        marks = [fingerprint(value) for value in results]
+        del results
+        calls = len(places)
+        progress.say("passes")
+        passes: list[tuple[int, float]] = []
+        number = min(requests, max(job["first_pass"], 1))
+        deadline = time.perf_counter() + job["time_s"]
+        before: dict[str, Any] = _reading()
+        while True:
+            chosen = [items[place] for place in spread(len(items), number)]
+            begin = time.perf_counter()
+            for _ in make(chosen):
+                pass
+            wall = time.perf_counter() - begin
+            calls += number
+            short = wall < slot / 2 and number < requests
+            more = requests
+            if short:
+                more = min(requests, number * GROWTH, max(2 * number, int(0.9 * number * slot / wall)))
+            if short and calls + more <= most:
+                number, passes = more, []
+                before = _reading()
+                continue
+            passes.append((number, wall))
+            if len(passes) >= job["passes"] or time.perf_counter() > deadline or calls + number > most:
+                break
+        after = _reading()
+        memory = usage.memory_kib(usage.members())
+    return {
+        "interpreter": interpreter(),
+        "start_s": start_s if job["kind"] != "sequential" else 0.0,
+        "fingerprints": marks,
+        "passes": passes,
+        "calls": calls,
+        "first": first,
+        "before": before,
+        "after": after,
+        "memory_kib": memory,
+    }
+
+
+def _reading() -> dict[str, Any]:
+    """The counters of this session and of the machine, between two passes."""
+    found = usage.members()
+    return {
+        "switches": usage.switches(found),
+        "cpu_s": usage.cpu_s(found),
+        "idle_s": usage.idle_s(),
+        "at_s": time.monotonic(),
+    }
+
+
+def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.ExitStack) -> Pass:
+    """What makes a pass's calls in the way of the job; its workers have loaded the function."""
+    kind, workers = job["kind"], job["workers"]
+    if kind == "sequential":
+        if not job["coroutines"]:
+            return lambda chosen: map(function, chosen)
+        runner = stack.enter_context(asyncio.Runner())
+        return lambda chosen: _one_by_one(runner, function, chosen)
+    if kind == "free-threaded":
+        from concurrent.futures import ThreadPoolExecutor
+
+        threads = stack.enter_context(ThreadPoolExecutor(workers))
+        list(threads.map(callable, [function] * workers))
+        return lambda chosen: threads.map(function, chosen)
+    from fairlead.pools import pool as make
+
+    if job["coroutines"] and kind != "async":
+        from fairlead.advice.child.calling import Awaited
+
+        function = Awaited(function)
+    pool = stack.enter_context(make(kind, workers))
+    if kind != "async":
+        # each worker takes the function, as it has to before its first call
+        list(pool.map(callable, [function] * (2 * workers), chunksize=1))
+    return lambda chosen: pool.map(function, chosen)
+
+
+def _one_by_one(runner: asyncio.Runner, function: Callable[..., Any], chosen: list[Any]) -> Iterator[Any]:
+    for item in chosen:
+        yield runner.run(_awaited(function, item))
+
+
+async def _awaited(function: Callable[..., Any], item: Any) -> Any:
+    return await function(item)

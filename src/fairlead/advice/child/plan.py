@@ -1,0 +1,25 @@
+"""Stage "plan": the function and its items are looked at, and nothing is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .loading import interpreter, load
+
+if TYPE_CHECKING:
+    from .worker import Progress
+
+
+def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    from fairlead.advice.child.sending import Sending
+    from fairlead.pools import function as told
+
+    function, items = load(job, progress.say)
+    sending = Sending(function)
+    return {
+        "items": len(items),
+        "interpreter": interpreter(),
+        "coroutines": told.makes_coroutines(function),
+        "cannot_be_sent": sending.call(items[0]),
+        "cannot_load": sending.refusals(items[:1]),
+    }

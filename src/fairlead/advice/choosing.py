@@ -1,0 +1,309 @@
+"""The choice among candidates, by rules that are stated, and the reasons in plain words.
+
+1. Only ways whose results are those of calls in turn.
+2. The fastest: the least time for all the calls, the start of the pool counted.
+   Where other programs took more than a tenth of the machine meanwhile, that time is worked out from
+   processor time, which hardly depends on them (``alone_s``). And threads are never taken to be faster than
+   the time with the GIL allows.
+3. Whatever cannot be told from the fastest (intervals overlap, or within ``AS_FAST``) is as fast, and among
+   these the one that costs least is taken: of kinds, no pool before threads and loops, these before
+   interpreters, and those before processes; of one kind, the fewest workers.
+4. A pool that gains less than ``WORTH`` is not worth having.
+
+Another interpreter is never the choice, because changing it is another decision: it is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fairlead.advice.ways import KINDS
+from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work
+
+_VERBS = {"refused": "were not tried", "failed": "failed", "wrong": "came to other results"}
+
+AS_FAST = 1.05
+OVERLAP = 1.15
+"""Intervals that overlap are no reason to take what is slower by more than this: they are wide, then."""
+WORTH = 1.15
+"""The least speed-up that is worth a pool."""
+TELLING = 1.3
+"""A speed-up above this is a gain in a sentence; one below is none."""
+
+
+def choose(candidates: Sequence[Candidate], work: Work, requests: int, cores: int) -> Pick:
+    """The choice, with reasons."""
+    sequential = candidates[0]
+    here = [
+        one
+        for one in candidates
+        if one.status == "measured" and one.total_s is not None and one.kind != "free-threaded"
+    ]
+    bound = {one: _time_of(one, sequential, work) for one in here}
+    fastest = min(here, key=lambda one: bound[one])
+    equal = [one for one in here if _is_as_fast(one, fastest, bound)]
+    best = min(equal, key=lambda one: (KINDS.index(one.kind), one.workers))
+    if bound[sequential] / bound[best] < WORTH:
+        best = sequential
+    measured = best.alone_s is None
+    return Pick(
+        kind=best.kind,
+        workers=best.workers,
+        speedup=best.speedup if measured else bound[sequential] / bound[best],
+        low=best.low if measured else None,
+        high=best.high if measured else None,
+        reasons=tuple(_reasons(best, candidates, work, requests, cores)),
+    )
+
+
+def _time_of(one: Candidate, sequential: Candidate, work: Work) -> float:
+    if one.alone_s is not None:
+        return one.alone_s
+    total = _total(one)
+    if one.kind in ("threads", "async") and work.gil_from != "none":
+        total = max(total, work.gil * _total(sequential))
+    return total
+
+
+def _is_as_fast(one: Candidate, fastest: Candidate, times: Mapping[Candidate, float]) -> bool:
+    slower = times[one] / times[fastest]
+    if slower <= AS_FAST:
+        return True
+    overlap = (
+        one.total_low_s is not None
+        and fastest.total_high_s is not None
+        and one.total_low_s <= fastest.total_high_s
+    )
+    return overlap and one.alone_s is None and slower <= OVERLAP
+
+
+def _total(one: Candidate) -> float:
+    assert one.total_s is not None
+    return one.total_s
+
+
+def _reasons(
+    best: Candidate, candidates: Sequence[Candidate], work: Work, requests: int, cores: int
+) -> list[str]:
+    sequential = candidates[0]
+    reasons = [_what_it_does(work)]
+    if best.kind != "sequential":
+        reasons += _costs(best, sequential)
+    elif requests == 1:
+        reasons.append("there is one call, and nothing to make beside it")
+    elif work.accumulates:
+        names = ", ".join(work.accumulates[:3])
+        reasons.append(
+            f"every call changes what they share ({names}), so that calls elsewhere or at once would come to "
+            "something else"
+        )
+    for kind in KINDS:
+        if kind in (best.kind, "sequential", "free-threaded"):
+            continue
+        said = _against(kind, best, candidates, work, requests, cores)
+        if said:
+            reasons.append(said)
+    return reasons
+
+
+def _what_it_does(work: Work) -> str:
+    where = "a call takes" if work.looked_at == 1 else "calls take"
+    doing = _shares(work)
+    return f"{where} {_time(work.call_s)}{_spread(work)}, {doing}"
+
+
+def _shares(work: Work) -> str:
+    parts = []
+    if work.gil_from == "none":
+        parts.append((work.gil + work.free, "computing"))
+    else:
+        parts += [(work.gil, "computing with the GIL held"), (work.free, "computing without the GIL")]
+    parts.append((work.waiting, "waiting"))
+    told = [(share, name) for share, name in sorted(parts, reverse=True) if share >= 0.05]
+    if len(told) == 1:
+        return f"nearly all of it {told[0][1]}" if told[0][0] < 0.995 else f"all of it {told[0][1]}"
+    return " and ".join(f"{share:.0%} {name}".replace("%", " %") for share, name in told)
+
+
+def _spread(work: Work) -> str:
+    if work.looked_at < 3 or work.longest_s < 5 * max(work.shortest_s, 1e-9) or work.longest_s < 1e-3:
+        return ""
+    return f" ({_time(work.shortest_s)} to {_time(work.longest_s)})"
+
+
+def _costs(best: Candidate, sequential: Candidate) -> list[str]:
+    found = []
+    if best.memory_kib is not None and sequential.memory_kib is not None:
+        more = (best.memory_kib - sequential.memory_kib) / 1024
+        if more >= 1:
+            found.append(f"it takes {more:.0f} MB more")
+    if best.start_s is not None and best.start_s >= 0.01:
+        found.append(
+            f"and {_time(best.start_s)} to start" if found else f"it takes {_time(best.start_s)} to start"
+        )
+    return [" ".join(found)] if found else []
+
+
+def _against(
+    kind: Kind, best: Candidate, candidates: Sequence[Candidate], work: Work, requests: int, cores: int
+) -> str | None:
+    """What speaks against a kind, in a clause; None where that needs no word."""
+    of_kind = [one for one in candidates if one.kind == kind]
+    measured = [one for one in of_kind if one.status == "measured" and one.total_s is not None]
+    if not measured:
+        told = next((one for one in of_kind if one.reason), None)
+        if told is None or work.accumulates or requests == 1:
+            return None
+        if kind == "async" and told.status == "refused":
+            return None
+        return f"{_plural(kind)} {_VERBS[told.status]}: {told.reason}"
+    top = min(measured, key=_total)
+    assert top.speedup is not None
+    gain = f"{_plural(kind)} give {times(top.speedup)}"
+    if top.workers != best.workers and best.kind != "sequential":
+        gain += f" with {top.workers} workers"
+    if best.alone_s is not None and top.alone_s is not None:
+        assert candidates[0].alone_s is not None
+        gain = gain.replace(times(top.speedup), times(candidates[0].alone_s / top.alone_s))
+        near = top.alone_s < best.alone_s * OVERLAP
+    else:
+        near = best.speedup is not None and top.speedup > best.speedup / OVERLAP
+    if near and best.kind != "sequential":
+        return f"{gain}, and cost more" if KINDS.index(kind) > KINDS.index(best.kind) else gain
+    why = _why_slow(kind, top, work, cores)
+    return f"{gain}{f', because {why}' if why else ''}"
+
+
+def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
+    in_gil = work.gil / max(work.gil + work.free, 1e-9)
+    if kind in ("threads", "async") and work.gil_from != "none" and work.gil > 0.5 and in_gil > 0.7:
+        return f"{work.gil:.0%} of the time holds the GIL".replace("%", " %")
+    assert one.call_s is not None
+    assert one.total_s is not None
+    if one.start_s is not None and one.start_s > 0.3 * one.total_s:
+        return f"they take {_time(one.start_s)} to start"
+    if kind in ("interpreters", "processes"):
+        sent = max((work.result_bytes or 0, "result"), (work.argument_bytes or 0, "call"))
+        if sent[0] >= 100_000:
+            return f"each {sent[1]} is {_size(sent[0])}"
+        if work.call_s < 200e-6:
+            return "each call is over sooner than it is sent there"
+        if work.waiting > 0.7:
+            return f"{one.workers} of them wait for {one.workers} calls at once"
+    if work.call_s < 50e-6:
+        return "each call is over sooner than it is handed on"
+    if cores == 1 and work.waiting < 0.5:
+        return "there is one core"
+    return None
+
+
+def again(
+    choice: Pick, work: Work, candidates: Sequence[Candidate], requests: int, cores: int
+) -> tuple[str, ...]:
+    """When the answer may be another."""
+    found = []
+    computes = work.waiting < 0.5
+    if computes:
+        found.append(f"on a machine with another number of cores than {cores}")
+    best = _break_even(choice, candidates)
+    if best is not None:
+        one, calls = best
+        found.append(
+            f"when there are some {_round(calls):,} calls or more: {NAMES[one.kind]} with {one.workers} "
+            "workers is faster from there on"
+        )
+    if choice.kind in ("interpreters", "processes"):
+        found.append("when arguments or results become much larger: they are sent")
+        if (work.result_bytes or 0) < 1e6 and requests > 1:
+            chosen = next(c for c in candidates if (c.kind, c.workers) == (choice.kind, choice.workers))
+            if chosen.start_s and chosen.call_s and candidates[0].call_s:
+                gained = candidates[0].call_s - chosen.call_s
+                if gained > 0 and (fewest := chosen.start_s / gained) >= 2:
+                    found.append(
+                        f"when there are fewer than some {_round(fewest):,} calls: starting takes longer then"
+                    )
+    if choice.kind in ("threads", "async") and work.waiting > 0.5:
+        found.append("when what the calls wait for can take more, or fewer, at once")
+    found.append("with another version of Python, or without a GIL")
+    return tuple(found)
+
+
+def _break_even(choice: Pick, candidates: Sequence[Candidate]) -> tuple[Candidate, float] | None:
+    """From how many calls on a pool would pay, where none does: the pool for which they are fewest."""
+    if choice.kind != "sequential":
+        return None
+    sequential = candidates[0]
+    found = []
+    for one in candidates[1:]:
+        if one.status == "measured" and one.call_s and one.start_s is not None and sequential.call_s:
+            gained = sequential.call_s - one.call_s
+            if gained > 0.25 * sequential.call_s and one.kind != "free-threaded":
+                found.append((one, one.start_s / gained * 1.5))
+    return min(found, key=lambda pair: pair[1], default=None)
+
+
+def notes(choice: Pick, work: Work, candidates: Sequence[Candidate], calls: int) -> tuple[str, ...]:
+    """What else there is to know."""
+    found = [f"The function was called {calls:,} times to find this out."]
+    if work.accumulates:
+        names = ", ".join(work.accumulates)
+        found.append(
+            f"Calls change what they share: {names}. "
+            + (
+                "They know a lock; that it guards this is for you to say."
+                if work.guarded
+                else "Have them return what they find, and join it afterwards, and ask again."
+            )
+        )
+    if work.changes_items:
+        found.append("Calls change their items: workers elsewhere would change copies.")
+    if work.caches:
+        names = ", ".join(work.caches)
+        found.append(f"The first call with an item fills a cache ({names}); each process would have its own.")
+    if work.varies:
+        found.append(
+            "The same calls give other results each time, so that no results could be compared: whether they "
+            "may be made at once is for you to say."
+        )
+    for one in candidates:
+        if one.kind == "free-threaded" and one.status == "measured" and one.speedup is not None:
+            base = choice.speedup or 1.0
+            if one.speedup > WORTH * base:
+                found.append(
+                    f"{one.interpreter} would do better: {one.workers} threads there give {one.speedup:.1f}x."
+                )
+    chosen = next(c for c in candidates if (c.kind, c.workers) == (choice.kind, choice.workers))
+    if chosen.alone_s is not None:
+        found.append(
+            "Other programs took part of the machine meanwhile: measured times say little, and the choice "
+            "goes by processor time. Ask again on a quieter machine."
+        )
+    elif chosen.verdict != "stable" and chosen.advice:
+        found.append(f"The time of the choice is {chosen.verdict}: {chosen.advice}.")
+    return tuple(found)
+
+
+def times(speedup: float) -> str:
+    """ "1.8x", "0.02x"."""
+    return f"{speedup:.1f}x" if speedup >= 0.1 else f"{speedup:.2g}x"
+
+
+def _plural(kind: Kind) -> str:
+    return "tasks of an event loop" if kind == "async" else str(kind)
+
+
+def _time(seconds: float) -> str:
+    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            value = seconds * scale
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+def _round(number: float) -> int:
+    digits = max(0, len(str(int(number))) - 2)
+    return max(2, int(round(number, -digits)))

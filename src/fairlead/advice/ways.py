@@ -1,0 +1,126 @@
+"""Which ways of making the calls apply, and with which worker counts: by what the first calls did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairlead.lab.interpreters import Interpreter
+from fairlead.pools.auto import no_interpreters
+from fairlead.record.advice import Kind, Work
+
+KINDS: tuple[Kind, ...] = ("sequential", "async", "threads", "interpreters", "processes", "free-threaded")
+"""From the one that costs least to the one that costs most."""
+
+WAITS = 0.1
+"""A call that waits for more of its time than this gains by more workers than cores."""
+COMPUTES = 0.1
+"""A call that computes for more of its time than this gains by cores."""
+AT_ONCE = (2, 4, 8, 16, 32, 64)
+TASKS_AT_ONCE = (8, 32, 128, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    kind: Kind
+    workers: int
+    interpreter: Interpreter | None = None
+    """None: the one that runs fairlead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known before the first call, and what is not."""
+
+    cores: int
+    gil: bool
+    requests: int
+    coroutines: bool
+    cannot_be_sent: str | None
+    cannot_load: Mapping[str, str]
+    by_reference: bool
+    free_threaded: Interpreter | None
+    kinds: Sequence[str] | None
+    work: Work | None = None
+
+
+def ways(facts: Facts) -> tuple[list[Way], dict[Kind, str]]:
+    """The ways to be measured, sequential first, and why others are not."""
+    found = [Way("sequential", 1)]
+    refused: dict[Kind, str] = {}
+    for kind in KINDS[1:]:
+        why = refusal(kind, facts)
+        if why is not None:
+            refused[kind] = why
+            continue
+        counts = sorted({min(count, facts.requests) for count in _counts(kind, facts)} - {1})
+        found += [
+            Way(kind, count, facts.free_threaded if kind == "free-threaded" else None) for count in counts
+        ]
+    return found, {kind: why for kind, why in refused.items() if why}
+
+
+def refusal(kind: Kind, facts: Facts) -> str | None:
+    """Why a kind cannot or must not be measured; empty where that needs no word."""
+    if facts.kinds is not None and kind not in facts.kinds:
+        return ""
+    if facts.requests == 1:
+        return "there is one call, and nothing to make beside it"
+    if kind == "free-threaded" and facts.free_threaded is None:
+        return ""
+    if facts.coroutines and kind in ("threads", "free-threaded"):
+        return ""
+    if not facts.coroutines and kind == "async":
+        return "the function is no coroutine function" if facts.kinds is not None else ""
+    if kind == "free-threaded" and not facts.by_reference:
+        return "another interpreter cannot be given the function: put it into a module"
+    if (why := _unsafe(kind, facts.work)) is not None:
+        return why
+    if kind in ("processes", "interpreters") and facts.cannot_be_sent is not None:
+        return facts.cannot_be_sent
+    if kind == "interpreters":
+        if (missing := no_interpreters()) is not None:
+            return missing
+        if facts.cannot_load:
+            name, said = next(iter(facts.cannot_load.items()))
+            return f"{name} cannot be imported there ({said})"
+    waits = facts.work is not None and facts.work.waiting > 1 - COMPUTES
+    if facts.coroutines and kind in ("processes", "interpreters") and waits:
+        return "its coroutines wait, and a loop waits for all of them at once"
+    return None
+
+
+def _unsafe(kind: Kind, work: Work | None) -> str | None:
+    """Why calls elsewhere or at once would come to something else than calls in turn."""
+    if work is None or kind == "sequential":
+        return None
+    if work.accumulates:
+        names = ", ".join(work.accumulates[:3])
+        if kind in ("processes", "interpreters"):
+            return f"calls change what they share ({names}), and there each worker would change its own"
+        if not work.guarded:
+            return f"calls change what they share ({names}), and know no lock"
+    if work.changes_items and kind in ("processes", "interpreters"):
+        return "calls change their items, and there they would change copies"
+    return None
+
+
+def _counts(kind: Kind, facts: Facts) -> set[int]:
+    cores = facts.cores
+    work = facts.work
+    waits = work is None or work.waiting > WAITS
+    computes = work is None or work.waiting < 1 - COMPUTES
+    to_cores = {count for count in AT_ONCE if count < cores} | {max(cores, 2)}
+    if kind == "async":
+        return set(TASKS_AT_ONCE)
+    if kind == "threads":
+        if waits:
+            return set(AT_ONCE) | {cores}
+        if work is not None and facts.gil and work.free < WAITS:
+            return {max(cores, 2)}
+        return to_cores | {2 * cores}
+    if kind == "free-threaded":
+        return {max(cores, 2)}
+    if not computes:
+        return {4 * cores}
+    return to_cores | {2 * cores} | ({4 * cores} if waits else set())

@@ -1,0 +1,116 @@
+"""``fairlead advise``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead.cli import words
+from fairlead.cli.progress import shown
+from fairlead.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairlead.record.advice import Advice
+
+FORMS = ("text", "json", "html")
+
+
+@click.command(short_help="Say which pool, and how many workers, suit a function of yours.")
+@click.argument("target", metavar="MODULE:FUNCTION")
+@click.option(
+    "--items",
+    metavar="EXPRESSION",
+    help="What it is called with, one at a time: 'range(100)', or whatever MODULE's names make.",
+)
+@click.option(
+    "--inputs",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The same from a file: one JSON value a line.",
+)
+@click.option(
+    "--requests", type=int, metavar="N", help="Calls that the advice is for. [default: one for each item]"
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    callback=words.duration,
+    default="30s",
+    show_default=True,
+    help="How long it may take.",
+)
+@click.option("--max-calls", type=int, metavar="N", help="The most calls of the function in all.")
+@click.option(
+    "--kinds",
+    metavar="KIND,...",
+    help="Measure these alone: threads,processes,interpreters,async,free-threaded.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be measured, and call nothing.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="Default: by the name of FILE, else text.")
+@click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the run is kept. [default: advise-runs/TIME.json]",
+)
+def advise(
+    target: str,
+    items: str | None,
+    inputs: Path | None,
+    requests: int | None,
+    budget_s: float,
+    max_calls: int | None,
+    kinds: str | None,
+    dry_run: bool,
+    form: str | None,
+    file: Path | None,
+    save: Path | None,
+) -> None:
+    """Say which kind of pool, and how many workers, suit a function of yours, by measuring it under each.
+
+    The function IS CALLED MANY TIMES, in processes of its own: whatever it writes, sends or deletes happens
+    as often. --dry-run shows the plan, --max-calls bounds the calls.
+    """
+    from fairlead.advice.session import Session
+    from fairlead.advice.target import named
+
+    if form is None:
+        ending = file.suffix.removeprefix(".") if file else ""
+        form = ending if ending in FORMS else "text"
+    if dry_run and form != "text":
+        raise UsageError("--dry-run shows its plan as text: leave out --format")
+    chosen = None if kinds is None else [kind.strip() for kind in kinds.split(",")]
+    with named(target, items, inputs, requests) as found, shown("measurements") as progress:
+        session = Session(found, budget_s, max_calls=max_calls, kinds=chosen, report=progress)
+        if dry_run:
+            from fairlead.report import advice_text
+
+            click.echo(advice_text.render_plan(session.plan()), nl=False)
+            return
+        advice = session.run()
+    save = save or Path("advise-runs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    try:
+        advice.save(save)
+    finally:
+        # what keeps it from being kept does not cost what was found
+        show(advice, form, file)
+    click.echo(f"Saved: {save} (fairlead report shows it again)", err=True)
+
+
+def show(advice: Advice, form: str, file: Path | None) -> None:
+    """Render it, to the terminal or into a file."""
+    from importlib import import_module
+
+    from fairlead.cli.lab import results
+
+    module = import_module(f"fairlead.report.advice_{form}")
+    look = results.terminal() if form == "text" and file is None else {}
+    content = module.render(advice, **look)
+    if file is None:
+        click.echo(content, nl=not content.endswith("\n"))
+    else:
+        results.write(file, content)

@@ -1,0 +1,292 @@
+"""What ``fairlead advise`` found: the pure data between the measuring and the reports, and its file.
+
+Times are seconds, memory is KiB. ``None`` means "not measured", never zero.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from fairlead.errors import OutputError, RecordError
+from fairlead.record.summary import Verdict
+
+SCHEMA = 1
+"""Of the file; a reader refuses a newer one."""
+
+Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "free-threaded"]
+"""Ways of making the calls. sequential: one after another, without a pool. free-threaded: threads of another
+interpreter, one without a GIL that was found on this machine."""
+
+Status = Literal["measured", "refused", "failed", "wrong"]
+"""refused: not run, because it cannot be or must not be. failed: it was run and did not come to an end.
+wrong: its results are not those of the sequential run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the function does with its time, seen over ``looked_at`` calls, one at a time."""
+
+    looked_at: int
+    call_s: float
+    """Mean time of a call."""
+    shortest_s: float
+    longest_s: float
+    gil: float
+    """Share of the time on a core with the GIL."""
+    free: float
+    """Share of the time on a core without the GIL."""
+    waiting: float
+    """Share of the time that is neither."""
+    gil_from: Literal["observation", "naps", "none"]
+    """How the share with the GIL is known: exactly, from naps of a thread beside it, or there is no GIL."""
+    coroutines: bool
+    cannot_be_sent: str | None
+    """Why a call or its result cannot go to another process or interpreter; None if it can."""
+    argument_bytes: float | None
+    """Mean size of a call, pickled."""
+    result_bytes: float | None
+    cannot_load: Mapping[str, str]
+    """Modules that interpreters with a GIL of their own cannot import, and what is said of each."""
+    accumulates: tuple[str, ...]
+    """Shared state that every call changes."""
+    caches: tuple[str, ...]
+    """Shared state that only the first call with an item changes."""
+    guarded: bool
+    """Whether it knows a lock."""
+    changes_items: bool
+    varies: bool
+    """The same calls give other results in another process, so that results could not be compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way of making the calls, and how it did."""
+
+    kind: Kind
+    workers: int
+    interpreter: str
+    """ "CPython 3.14.0"."""
+    status: Status
+    reason: str | None = None
+    """Why it was refused, how it failed, or what is wrong with its results."""
+    total_s: float | None = None
+    """Median time of all the calls, the start of the pool counted; computed from ``start_s`` and ``call_s``
+    where not all were made."""
+    total_low_s: float | None = None
+    total_high_s: float | None = None
+    speedup: float | None = None
+    """Against sequential; ``low`` and ``high`` bound it at 95 %."""
+    low: float | None = None
+    high: float | None = None
+    start_s: float | None = None
+    """From asking for the pool until every worker had loaded the function."""
+    call_s: float | None = None
+    """Median of a pass's time divided by its calls, without the start."""
+    passes: int = 0
+    calls: int = 0
+    """In all its measured passes."""
+    cpu: float | None = None
+    """Cores kept busy during the passes: 1.93 of 2."""
+    cpu_call_s: float | None = None
+    """Processor time of a call, the pool's own share counted."""
+    memory_kib: float | None = None
+    """Of all its processes together, shared pages counted once (Pss)."""
+    switches: float | None = None
+    """Context switches a call."""
+    foreign: float | None = None
+    """The share of the cores that other programs took meanwhile."""
+    alone_s: float | None = None
+    """What ``total_s`` would be on a machine left alone, worked out from processor time; None where other
+    programs left it alone."""
+    verdict: Verdict = "undecided"
+    advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """How many calls a second a kind makes, over its workers, and the law through that.
+
+    throughput(n) = ``one`` n / (1 + ``alpha`` (n - 1) + ``beta`` n (n - 1)): the universal scalability law
+    (N. Gunther, 1993); with ``beta`` zero it is Amdahl's.
+    """
+
+    kind: Kind
+    points: tuple[tuple[int, float], ...]
+    """(workers, calls a second)."""
+    law: Literal["amdahl", "usl", "none"]
+    one: float | None = None
+    alpha: float | None = None
+    """The share that does not get faster with more workers."""
+    beta: float | None = None
+    """What each pair of workers costs the others."""
+    best_workers: float | None = None
+    """Where the law has its peak; None: further than it can be told."""
+    limit: float | None = None
+    """The speed-up over one worker that no number of workers gets beyond, by the law."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """What to do."""
+
+    kind: Kind
+    workers: int
+    speedup: float | None
+    """Measured, with ``low`` and ``high``; without these where it is worked out from ``alone_s``."""
+    low: float | None
+    high: float | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """All that was found out of one function."""
+
+    target: str
+    """ "module:function", or the name of what was given in code."""
+    made: str
+    """When, ISO 8601."""
+    python: str
+    cores: int
+    gil: bool
+    environment: Mapping[str, Any]
+    requests: int
+    """Calls that the advice is for."""
+    items: int
+    budget_s: float
+    used_s: float
+    calls: int
+    """How often the function was called to find it out."""
+    work: Work
+    choice: Pick
+    candidates: tuple[Candidate, ...]
+    curves: tuple[Curve, ...]
+    code: str
+    again: tuple[str, ...]
+    """When to ask again."""
+    notes: tuple[str, ...]
+    """What else there is to know."""
+
+    def __str__(self) -> str:
+        """One sentence: what to do, and why."""
+        return f"{headline(self)}: {'; '.join(self.choice.reasons)}"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, which ``fairlead report`` and ``load`` read.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(dumps(self), encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"{path}: cannot be written ({error.strerror}); choose another place"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a measuring would do, as far as it is known before the function has been called."""
+
+    target: str
+    items: int
+    requests: int
+    budget_s: float
+    max_calls: int | None
+    ways: tuple[tuple[Kind, int, str], ...]
+    """(kind, workers, interpreter) that would be measured. What calls do may rule some out, or add counts."""
+    refused: Mapping[str, str]
+    """Kinds that would not, and why."""
+
+
+NAMES: dict[Kind, str] = {
+    "sequential": "no pool",
+    "threads": "ThreadPool",
+    "processes": "ProcessPool",
+    "interpreters": "InterpreterPool",
+    "async": "AsyncPool",
+    "free-threaded": "threads without a GIL",
+}
+"""What each kind is called in a sentence."""
+
+
+def headline(advice: Advice) -> str:
+    """ "InterpreterPool, 2 workers: 1.8x (1.7 to 1.9)", or "No pool"."""
+    pick = advice.choice
+    if pick.kind == "sequential":
+        return "No pool: make the calls one after another"
+    count = "1 worker" if pick.workers == 1 else f"{pick.workers} workers"
+    gain = ""
+    if pick.speedup is not None and pick.low is not None and pick.high is not None:
+        gain = f": {pick.speedup:.1f}x ({pick.low:.1f} to {pick.high:.1f})"
+    elif pick.speedup is not None:
+        gain = f": about {pick.speedup:.1f}x on a machine left alone"
+    return f"{NAMES[pick.kind]}, {count}{gain}"
+
+
+def dumps(advice: Advice) -> str:
+    """As JSON; docs/reference/advice.md tells every field."""
+    return json.dumps({"schema": SCHEMA, **asdict(advice)}, indent=1, allow_nan=False) + "\n"
+
+
+def is_advice(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like one of these, and not like a recording."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(16).lstrip().startswith(b"{")
+    except OSError:
+        return False
+
+
+def load(path: str | os.PathLike[str]) -> Advice:
+    """Read what ``save`` or ``--format json`` wrote.
+
+    Raises:
+        RecordError: it cannot be read, is no advice, or was written by a newer fairlead.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise RecordError(f"{path}: no advice of fairlead (not valid JSON)") from error
+    if not isinstance(data, dict) or "choice" not in data or "candidates" not in data:
+        raise RecordError(f"{path}: no advice of fairlead; fairlead advise -o FILE.json writes one")
+    if data.get("schema") != SCHEMA:
+        raise RecordError(f"{path}: written by another version of fairlead (schema {data.get('schema')})")
+    try:
+        made: Advice = _made(Advice, data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path}: a damaged advice ({error})") from error
+    return made
+
+
+def _made(kind: Any, value: Any) -> Any:
+    """``value``, from JSON, as the type that an annotation names."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: _made(hints[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError(f"a list was expected, not {value!r:.40}")
+        if arguments[-1] is Ellipsis:
+            return tuple(_made(arguments[0], entry) for entry in value)
+        return tuple(_made(one, entry) for one, entry in zip(arguments, value, strict=True))
+    if origin in (Union, types.UnionType):
+        return None if value is None else _made(arguments[0], value)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(f"{value!r:.40} is not known")
+        return value
+    if kind in (int, float, str, bool) and not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{kind.__name__} was expected, not {value!r:.40}")
+    return value

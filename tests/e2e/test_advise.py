@@ -1,0 +1,211 @@
+"""fairlead advise from the first look to code that runs: on programs of which the answer is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairlead
+from fairlead.record.advice import Advice, load
+
+PROGRAM = "from fairlead.cli import main; main()"
+SHOP = """
+import asyncio, os, threading, time
+
+CALLS = os.environ.get("SHOP_CALLS")
+RATES = [3, 4, 5]
+
+def note():
+    if CALLS:
+        with open(CALLS, "a") as file:
+            file.write(".")
+
+def price(n):
+    note()
+    return n * 2
+
+async def quote(n):
+    await asyncio.sleep(0.01)
+    return n * 3
+
+total = 0
+
+def sell(n):
+    global total
+    total += n
+    return total
+
+def wait(n):
+    time.sleep(0.02)
+    return n
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SHOP)
+    return tmp_path
+
+
+def command(shop: Path, *args: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *args],
+        cwd=shop, capture_output=True, text=True, check=False, env={**os.environ, **more},
+    )  # fmt: skip
+
+
+def advised(shop: Path, *args: str, **more: str) -> Advice:
+    done = command(shop, "advise", *args, "--save", "run.json", "-o", "page.html", **more)
+    assert done.returncode == 0, done.stderr
+    return load(shop / "run.json")
+
+
+def results(shop: Path, code: str) -> Any:
+    """What the advised program leaves in ``results``."""
+    (shop / "pasted.py").write_text(code + "    import json\n    print(json.dumps(results))\n")
+    done = subprocess.run(
+        [sys.executable, "pasted.py"], cwd=shop, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -> None:
+    made = advised(shop, "shop:quote", "--items", "range(60)", "--budget", "3s", "--kinds", "async")
+    assert made.choice.kind == "async"
+    assert made.choice.workers > 2
+    assert made.work.coroutines
+    assert made.work.waiting > 0.5
+    assert results(shop, made.code) == [n * 3 for n in range(60)]
+    page = (shop / "page.html").read_text()
+    assert "AsyncPool" in page
+    shown = command(shop, "report", "run.json")
+    assert shown.stdout.startswith("AsyncPool, ")
+    assert json.loads(command(shop, "report", "run.json", "--format", "json").stdout)["schema"] == 1
+    assert command(shop, "report", "run.json", "--format", "perfetto").returncode == 2
+
+
+def test_calls_that_wait_are_advised_threads_and_the_code_runs(shop: Path) -> None:
+    (shop / "lines.jsonl").write_text("\n".join(map(str, range(40))))
+    made = advised(shop, "shop:wait", "--inputs", "lines.jsonl", "--budget", "3s", "--kinds", "threads")
+    assert made.choice.kind == "threads"
+    assert made.choice.workers > 2
+    assert results(shop, made.code) == list(range(40))
+
+
+def test_function_that_changes_what_calls_share_is_never_given_away(shop: Path) -> None:
+    made = advised(shop, "shop:sell", "--items", "range(30)", "--budget", "3s")
+    assert made.choice.kind == "sequential"
+    assert made.work.accumulates == ("total",)
+    refused = {one.kind: one.reason or "" for one in made.candidates if one.status == "refused"}
+    assert "calls change what they share (total)" in refused["threads"]
+    assert "calls change what they share (total)" in refused["processes"]
+    assert results(shop, made.code) == [n * (n + 1) // 2 for n in range(30)]
+
+
+def test_dry_run_calls_nothing(shop: Path) -> None:
+    calls = shop / "calls"
+    done = command(
+        shop, "advise", "shop:price", "--items", "[r * 2 for r in RATES]", "--dry-run", SHOP_CALLS=str(calls)
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "Plan for shop:price: 3 calls, 3 items, budget 30.0 s. Nothing has been called."
+    )
+    assert "ThreadPool, 2 and 3 workers" in done.stdout
+    assert not calls.exists()
+    assert not (shop / "advise-runs").exists()
+
+
+def test_calls_stay_below_their_bound_and_are_counted(shop: Path) -> None:
+    calls = shop / "calls"
+    made = advised(
+        shop, "shop:price", "--items", "RATES", "--requests", "8", "--budget", "2s", "--kinds", "threads",
+        "--max-calls", "60", SHOP_CALLS=str(calls),
+    )  # fmt: skip
+    assert made.choice.kind == "sequential"
+    assert made.calls == len(calls.read_text()) <= 60
+    assert (made.items, made.requests) == (3, 8)
+    assert results(shop, made.code) == [6, 8, 10, 6, 8, 10, 6, 8]
+
+
+def test_bound_that_is_too_low_is_told(shop: Path) -> None:
+    done = command(shop, "advise", "shop:price", "--items", "range(9)", "--budget", "2s", "--max-calls", "6")
+    assert done.returncode == 1
+    assert "and --max-calls allows 6: allow more, or name fewer --kinds" in done.stderr
+
+
+def test_other_results_at_once_are_found_and_never_chosen() -> None:
+    """A function that answers by the thread that it runs in."""
+
+    def who(n: int) -> int:
+        import threading
+        import time
+
+        time.sleep(0.005)
+        return n + (threading.current_thread() is threading.main_thread())
+
+    made = fairlead.advise(who, range(20), budget=2, kinds=["threads"])
+    assert made.choice.kind == "sequential"
+    wrong = [one for one in made.candidates if one.kind == "threads"]
+    assert {one.status for one in wrong} == {"wrong"}
+    assert "results are not those of calls in turn" in (wrong[0].reason or "")
+
+
+def test_results_that_vary_by_themselves_are_not_held_against_anybody() -> None:
+    def pid(_: int) -> int:
+        import os
+        import time
+
+        time.sleep(0.02)
+        return os.getpid()
+
+    made = fairlead.advise(pid, range(20), budget=2, kinds=["threads"])
+    assert made.work.varies
+    assert made.choice.kind == "threads"
+
+
+def test_one_call_is_best_made_alone() -> None:
+    made = fairlead.advise(time.sleep, [0.05], budget=2)
+    assert made.choice.kind == "sequential"
+    assert "there is one call, and nothing to make beside it" in made.choice.reasons
+
+
+def test_progress_is_reported_and_coroutine_functions_are_taken_in_code() -> None:
+    seen: list[str] = []
+    made = fairlead.advise(
+        asyncio.sleep, [0.02] * 40, budget=2, kinds=["async"], report=lambda step: seen.append(step.doing)
+    )
+    assert made.choice.kind == "async"
+    assert seen[0] == "looking at the first calls"
+    assert any("round 1: async" in doing for doing in seen)
+
+
+@pytest.fixture
+def free_threaded() -> None:
+    from fairlead.lab.interpreters import free_threaded
+    from fairlead.pools.choice import has_gil
+
+    if not has_gil():
+        pytest.skip("this interpreter has no GIL to be compared with")
+    if free_threaded() is None:
+        pytest.skip("no interpreter without a GIL here")
+
+
+@pytest.mark.usefixtures("free_threaded")
+def test_interpreter_without_a_gil_is_measured_though_it_has_no_fairlead(shop: Path) -> None:
+    (shop / "sums.py").write_text("def squares(n):\n    return sum(i * i for i in range(n))\n")
+    made = advised(
+        shop, "sums:squares", "--items", "[20000] * 20", "--budget", "2s", "--kinds", "free-threaded"
+    )
+    measured = [one for one in made.candidates if one.kind == "free-threaded"]
+    assert [one.status for one in measured] == ["measured"], measured
+    assert "free-threaded" in measured[0].interpreter

@@ -1,0 +1,204 @@
+"""fairlead advise beside functions that raise, exit, die, or never return: an error, and nothing left."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from programs import living
+
+import fairlead
+from fairlead.cli.root import root
+from fairlead.errors import CannotAdvise, CannotSend, UsageError
+from fairlead.record.advice import load
+
+PROGRAMS = """
+import os, subprocess, sys, time
+
+def raises(n):
+    raise ValueError("no such price")
+
+def raises_late(n):
+    if n == 7:
+        raise KeyError(n)
+    return n
+
+def exits(n):
+    sys.exit(3)
+
+def dies(n):
+    os._exit(4)
+
+def crashes(n):
+    os.kill(os.getpid(), 11)
+
+def never(n):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    while True:
+        time.sleep(600)
+
+def spins_with_the_gil(n):
+    return (10 ** 7) ** (10 ** 8)
+
+def dies_in_workers(n):
+    import threading
+    if threading.current_thread() is not threading.main_thread():
+        os._exit(9)
+    time.sleep(0.005)
+    return n
+
+def once(n):
+    if os.environ.get("FAIRLEAD_TWICE"):
+        raise RuntimeError("twice")
+    os.environ["FAIRLEAD_TWICE"] = "1"
+
+def generates(n):
+    yield n
+
+def fine(n):
+    return n
+
+number = 7
+"""
+PROGRAM = "from fairlead.cli import main; main()"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "shop.py").write_text(PROGRAMS)
+    (tmp_path / "needy.py").write_text("import nothing_of_this_name")
+    (tmp_path / "broken.py").write_text("raise RuntimeError('at import')")
+    (tmp_path / "lines.jsonl").write_text('1\n{"a": 2}\n\nthree\n')
+    (tmp_path / "empty.jsonl").write_text("\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRLEAD_WHO", str(tmp_path))
+    return tmp_path
+
+
+def ask(*args: str) -> None:
+    """What the command does, here, up to its errors."""
+    root.main(["advise", *args, "--save", "saved.json"], prog_name="fairlead", standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "raises",
+            "shop:raises raised ValueError: no such price when it was called with item 0, 0: give items",
+        ),
+        ("raises_late", "shop:raises_late raised KeyError: 7 when it was called with item 7, 7"),
+        ("once", "shop:once raised RuntimeError: twice when it was called with"),
+        ("exits", "shop:exits ends its process (sys.exit) when it is called with item 0, 0"),
+        ("dies", "shop:dies ended its process when it was called with item 0: it ended with status 4"),
+        ("crashes", "shop:crashes ended its process when it was called with item 0: it was ended by SIGSEGV"),
+        ("never", "shop:never did not return within 1 s when it was called with item 0: give items"),
+        ("spins_with_the_gil", "shop:spins_with_the_gil did not return within 1 s"),
+    ],
+)
+def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, name: str, said: str) -> None:
+    with pytest.raises(CannotAdvise, match=re.escape(said)):
+        ask(f"shop:{name}", "--items", "range(10)", "--budget", "2s")
+    assert living(f"FAIRLEAD_WHO={place}") == []
+    assert not (place / "saved.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["shop:nothing", "--items", "[1]"], "shop has no nothing"),
+        (["shop:fin", "--items", "[1]"], "shop has no fin: did you mean fine?"),
+        (["shop:number", "--items", "[1]"], "shop:number is an int, which cannot be called: name a function"),
+        (["shop:generates", "--items", "[1]"], "makes generators"),
+        (["no_shop:fine", "--items", "[1]"], "there is no module no_shop here"),
+        (["needy:fine", "--items", "[1]"], "needy cannot be imported: it needs nothing_of_this_name"),
+        (["broken:fine", "--items", "[1]"], "broken cannot be imported: it raised RuntimeError: at import"),
+        (["shop:fine", "--items", "[]"], "there are no items: give at least one"),
+        (["shop:fine", "--items", "range("], "cannot be evaluated: SyntaxError"),
+        (["shop:fine", "--items", "nothing"], "cannot be evaluated: NameError"),
+        (["shop:fine", "--items", "5"], "gives no items: TypeError"),
+        (["shop:fine"], "give the function's items: either --items EXPRESSION or --inputs FILE"),
+        (["shop", "--items", "[1]"], "'shop' names no function: write module:function"),
+        (["shop:fine", "--inputs", "none.jsonl"], "none.jsonl: cannot be read"),
+        (["shop:fine", "--inputs", "lines.jsonl"], "lines.jsonl:4: not JSON"),
+        (["shop:fine", "--inputs", "empty.jsonl"], "there are no items in it"),
+        (["shop:fine", "--items", "[1]", "--requests", "0"], "requests must be at least 1"),
+        (["shop:fine", "--items", "[1]", "--budget", "100ms"], "the budget must be at least 1 s"),
+        (["shop:fine", "--items", "[1]", "--kinds", "magic"], "there is no kind 'magic'"),
+        (["shop:fine", "--items", "[1]", "--max-calls", "3"], "max_calls must be at least 4"),
+        (
+            ["shop:fine", "--items", "[1]", "--dry-run", "--format", "json"],
+            "--dry-run shows its plan as text",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_wrong_words_are_told(args: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        ask(*args)
+
+
+def test_command_says_it_in_one_line_and_its_status(place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "advise", "shop:raises", "--items", "[1]", "--budget", "2s"],
+        cwd=place, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert [line for line in done.stderr.splitlines() if "measurements" not in line] == [
+        "fairlead: shop:raises raised ValueError: no such price when it was called with item 0, 1: give "
+        "items that it can handle"
+    ]
+
+
+def test_candidate_whose_workers_die_is_reported_and_not_chosen(place: Path) -> None:
+    ask("shop:dies_in_workers", "--items", "range(40)", "--budget", "2s", "--kinds", "threads")
+    advice = load(place / "saved.json")
+    assert advice.choice.kind == "sequential"
+    died = [one for one in advice.candidates if one.kind == "threads"]
+    assert {(one.status, one.reason) for one in died} == {("failed", "its process ended with status 9")}
+
+
+def test_interrupted_advice_leaves_nothing(place: Path) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "advise", "shop:never", "--items", "[1]", "--budget", "100s"],
+        cwd=place, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert running.stderr is not None
+        assert "looking at the first calls" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        assert "fairlead: stopped" in running.stderr.read()
+        assert running.wait(30) == 130
+    finally:
+        running.kill()
+        running.communicate()
+    assert living(f"FAIRLEAD_WHO={place}") == []
+
+
+def raising(n: int) -> int:
+    raise LookupError(n)
+
+
+def test_in_code_the_same_errors_are_raised() -> None:
+    with pytest.raises(CannotAdvise, match="raising raised LookupError: 1"):
+        fairlead.advise(raising, [1], budget=2)
+    with pytest.raises(UsageError, match="cannot be called"):
+        fairlead.advise(7, [1])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="there are no items"):
+        fairlead.advise(len, [])
+    with pytest.raises(UsageError, match="items must be an iterable"):
+        fairlead.advise(len, 7)  # type: ignore[arg-type]
+
+
+def test_function_that_no_other_process_can_have_is_told() -> None:
+    lock = threading.Lock()
+    with pytest.raises(CannotSend, match="cannot be given to the processes that measure"):
+        fairlead.advise(lambda n: lock.locked() and n, [1])
+    with pytest.raises(CannotSend, match="the items cannot be given"):
+        fairlead.advise(len, [lock])

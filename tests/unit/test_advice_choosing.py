@@ -1,0 +1,121 @@
+"""The choice among candidates: its rules, one by one, and what it says of them."""
+
+from __future__ import annotations
+
+from advices import advice, candidate, work
+
+from fairlead.advice.choosing import again, choose, notes
+from fairlead.record.advice import headline
+
+
+def chosen(*others: object, **facts: object) -> tuple[str, int]:
+    pick = choose([candidate("sequential", 1, 1.0), *others], work(**facts), 100, 2)  # type: ignore[list-item]
+    return pick.kind, pick.workers
+
+
+def test_fastest_is_chosen() -> None:
+    ways = candidate("threads", 2, 1.0), candidate("processes", 2, 0.6), candidate("interpreters", 2, 0.5)
+    assert chosen(*ways) == ("interpreters", 2)
+
+
+def test_of_equally_fast_kinds_the_cheaper_is_chosen() -> None:
+    waits = {"gil": 0.01, "free": 0.0, "waiting": 0.99}
+    ways = candidate("processes", 8, 0.125), candidate("threads", 8, 0.129)
+    assert chosen(*ways, **waits) == ("threads", 8)
+
+
+def test_of_equally_fast_counts_the_smaller_is_chosen() -> None:
+    ways = candidate("processes", 2, 0.52), candidate("processes", 4, 0.50), candidate("processes", 8, 0.51)
+    assert chosen(*ways) == ("processes", 2)
+
+
+def test_what_overlaps_but_is_much_slower_is_not_as_fast() -> None:
+    wide = candidate("threads", 2, 0.70, total_low_s=0.1, total_high_s=2.0)
+    assert chosen(wide, candidate("processes", 2, 0.5), gil=0.1, free=0.9) == ("processes", 2)
+
+
+def test_small_gain_is_worth_no_pool() -> None:
+    assert chosen(candidate("processes", 2, 0.92)) == ("sequential", 1)
+
+
+def test_wrong_results_are_never_chosen_however_fast() -> None:
+    fast = candidate(
+        "threads", 2, 0.1, status="wrong", reason="3 of 9 results are not those of calls in turn"
+    )
+    assert chosen(fast, candidate("processes", 2, 0.5), gil=0.1, free=0.9) == ("processes", 2)
+
+
+def test_threads_are_not_taken_to_be_faster_than_their_gil_allows() -> None:
+    """A hundred calls that hold the GIL for 98 % of their time cannot gain, whatever a clock has said."""
+    assert chosen(candidate("threads", 2, 0.6)) == ("sequential", 1)
+    assert chosen(candidate("threads", 2, 0.6), gil=0.05, free=0.95) == ("threads", 2)
+    assert chosen(candidate("threads", 2, 0.6), gil_from="none", gil=0.0, free=1.0) == ("threads", 2)
+
+
+def test_another_interpreter_is_a_note_and_no_choice() -> None:
+    other = candidate("free-threaded", 2, 0.4, interpreter="CPython 3.14.0 free-threaded")
+    made = advice(candidate("sequential", 1, 1.0), other)
+    assert made.choice.kind == "sequential"
+    assert any(
+        "CPython 3.14.0 free-threaded would do better: 2 threads there give 2.5x" in n for n in made.notes
+    )
+
+
+def test_on_a_busy_machine_the_choice_goes_by_processor_time() -> None:
+    busy = {"foreign": 0.6, "verdict": "noisy"}
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
+        candidate("threads", 2, 0.9, alone_s=1.0, **busy),
+        candidate("processes", 2, 1.3, alone_s=0.55, **busy),
+    ]
+    pick = choose(ways, work(), 100, 2)
+    assert (pick.kind, pick.low, pick.high) == ("processes", None, None)
+    assert round(pick.speedup or 0, 2) == 1.82
+    assert "Ask again on a quieter machine" in " ".join(notes(pick, work(), ways, 10))
+    assert "about 1.8x on a machine left alone" in headline(advice(*ways))
+
+
+def test_reasons_say_what_speaks_for_it_and_against_the_others() -> None:
+    made = advice()
+    assert headline(made) == "InterpreterPool, 2 workers: 1.9x (1.8 to 1.9)"
+    assert made.choice.reasons == (
+        "calls take 10 ms, nearly all of it computing with the GIL held",
+        "it takes 9 MB more and 20 ms to start",
+        "threads give 1.0x, because 98 % of the time holds the GIL",
+        "processes give 1.6x",
+    )
+    assert str(made).startswith(headline(made))
+
+
+def test_large_results_speak_against_processes() -> None:
+    ways = candidate("threads", 2, 0.5), candidate("processes", 2, 0.9)
+    pick = choose([candidate("sequential", 1, 1.0), *ways], work(gil=0.1, free=0.9, result_bytes=3e6), 100, 2)
+    assert pick.kind == "threads"
+    assert "processes give 1.1x, because each result is 3.0 MB" in pick.reasons
+
+
+def test_shared_state_is_named_in_reasons_and_notes() -> None:
+    facts = work(accumulates=("total",))
+    ways = [
+        candidate("sequential", 1, 1.0),
+        candidate("threads", 0, None, status="refused", reason="calls change what they share (total)"),
+    ]
+    pick = choose(ways, facts, 100, 2)
+    assert "every call changes what they share (total)" in pick.reasons[1]
+    assert "Have them return what they find" in " ".join(notes(pick, facts, ways, 10))
+
+
+def test_results_that_vary_are_said_to() -> None:
+    pick = choose([candidate("sequential", 1, 1.0)], work(varies=True), 100, 2)
+    assert "no results could be compared" in " ".join(
+        notes(pick, work(varies=True), [candidate("sequential", 1, 1.0)], 10)
+    )
+
+
+def test_few_calls_are_told_from_how_many_on_a_pool_pays() -> None:
+    ways = [candidate("sequential", 1, 1.0), candidate("processes", 2, 1.2, start_s=0.7, call_s=0.005)]
+    pick = choose(ways, work(), 100, 2)
+    assert pick.kind == "sequential"
+    assert "when there are some 210 calls or more: ProcessPool with 2 workers" in " ".join(
+        again(pick, work(), ways, 100, 2)
+    )

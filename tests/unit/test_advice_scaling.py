@@ -1,0 +1,47 @@
+"""The law behind throughput over workers is found again where there is one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.advice.scaling import curve
+
+
+def throughput(n: int, one: float, alpha: float, beta: float) -> float:
+    return one * n / (1 + alpha * (n - 1) + beta * n * (n - 1))
+
+
+def test_universal_law_is_found_again_with_its_peak() -> None:
+    found = curve("threads", {n: throughput(n, 50.0, 0.05, 0.001) for n in (1, 2, 4, 8, 16, 32, 64)})
+    assert (found.law, found.one, found.alpha, found.beta) == (
+        "usl", pytest.approx(50.0), pytest.approx(0.05), pytest.approx(0.001),
+    )  # fmt: skip
+    assert found.best_workers == pytest.approx((0.95 / 0.001) ** 0.5)
+
+
+def test_amdahls_law_is_found_again_with_its_limit() -> None:
+    found = curve("processes", {n: throughput(n, 10.0, 0.1, 0.0) for n in (1, 2, 4)})
+    assert (found.law, found.beta, found.best_workers) == ("amdahl", 0.0, None)
+    assert found.limit == pytest.approx(10.0)
+
+
+def test_two_points_have_no_law() -> None:
+    assert curve("processes", {1: 10.0, 2: 19.0}).law == "none"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128]), st.floats(1e-3, 1e7), min_size=1, max_size=8
+    )
+)
+def test_no_coefficient_is_ever_negative(points: dict[int, float]) -> None:
+    found = curve("threads", points)
+    if found.law != "none":
+        assert min(found.one or 0, found.alpha or 0, found.beta or 0) >= 0
+        assert found.limit is None or found.limit > 0
+
+
+def test_points_that_follow_no_law_have_none() -> None:
+    assert curve("threads", {1: 10.0, 2: 60.0, 4: 9.0, 8: 70.0}).law == "none"
