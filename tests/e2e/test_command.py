@@ -153,7 +153,7 @@ def test_output_to_a_closed_pipe_is_quiet() -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run of the real experiment, as small as it gets."""
     out = tmp_path_factory.mktemp("lab") / "run"
-    asked = ("square.mutex", "--sizes", "5,10,20", "--budget", "5m", "--out", str(out))
+    asked = ("square.mutex", "--quick", "--sizes", "5,10,20", "--budget", "5m", "--out", str(out))
     done = fairlead("lab", "run", *asked, program=FEW_ROUNDS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"Report: {out}/report.html"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.gil.observe.access import why_not
 from fairlead.lab import isolate, registry
 from fairlead.lab.interpreters import Interpreter, contrast, discover
 from fairlead.lab.registry import Experiment
@@ -95,13 +96,16 @@ def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) ->
 
 
 def cases() -> list[tuple[Experiment, dict[str, Any]]]:
-    """Every experiment with every kind of waking that it knows; for those with methods see below."""
-    return [
-        (experiment, {"wake": wake} if wake else {})
-        for experiment in CATALOGUE.values()
-        if experiment.subject.ways == "case"
-        for wake in (experiment.parameters["wake"].choices if "wake" in experiment.parameters else [None])
-    ]
+    """Every experiment with every kind of waking that it knows, and scheduled; methods are below."""
+    found: list[tuple[Experiment, dict[str, Any]]] = []
+    for experiment in CATALOGUE.values():
+        if experiment.subject.ways != "case":
+            continue
+        wakes = experiment.parameters["wake"].choices if "wake" in experiment.parameters else [None]
+        found += [(experiment, {"wake": wake} if wake else {}) for wake in wakes]
+        if "scheduler" in experiment.parameters:
+            found.append((experiment, {"scheduler": "interactive"}))
+    return found
 
 
 def where() -> list[Any]:
@@ -116,7 +120,7 @@ def where() -> list[Any]:
             marks=pytest.mark.long if further(experiment) and (experiment.id, interpreter) not in few else [],
         )
         for experiment, params in cases()
-        for interpreter in FOUND
+        for interpreter in ([DISCOVERY.running] if "scheduler" in params else FOUND)
     ]
 
 
@@ -129,6 +133,9 @@ def test_experiment_measures_on_every_interpreter(
     answer = measured(interpreter, experiment, **params)
     if "skipped" in answer and experiment.needs:
         assert interpreter != DISCOVERY.running, "the tests run on an interpreter that has fairlead"
+        pytest.skip(answer["skipped"])
+    if "skipped" in answer and "scheduler" in params:
+        assert why_not() is not None
         pytest.skip(answer["skipped"])
     if "skipped" in answer and further(experiment):
         assert "interpreter" in experiment.id or interpreter != DISCOVERY.running
@@ -164,6 +171,16 @@ def test_experiment_measures_on_every_interpreter(
         assert answer["sum_rss_kb"] == answer["max_rss_kb"]
     else:
         assert answer["sum_rss_kb"] > answer["max_rss_kb"] > 1000
+
+
+@pytest.mark.long
+@pytest.mark.skipif(why_not() is not None, reason=f"the GIL cannot be scheduled: {why_not()}")
+def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
+    plain, scheduled = (
+        measured(DISCOVERY.running, CATALOGUE["square.mutex"], n=120, scheduler=scheduler)
+        for scheduler in ("off", "interactive")
+    )
+    assert scheduled["ctx_voluntary"] < plain["ctx_voluntary"]
 
 
 PARTY = [name for name in CATALOGUE if name.startswith("party.")]

@@ -22,7 +22,7 @@ def test_lab_run_measures_one_interpreter_of_each_kind(tmp_path: Path) -> None:
         "from fairlead.cli import main; main()"
     )
     options = ["--sizes", "5,10", "--budget", "60s", "--out", str(tmp_path / "run")]
-    command = [sys.executable, "-c", program, "lab", "run", "square.mutex", *names, *options]
+    command = [sys.executable, "-c", program, "lab", "run", "square.mutex", "--quick", *names, *options]
     done = run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     samples = read_results(tmp_path / "run").samples

@@ -28,7 +28,7 @@ COMMAND = [
     "lab",
     "run",
 ]
-PLAN = ["square.mutex", "--sizes", "2,3", "--budget", "60s"]
+PLAN = ["square.mutex", "--quick", "--sizes", "2,3", "--budget", "60s"]
 ALL = 2 * ROUNDS
 NO_YIELD_PROBE = "case $1 in *probe_yield.py) exit 1;; esac"
 # the fifth sample tells the test that it has begun, and goes on for ever, with a child in another session

@@ -40,7 +40,7 @@ def test_plan_without_words_is_the_whole_catalogue_in_its_quick_variants() -> No
 
 def test_plan_gives_every_parameter_to_the_probe() -> None:
     (one,) = planned(Options(ids=("square.mutex",)))
-    assert one.params == {"work": "sleep0", "policy": "other", "cores": "all"}
+    assert one.params == {"work": "sleep0", "scheduler": "off", "policy": "other", "cores": "all"}
     assert one.cpus == (2, 3, 5)
 
 

@@ -40,8 +40,11 @@ EXPERIMENT = {
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
         {"label": "one core", "params": {}, "cores": "one", "modes": ["quick", "standard", "full"]},
+        {"label": "check interval 10", "params": {"check_interval": 10}, "modes": ["full"]},
         {"label": "check interval 1000", "params": {"check_interval": 1000}, "modes": ["standard", "full"]},
         {"label": "check interval 10000", "params": {"check_interval": 10000}, "modes": ["full"]},
+        {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard", "full"]},
+        {"label": "50 ms", "params": {"interval_ms": 50}, "modes": ["full"]},
         {"label": "system calls", "params": {"count": "system calls"}, "modes": ["standard", "full"]},
     ],
     "sizes": {
@@ -65,8 +68,8 @@ import probe  # noqa: E402
 def measure(params):
     if params["count"] == "system calls":
         return traced(params)
+    probe.switch(params["interval_ms"])
     if hasattr(sys, "setswitchinterval"):
-        probe.switch(params["interval_ms"])
         if params["check_interval"] != 100:
             raise probe.Skipped("this interpreter has a switch interval in place of the check interval")
     else:

@@ -33,7 +33,7 @@ EXPERIMENT = {
         "seconds": {"default": 1, "choices": [0.2, 1, 2], "help": "how long the clients ask"},
         "interval_ms": {
             "default": 5,
-            "choices": [0.5, 5, 50],
+            "choices": [0.1, 0.5, 5, 50],
             "help": "the switch interval in milliseconds, sys.setswitchinterval",
         },
         "scheduler": {
@@ -60,11 +60,21 @@ EXPERIMENT = {
             "modes": ["quick", "standard", "full"],
         },
         {"label": "2 CPU threads", "params": {"beside": "threads", "computing": 2}, "modes": ["full"]},
+        {
+            "label": "2 CPU threads, scheduled",
+            "params": {"beside": "threads", "computing": 2, "scheduler": "interactive"},
+            "modes": ["full"],
+        },
         {"label": "2 CPU processes", "params": {"beside": "processes", "computing": 2}, "modes": ["full"]},
         {
             "label": "1 CPU thread, 0.5 ms",
             "params": {"beside": "threads", "interval_ms": 0.5},
             "modes": ["standard", "full"],
+        },
+        {
+            "label": "1 CPU thread, 0.1 ms",
+            "params": {"beside": "threads", "interval_ms": 0.1},
+            "modes": ["full"],
         },
         {
             "label": "1 CPU thread, 50 ms",

@@ -9,7 +9,8 @@ EXPERIMENT = {
         "can go on. All threads that are already through want the GIL as well, again and again, and each of "
         "them gets its turn first. So the k-th pass waits for a round of k turns, and n passes take 1 + 2 + "
         "... + n turns: a square, although every thread passes the lock only once and the lock itself is "
-        "never the bottleneck."
+        "never the bottleneck. Scheduled, who wakes comes before those that keep running, and n passes take "
+        "a time proportional to n."
     ),
     "schedule": "pass",
     "size_name": "threads",
@@ -19,9 +20,15 @@ EXPERIMENT = {
             "choices": ["sleep0", "yield", "spin"],
             "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
         },
+        "scheduler": {
+            "default": "off",
+            "choices": ["off", "interactive"],
+            "help": "whether fairlead schedules the GIL meanwhile",
+        },
     },
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
     ],
     "sizes": {
         "quick": [50, 75, 110, 160],
@@ -42,9 +49,11 @@ EXPERIMENT = {
 import threading  # noqa: E402
 
 import probe  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 
 def measure(params):
+    probe_fairlead.schedule(params["scheduler"])
     n = params["n"]
     work = probe.work(params["work"])
     lock = threading.Lock()

@@ -11,7 +11,8 @@ EXPERIMENT = {
         "on whom the kernel favours. Where a newly woken thread is served soon, it is n turns in all; where "
         "it waits for a round of everybody, it is a square. Both happen, on the same machine, from one run "
         "to the next: look at the two modes and not at their mean. Semaphore, Event and Barrier are Python "
-        "code around a lock and a Condition, which adds turns of its own."
+        "code around a lock and a Condition, which adds turns of its own. Scheduled, who wakes comes first, "
+        "whatever the kernel favours."
     ),
     "schedule": "",
     "size_name": "threads",
@@ -26,12 +27,22 @@ EXPERIMENT = {
             "choices": ["sleep0", "yield", "spin"],
             "help": "how those already awake keep running: time.sleep(0), sched_yield(), or Python only",
         },
+        "scheduler": {
+            "default": "off",
+            "choices": ["off", "interactive"],
+            "help": "whether fairlead schedules the GIL meanwhile",
+        },
     },
     "variants": [
         {"label": "release", "params": {"wake": "release"}, "modes": ["quick", "standard", "full"]},
         {"label": "release(n)", "params": {"wake": "release-n"}, "modes": ["standard", "full"]},
         {"label": "event", "params": {"wake": "event"}, "modes": ["standard", "full"]},
         {"label": "barrier", "params": {"wake": "barrier"}, "modes": ["standard", "full"]},
+        {
+            "label": "release, scheduled",
+            "params": {"wake": "release", "scheduler": "interactive"},
+            "modes": ["standard", "full"],
+        },
     ],
     "sizes": {
         "quick": [100, 150, 220, 320],
@@ -61,9 +72,11 @@ import sys  # noqa: E402
 import threading  # noqa: E402
 
 import probe  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 
 def measure(params):
+    probe_fairlead.schedule(params["scheduler"])
     n = params["n"]
     work = probe.work(params["work"])
     wait, wake = waking(params["wake"], n)

@@ -10,7 +10,8 @@ EXPERIMENT = {
         "each time all threads that were started before get their turn first. So the k-th start waits for "
         "about two rounds of k turns, and n starts take 2 (1 + 2 + ... + n) turns: a square, although each "
         "thread by itself starts in microseconds. It is no law of starting threads: with threads that do "
-        "nothing but wait, the same loop takes a time proportional to n."
+        "nothing but wait, the same loop takes a time proportional to n. Scheduled, who starts or is started "
+        "comes before those that keep running, and so it is here."
     ),
     "schedule": "start",
     "size_name": "threads",
@@ -20,9 +21,15 @@ EXPERIMENT = {
             "choices": ["sleep0", "yield", "spin"],
             "help": "how those already started keep running: time.sleep(0), sched_yield(), or Python only",
         },
+        "scheduler": {
+            "default": "off",
+            "choices": ["off", "interactive"],
+            "help": "whether fairlead schedules the GIL meanwhile",
+        },
     },
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
     ],
     "sizes": {
         "quick": [40, 60, 90, 130],
@@ -42,9 +49,11 @@ EXPERIMENT = {
 }
 
 import probe  # noqa: E402
+import probe_fairlead  # noqa: E402
 
 
 def measure(params):
+    probe_fairlead.schedule(params["scheduler"])
     n = params["n"]
     work = probe.work(params["work"])
     items = list(range(n))
