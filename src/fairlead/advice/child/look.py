@@ -48,6 +48,8 @@ def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
         looked = _Look(job, progress, function, call, items)
         looked.first_round()
         again = looked.second_round()
+        if not again:
+            looked.shares |= {"wall_s": sum(looked.times), "observed": len(looked.times)}
         signal.setitimer(signal.ITIMER_REAL, 0)
     for item in looked.examples:
         cannot = cannot or sending.call(item)
@@ -111,7 +113,7 @@ class _Look:
         self._progress.say("call")
         slot = self._job["look_s"]
         self.shares = self._observed(lambda: self._looked_at(0))
-        most = min(MOST, len(self._items), self._job["requests"], self._job["most_calls"] // 3)
+        most = min(MOST, len(self._items), self._job["requests"], self._job["most_calls"] // 6)
         wanted = min(most, int(slot / max(self.times[0], 1e-6)))
         begin = time.perf_counter()
         for place in spread(len(self._items), wanted) if wanted > 1 else []:
@@ -177,6 +179,11 @@ class _Look:
 
     def _observed(self, calls: Callable[[], None]) -> dict[str, Any]:
         """What calls do with their time, as shares of it."""
+        before = self.calls
+        shares = self._shares(calls)
+        return {**shares, "observed": self.calls - before}
+
+    def _shares(self, calls: Callable[[], None]) -> dict[str, Any]:
         held, where = None, "none"
         if has_gil():
             try:

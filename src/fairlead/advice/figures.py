@@ -1,0 +1,112 @@
+"""From the passes of each way to its figures, and what they would be on a machine left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from fairlead.advice import scaling
+from fairlead.advice.halving import Standing
+from fairlead.advice.ways import KINDS
+from fairlead.lab import quiet
+from fairlead.lab.statistics import describe, ends, positive, resampled_medians
+from fairlead.record.advice import Candidate, Curve, Kind, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the standings say; calls in turn are the first of them."""
+
+    standings: Sequence[Standing]
+    work: Work
+    requests: int
+    cores: int
+
+    @property
+    def foreign(self) -> float:
+        """The share of the cores that others took meanwhile, as far as it is known."""
+        return median([share for one in self.standings for share in one.foreign] or [0.0])
+
+    def candidates(self) -> list[Candidate]:
+        return [self._candidate(one) for one in self.standings]
+
+    def curves(self) -> tuple[Curve, ...]:
+        """Of the kinds that were measured, throughput over workers."""
+        points = {kind: self._points(kind) for kind in KINDS}
+        return tuple(scaling.curve(kind, found) for kind, found in points.items() if len(found) > 1)
+
+    def _candidate(self, one: Standing) -> Candidate:
+        sequential = self.standings[0]
+        plain = Candidate(
+            kind=one.way.kind, workers=one.way.workers, interpreter=one.interpreter, status=one.status,
+            reason=one.reason,
+        )  # fmt: skip
+        if not one.totals:
+            return plain
+        described = describe(one.totals, one.foreign)
+        ratio = ends(
+            resampled_medians(positive(sequential.totals)) / resampled_medians(positive(one.totals), 1)
+        )
+        alone = one is sequential
+        return Candidate(
+            kind=one.way.kind,
+            workers=one.way.workers,
+            interpreter=one.interpreter,
+            status=one.status,
+            reason=one.reason,
+            total_s=described.median,
+            total_low_s=described.low,
+            total_high_s=described.high,
+            speedup=1.0 if alone else sequential.total / one.total,
+            low=1.0 if alone else ratio[0],
+            high=1.0 if alone else ratio[1],
+            start_s=median(one.starts),
+            call_s=median(one.per_call),
+            passes=len(one.totals),
+            calls=one.calls,
+            cpu=median(one.cpu),
+            memory_kib=median(one.memory) if one.memory else None,
+            switches=median(one.switches),
+            cpu_call_s=median(one.cpu_call),
+            foreign=median(one.foreign) if one.foreign else None,
+            alone_s=self._alone(one) if self.foreign > quiet.NOISY else None,
+            verdict=described.verdict,
+            advice=described.advice,
+        )
+
+    def _alone(self, one: Standing) -> float:
+        """The time of all the calls on a machine left alone. A start computes, and had what others left."""
+        return median(one.starts) * (1 - self.foreign) + self._alone_call(one) * self.requests
+
+    def _alone_call(self, one: Standing) -> float:
+        """The time between the ends of two calls on a machine left alone.
+
+        Processor time hardly depends on who else runs. A call cannot take less than that time on one of
+        the cores that its workers have, nor less than one worker needs for it and its waiting; and threads
+        of one interpreter not less than it holds the GIL.
+        """
+        work = self.work
+        computing = median(one.cpu_call)
+        waiting = work.waiting * work.call_s
+        per_call = max(computing / min(one.way.workers, self.cores), (computing + waiting) / one.way.workers)
+        if one.way.kind in ("threads", "async") and work.gil_from != "none":
+            per_call = max(per_call, work.gil * work.call_s)
+        return per_call
+
+    def _points(self, kind: Kind) -> dict[int, float]:
+        """Calls a second by workers, worked out if others were busy; calls in turn are one worker."""
+        if kind in ("sequential", "free-threaded"):
+            return {}
+
+        busy = self.foreign > quiet.NOISY
+
+        def rate(one: Standing) -> float:
+            return 1 / (self._alone_call(one) if busy else median(one.per_call))
+
+        points = {
+            one.way.workers: rate(one)
+            for one in self.standings
+            if one.way.kind == kind and one.per_call and one.runs
+        }
+        return {1: rate(self.standings[0])} | points if points else {}

@@ -1,0 +1,305 @@
+"""Successive halving: which of many ways is the fastest, without measuring the slow ones for long.
+
+One round measures every way that is still in the running once, in turn, so that a change of the machine's
+mood meets all alike. After a round the slower half is given up, never the sequential run, which is what all
+are held against. It goes on until the answer would not change, or the budget or the calls are used up.
+(K. Jamieson, A. Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016.)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from fairlead.advice.bench import Bench, Died
+from fairlead.advice.ways import Way
+from fairlead.errors import CannotAdvise
+from fairlead.lab import quiet
+from fairlead.lab.statistics import describe
+from fairlead.lab.stop import Stop
+from fairlead.record.advice import Status
+
+PASSES = 3
+"""In one process. More processes say more than more passes in one."""
+START_S = 0.3
+"""What a process takes besides its pool and its passes, until it is known."""
+FEWEST_PASSES = 5
+"""Below these an interval says nothing."""
+ENOUGH = 9
+"""Passes after which a way that is clearly ahead needs no more."""
+MOST_PASSES = 30
+SLOT_S = (0.04, 0.5)
+"""The shortest and the longest time that a pass is made to take, unless one call takes longer."""
+CHECK_SHARE = 0.02
+"""Of the budget, for the calls of a process whose results are held against the sequential ones."""
+PATIENCE_S = 10.0
+"""For what is not calls, until a process is taken to hang."""
+UNBOUNDED = 1 << 60
+"""Calls, where nobody has named a bound."""
+QUIET_SHARE = 0.05
+"""Of the budget, for waiting until other programs leave the machine alone."""
+
+
+@dataclass
+class Standing:
+    """What is known of a way so far."""
+
+    way: Way
+    interpreter: str
+    status: Status = "measured"
+    reason: str | None = None
+    starts: list[float] = field(default_factory=list)
+    per_call: list[float] = field(default_factory=list)
+    totals: list[float] = field(default_factory=list)
+    foreign: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    cpu_call: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    switches: list[float] = field(default_factory=list)
+    calls: int = 0
+    rounds: int = 0
+    marks: list[str] = field(default_factory=list)
+    """Fingerprints of its first results."""
+
+    @property
+    def runs(self) -> bool:
+        return self.status == "measured"
+
+    @property
+    def total(self) -> float:
+        return median(self.totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What there is to do, and what it may take."""
+
+    label: str
+    coroutines: bool
+    requests: int
+    call_s: float
+    """Of one call, as far as the first ones tell."""
+    check: Sequence[int]
+    """Places of items whose results are known ..."""
+    marks: Sequence[str]
+    """... by these fingerprints."""
+    budget_s: float
+    end: float
+    """By the monotonic clock."""
+    most_calls: int
+
+
+class Halving:
+    """Measures ways; their standings are what comes out."""
+
+    def __init__(self, bench: Bench, stop: Stop, terms: Terms, tell: Callable[[str, int, int], None]) -> None:
+        self._bench = bench
+        self._stop = stop
+        self._terms = terms
+        self._tell = tell
+        """Told what is being done, the number of the round, and how many measurements it still has."""
+        self._overheads = [START_S]
+        self.calls = 0
+        """Of the function, so far."""
+        self.varies = False
+        """The same calls gave other results in another process."""
+
+    def run(self, standings: list[Standing]) -> None:
+        """Raises CannotAdvise if one round of all takes too much, or calls in turn fail."""
+        sequential = standings[0]
+        running = list(standings)
+        self._afford(running)
+        patience = self._terms.budget_s * QUIET_SHARE
+        meter = quiet.Meter()
+        number = 0
+        while running:
+            number += 1
+            left = self._terms.end - time.monotonic()
+            share = 0.4 if number == 1 else 0.5
+            slot = left * share / len(running) / (PASSES + 1) - median(self._overheads) / PASSES
+            slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
+            for place, one in enumerate(running):
+                if number > 1 and time.monotonic() + self._cost(one, slot) > self._terms.end:
+                    continue
+                if number > 1 and self.calls + self._fewest_calls(one) > self._terms.most_calls:
+                    continue
+                to_come = len(running) - place
+                self._tell(f"round {number}: {one.way.kind}, {_count(one.way.workers)}", number, to_come)
+                self._measure(one, slot, to_come)
+                if one is sequential and not one.runs:
+                    raise CannotAdvise(f"{self._terms.label}, called one after another: {one.reason}")
+                if patience > 0 and one.foreign and one.foreign[-1] > quiet.NOISY:
+                    begin = time.monotonic()
+                    meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)
+                    patience -= time.monotonic() - begin
+            if number == 1:
+                self._compare_results(standings)
+            running = self._survivors(sequential, standings)
+            least = min(self._cost(one, SLOT_S[0]) for one in running)
+            out_of_time = time.monotonic() + least > self._terms.end
+            out_of_calls = self.calls + min(map(self._fewest_calls, running)) > self._terms.most_calls
+            if out_of_time or out_of_calls or self._is_clear(running):
+                return
+
+    def _afford(self, running: list[Standing]) -> None:
+        """One round must not take far more than the budget, nor more calls than are allowed.
+
+        Raises:
+            CannotAdvise: it does; says how much would do.
+        """
+        if len(running) == 1:
+            return
+        least = self.calls + sum(map(self._fewest_calls, running))
+        if least > self._terms.most_calls:
+            raise CannotAdvise(
+                f"to compare {len(running)} ways takes {least} calls at least, and --max-calls allows "
+                f"{self._terms.most_calls}: allow more, or name fewer --kinds"
+            )
+        needed = sum(self._fewest_calls(one) * self._per_call(one) for one in running)
+        left = self._terms.end - time.monotonic()
+        if needed > 2 * left + self._terms.budget_s:
+            used = self._terms.budget_s - left
+            raise CannotAdvise(
+                f"one call of {self._terms.label} takes {self._terms.call_s:.1f} s, and to compare "
+                f"{len(running)} ways of making them takes some {needed + used:.0f} s: give it a --budget "
+                "of that, items that take less, or fewer --kinds"
+            )
+
+    def _per_call(self, one: Standing) -> float:
+        """Seconds between the ends of two calls, as far as it is known."""
+        return median(one.per_call) if one.per_call else self._terms.call_s / (1 + (one.way.workers > 1))
+
+    def _at_once(self, one: Standing) -> int:
+        """How many calls it is expected to make at once: in a pass there are as many at least."""
+        return min(one.way.workers, self._terms.requests)
+
+    def _check_places(self, one: Standing, *, first: bool) -> Sequence[int]:
+        slot = self._terms.budget_s * CHECK_SHARE
+        most = max(1, int(slot / max(self._terms.call_s, 1e-6)))
+        if not first:
+            most = min(most, 2 * one.way.workers)
+        return self._terms.check[:most]
+
+    def _fewest_calls(self, one: Standing) -> int:
+        return 1 + self._at_once(one)
+
+    def _cost(self, one: Standing, slot: float) -> float:
+        """Seconds that one more process for it takes, about."""
+        per_call = self._per_call(one)
+        at_least = self._at_once(one) * per_call
+        checks = len(self._check_places(one, first=not one.rounds)) * per_call
+        start = median(one.starts) if one.starts else 0.0
+        return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * PASSES)
+
+    def _measure(self, one: Standing, slot: float, to_come: int) -> None:
+        first = not one.rounds
+        check = self._check_places(one, first=first)
+        # in the first round each leaves as much for those that follow
+        left = (self._terms.most_calls - self.calls) // (to_come if first else 1)
+        check = check[: max(1, left - self._at_once(one))]
+        first_pass = max(self._at_once(one), len(check) if self._terms.call_s < slot else 1)
+        calls_of_a_pass = slot * max(PASSES * 4, 12) * max(1, one.way.workers)
+        expected = self._terms.call_s * (len(check) + PASSES * max(self._at_once(one), 1)) + calls_of_a_pass
+        answer = self._bench.run(
+            "measure",
+            PATIENCE_S + START_S + 5 * expected,
+            one.way.interpreter,
+            kind=one.way.kind,
+            workers=one.way.workers,
+            coroutines=self._terms.coroutines,
+            requests=self._terms.requests,
+            check=check,
+            first_pass=min(left - len(check), first_pass),
+            slot_s=slot,
+            time_s=slot * PASSES,
+            passes=PASSES,
+            most_calls=left,
+        )
+        one.rounds += 1
+        if isinstance(answer, Died):
+            one.status = "failed"
+            one.reason = "it did not end in time" if answer.late else f"its process {answer.how}"
+            self._count_all(left)
+            return
+        if "refused" in answer or "failed" in answer:
+            one.status, one.reason = "failed", answer.get("refused") or answer["failed"]
+            self._count_all(left)
+            return
+        self.calls += answer["calls"]
+        if first:
+            one.marks = answer["fingerprints"]
+        self._overheads.append(self._note(one, answer))
+
+    def _note(self, one: Standing, answer: dict[str, Any]) -> float:
+        """Adds a process's passes to what is known; returns what it took besides them and the pool."""
+        one.interpreter = answer["interpreter"]
+        before, after = answer["before"], answer["after"]
+        calls = sum(number for number, _ in answer["passes"])
+        seconds = max(after["at_s"] - before["at_s"], 1e-9)
+        one.starts.append(answer["start_s"])
+        for number, wall in answer["passes"]:
+            one.per_call.append(wall / number)
+            one.totals.append(max(answer["start_s"] + wall / number * self._terms.requests, 1e-9))
+        one.calls += calls
+        one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
+        one.switches.append(max(0, after["switches"] - before["switches"]) / calls)
+        if answer["memory_kib"]:
+            one.memory.append(answer["memory_kib"])
+        one.cpu_call.append((after["cpu_s"] - before["cpu_s"]) / calls)
+        since, now = (
+            quiet.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
+            for r in (answer["first"], after)
+        )
+        if after["idle_s"] is not None and now.at_s - since.at_s >= quiet.WINDOW_S:
+            share = quiet.share(since, now, len(os.sched_getaffinity(0)))
+            one.foreign += [share] * len(answer["passes"])
+        passes_s = sum(wall for _, wall in answer["passes"])
+        took: float = answer["elapsed_s"] - answer["start_s"] - passes_s
+        return max(took, 0.0)
+
+    def _count_all(self, allowed: int) -> None:
+        """A process that gave no answer may have made all the calls that it was allowed."""
+        if self._terms.most_calls < UNBOUNDED:
+            self.calls += allowed
+
+    def _compare_results(self, standings: list[Standing]) -> None:
+        """Which ways came to other results than calls in turn; nothing is said where those vary."""
+        sequential = standings[0].marks
+        self.varies = sequential != self._terms.marks[: len(sequential)]
+        for one in standings[1:]:
+            other = sum(a != b for a, b in zip(one.marks, self._terms.marks, strict=False))
+            if one.runs and other and not self.varies:
+                one.status = "wrong"
+                one.reason = f"{other} of {len(one.marks)} results are not those of calls in turn"
+
+    def _survivors(self, sequential: Standing, standings: list[Standing]) -> list[Standing]:
+        """Sequential, and the faster half of the others that were in the last round."""
+        last = max(one.rounds for one in standings)
+        others = sorted(
+            (one for one in standings[1:] if one.runs and one.rounds == last), key=lambda one: one.total
+        )
+        keep = max(2, -(-len(others) // 2))
+        kept = others[:keep]
+        # a way that cannot be told from the best is not given up for its place alone
+        kept += [one for one in others[keep:] if kept and one.total < 1.05 * kept[0].total]
+        return [sequential, *kept]
+
+    def _is_clear(self, running: list[Standing]) -> bool:
+        """Whether more passes would hardly change the answer."""
+        if len(running) == 1:
+            return len(running[0].totals) >= FEWEST_PASSES
+        if any(len(one.totals) < ENOUGH for one in running):
+            return False
+        if all(len(one.totals) >= MOST_PASSES for one in running):
+            return True
+        described = sorted((describe(one.totals) for one in running), key=lambda d: d.median or 0.0)
+        best, second = described[0], described[1]
+        return best.high is not None and second.low is not None and best.high < second.low
+
+
+def _count(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers} workers"
