@@ -31,6 +31,7 @@ static const struct {
     {offsetof(fl_state, queue_type), fl_bounded_share, fl_bounded_attach},
     {offsetof(fl_state, lifo_type), fl_bounded_share, fl_bounded_attach},
     {offsetof(fl_state, priority_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, tape_type), fl_tape_share, fl_tape_attach},
 };
 #define TYPES (sizeof types / sizeof types[0])
 

@@ -55,6 +55,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_combine_exec},
     {Py_mod_exec, (void *)fl_simplequeue_exec},
     {Py_mod_exec, (void *)fl_queue_exec},
+    {Py_mod_exec, (void *)fl_tape_exec},
     {Py_mod_exec, (void *)fl_handle_exec},
     {Py_mod_exec, (void *)fl_board_exec},
     {Py_mod_exec, (void *)fl_seat_exec},

@@ -33,6 +33,8 @@
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, tape_type)                                                                             \
+    X(PyTypeObject, reader_type)                                                                           \
     X(PyTypeObject, side_type)                                                                             \
     X(PyTypeObject, rwlock_statistics)                                                                     \
     X(PyTypeObject, lock_statistics)                                                                       \
@@ -96,6 +98,7 @@ int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
+int fl_tape_exec(PyObject *module);
 int fl_task_exec(PyObject *module);
 int fl_ticket_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);

@@ -47,8 +47,10 @@ void fl_shell_dealloc(PyObject *self);
 fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type);
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
 fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
+fl_shared *fl_tape_share(PyObject *op, uint32_t type);
 /* Of an object that was just made for what several interpreters have. */
 void fl_bounded_attach(PyObject *op, fl_shared *shared);
+void fl_tape_attach(PyObject *op, fl_shared *shared);
 
 /* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
    None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that

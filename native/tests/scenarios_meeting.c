@@ -1,6 +1,7 @@
 /* Conditions and barriers: every order of waiting, notifying and coming together. */
 #include "core/barrier.h"
 #include "core/notices.h"
+#include "core/version.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -148,7 +149,47 @@ static void end_barrier(void)
     fl_cell_unref(cell);
 }
 
+/* A number that grows to two and is closed: who waits sees it all, in order, and then the end. */
+static void begin_version(void)
+{
+    memset(frames, 0, sizeof frames);
+    passed = 0;
+    cell = fl_version_new();
+}
+
+static void see_all(void)
+{
+    uint64_t place = 0;
+    for (;;) {
+        uint64_t word = fl_version_word(cell);
+        if (place != (word & ~FL_VERSION_CLOSED)) {
+            place++;
+        } else if (model_wait_at(cell, fl_version_seen(place), FL_FOREVER) == FL_WAIT_REFUSED) {
+            break;
+        }
+    }
+    MODEL_CHECK(place == 2);
+    passed++;
+}
+
+static void advance_twice_and_close(void)
+{
+    MODEL_CHECK(fl_version_advance(cell));
+    MODEL_CHECK(fl_version_advance(cell));
+    fl_version_close(cell);
+    MODEL_CHECK(!fl_version_advance(cell));
+}
+
+static void end_version(void)
+{
+    model_end_poison();
+    MODEL_CHECK(passed == 2);
+    MODEL_CHECK(cell->word == (FL_VERSION_CLOSED | 2) && cell->head == NULL && cell->waiting == 0);
+    fl_cell_unref(cell);
+}
+
 static const model_scenario scenarios[] = {
+    {"version-3", 2, 0, PATIENT, begin_version, end_version, {see_all, see_all, advance_twice_and_close}},
     {"condition-2", 3, 1, PATIENT, begin_condition, end_condition, {wait_for_notice_for_ever, notify_one}},
     {"condition-3", 3, 1, PATIENT, begin_condition, end_condition,
      {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},

@@ -244,6 +244,7 @@ static const char *const broken_as[] = {
     "who waits when a count comes to nothing sleeps on if it goes up at once",
     "who leaves a barrier does not break it",
     [13] = "a writer that ends lets the next writer in before those who wait to read",
+    [15] = "what is sent wakes one of those who wait for it",
     [14] = "a writer that gives up leaves the readers barred",
 };
 

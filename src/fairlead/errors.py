@@ -79,6 +79,29 @@ class HandleGone(FairleadError, LookupError):
     """The primitive with this handle does not exist any more: no interpreter has kept it."""
 
 
+class ChannelClosed(FairleadError):
+    """Nothing more can come, or nobody is there to receive it: the other end of a channel is closed, or this
+    one is. A queue that was shut down is closed, too."""
+
+
+class Lagged(FairleadError):
+    """A receiver of a broadcast was too slow, and has missed some; it goes on with the oldest that there is.
+
+    Attributes:
+        missed: how many.
+    """
+
+    def __init__(self, missed: int) -> None:
+        super().__init__(
+            f"{missed} were missed, because they were not received in time: receive sooner, or "
+            "give the broadcast a larger capacity"
+        )
+        self.missed = missed
+
+    def __reduce__(self) -> "tuple[type[Lagged], tuple[int]]":
+        return Lagged, (self.missed,)
+
+
 class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
 
@@ -134,7 +157,7 @@ if TYPE_CHECKING:
 
     class QueueFull(FairleadError, Full): ...
 
-    class QueueShutDown(FairleadError): ...
+    class QueueShutDown(ChannelClosed): ...
 
 
 def __getattr__(name: str) -> Any:
@@ -147,7 +170,7 @@ def __getattr__(name: str) -> Any:
     class QueueFull(FairleadError, queue.Full):
         """There was no room to put something, at once or within the time. Also a queue.Full."""
 
-    class QueueShutDown(FairleadError, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
+    class QueueShutDown(ChannelClosed, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
         """The queue has been shut down, and has nothing to get. From 3.13 on also a queue.ShutDown."""
 
     class BarrierBroken(FairleadError, threading.BrokenBarrierError):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from waiting import Thread, until
 
-from fairlead.errors import BarrierBroken, QueueEmpty, QueueFull, QueueShutDown, UsageError
+from fairlead.errors import BarrierBroken, ChannelClosed, QueueEmpty, QueueFull, QueueShutDown, UsageError
 from fairlead.sync import (
     Barrier,
     CapacityLimiter,
@@ -29,8 +29,12 @@ from fairlead.sync import (
     RLock,
     RWLock,
     StartGate,
+    broadcast,
+    channel,
     from_handle,
     handle,
+    oneshot,
+    watch,
 )
 
 QUEUES = (Queue, LifoQueue, PriorityQueue)
@@ -295,6 +299,45 @@ def test_condition_guard_and_gate_go_by_their_pickles(new_interpreter: Callable[
             "except Exception as error: assert 'already reading' in str(error)\n"
             "else: raise AssertionError\n"
         )
+
+
+def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(
+    new_interpreter: Callable[[], Any],
+) -> None:
+    sender, receiver = channel(2)
+    casts, listener = broadcast(2)
+    watched, watcher = watch(("first", 1))
+    other = new_interpreter()
+    ends = {"sender": sender, "casts": casts, "watched": watched, "watcher": watcher}
+    other.run(
+        "import pickle\n"
+        + "".join(f"{name} = pickle.loads({pickle.dumps(end)!r})\n" for name, end in ends.items())
+    )
+    assert receiver.statistics()[1:3] == (2, 1)
+    assert listener.statistics()[1:3] == (2, 1)
+    assert watcher.statistics()[1:3] == (2, 2)
+    other.run(
+        "sender.send([1, 'copy']); sender.send(2)\n"
+        "casts.send('cast'); assert watcher.value == ('first', 1)\n"
+        "watched.send('second'); assert watcher.receive() == 'second'\n"
+    )
+    sender.close()
+    casts.close()
+    watched.close()
+    assert [receiver.receive(), receiver.receive()] == [[1, "copy"], 2]
+    assert listener.receive() == "cast"
+    assert watcher.receive() == "second"
+    assert not receiver.statistics().closed
+    thread = Thread(listener.receive)
+    until(lambda: listener.statistics().receiving == 1)
+    other.close()
+    with pytest.raises(ChannelClosed):
+        thread.result()
+    assert list(receiver) == list(watcher) == []
+    assert watcher.value == "second"
+    for end in oneshot():
+        with pytest.raises(TypeError, match="would be two"):
+            pickle.dumps(end)
 
 
 def test_what_cannot_be_shared_is_refused_by_name() -> None:

@@ -93,6 +93,29 @@ assert lock.statistics()[1:] == (False, False, 0)
 """)
 
 
+def test_greenlets_send_and_receive_while_others_run() -> None:
+    run("""
+sender, receiver = channel(1)
+casts, listener = broadcast(2)
+def send():
+    with sender:
+        for number in range(20):
+            sender.send(number)
+def listen(end):
+    return list(end)
+listeners = [gevent.spawn(listen, end) for end in (listener, listener.clone())]
+got = gevent.spawn(list, receiver)
+until(lambda: listener.statistics().receiving == 2)
+gevent.spawn(send)
+assert got.get(timeout=40) == list(range(20))
+casts.send("a")
+casts.send("b")
+casts.close()
+for one in listeners:
+    assert one.get(timeout=40) == ["a", "b"]
+""")
+
+
 def test_greenlets_and_threads_and_tasks_share() -> None:
     run("""
 import asyncio

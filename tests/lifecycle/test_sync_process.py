@@ -154,6 +154,32 @@ stay.set()
 """)
 
 
+def test_forked_child_has_channels_of_its_own_as_they_were() -> None:
+    run("""
+sender, receiver = channel(2)
+casts, listener = broadcast(2)
+sender.send("before"); casts.send("before")
+others = [start(listener.clone().receive), start(lambda: [receiver.receive() for _ in range(3)])]
+until(lambda: receiver.statistics().receiving == 1)
+
+def child():
+    assert receiver.statistics()[3:] == (0, 0, False) and listener.statistics().receiving == 0
+    assert listener.receive() == "before"
+    waiter = start(listener.receive)
+    until(lambda: listener.statistics().receiving == 1)
+    casts.send("mine"); sender.send("mine")
+    waiter.join()
+    assert receiver.receive() == "mine"
+    sender.close(); casts.close()
+    assert list(receiver) == list(listener) == []
+
+in_child(child)
+sender.send(1); sender.send(2)
+for other in others: other.join()
+assert listener.receive() == "before"
+""")
+
+
 def test_forked_child_can_use_semaphores_events_and_queues() -> None:
     run("""
 semaphore, event, queue = Semaphore(2), Event(), SimpleQueue()

@@ -21,6 +21,7 @@ from fairlead._native import (
     Queue,
     Semaphore,
     SimpleQueue,
+    Tape,
 )
 from fairlead.errors import OtherProcess
 
@@ -38,6 +39,7 @@ Shared = (
     | Queue[Any]
     | Semaphore
     | SimpleQueue[Any]
+    | Tape[Any]
 )
 
 

@@ -1,0 +1,400 @@
+"""Channels: what arrives where, how ends close, who is told what was missed, what a cancellation leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, until, until_async
+
+from fairlead import errors
+from fairlead.sync import broadcast, channel, oneshot, watch
+
+KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "channel": lambda: channel(3),
+    "unbounded": channel,
+    "oneshot": oneshot,
+    "broadcast": lambda: broadcast(3),
+    "watch": lambda: watch(None),
+}
+each_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+async def receiving(receiver: Any) -> asyncio.Task[Any]:
+    """A task that waits for an object."""
+
+    async def body() -> Any:
+        return await receiver.receive_async()
+
+    before = receiver.statistics().receiving
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: receiver.statistics().receiving == before + 1)
+    return task
+
+
+@each_kind
+def test_thread_and_task_receive_what_the_other_sends(make: Callable[[], tuple[Any, Any]]) -> None:
+    sender, receiver = make()
+    thread = Thread(receiver.receive)
+    until(lambda: receiver.statistics().receiving == 1)
+    sender.send("to a thread")
+    assert thread.result() == "to a thread"
+    sender, receiver = make()
+
+    async def main() -> None:
+        task = await receiving(receiver)
+        Thread(sender.send, "to a task").result()
+        assert await task == "to a task"
+
+    run(main())
+
+
+def test_trio_tasks_send_and_receive() -> None:
+    sender, receiver = channel(1)
+    got: list[int] = []
+
+    async def send() -> None:
+        with sender:
+            for number in range(20):
+                await sender.send_async(number)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            async for number in receiver:
+                got.append(number)  # noqa: PERF401
+
+    trio.run(main)
+    assert got == list(range(20))
+
+
+@each_kind
+def test_last_sender_that_closes_wakes_who_waits(make: Callable[[], tuple[Any, Any]]) -> None:
+    sender, receiver = make()
+
+    async def main() -> None:
+        task = await receiving(receiver)
+        thread = Thread(receiver.clone().receive) if make is not KINDS["oneshot"] else None
+        if thread is not None:
+            second = sender.clone()
+            second.close()
+            second.close()  # which is once
+            await until_async(lambda: receiver.statistics().receiving == 2)
+        sender.close()
+        with pytest.raises(errors.ChannelClosed):
+            await task
+        if thread is not None:
+            with pytest.raises(errors.ChannelClosed):
+                thread.result()
+        assert receiver.statistics().senders == receiver.statistics().receiving == 0
+        assert receiver.statistics().closed
+        with pytest.raises(errors.ChannelClosed):
+            receiver.receive_nowait()
+
+    run(main())
+
+
+def test_receivers_get_what_was_sent_before_the_end() -> None:
+    sender, receiver = channel(5)
+    other = sender.clone()
+    for number in range(3):
+        sender.send(number)
+    sender.close()
+    other.send(3)
+    del other
+    gc.collect()
+    assert [receiver.receive(), *receiver] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("capacity", [1, None])
+def test_last_receiver_that_closes_drops_what_is_left_and_tells_senders(capacity: int | None) -> None:
+    sender, receiver = channel(capacity)
+    second = receiver.clone()
+    item = type("Item", (), {})()
+    gone = weakref.ref(item)
+    sender.send(item)
+    del item
+    waits = Thread(sender.send, 1) if capacity else None
+    if waits is not None:
+        until(lambda: sender.statistics().sending == 1)
+    receiver.close()
+    assert gone() is not None
+    assert not sender.wait_closed(0)
+    closed = Thread(sender.wait_closed, 40)
+    second.close()
+    assert closed.result() is True
+    gc.collect()
+    assert gone() is None
+    if waits is not None:
+        with pytest.raises(errors.ChannelClosed):
+            waits.result()
+    with pytest.raises(errors.ChannelClosed):
+        sender.send(2)
+    with pytest.raises(errors.ChannelClosed):
+        run(sender_sends(sender))
+
+
+async def sender_sends(sender: Any) -> None:
+    await asyncio.wait_for(asyncio.ensure_future(sender.wait_closed_async()), 30)
+    await sender.send_async(3)
+
+
+@each_kind
+def test_closed_end_refuses_all_but_closing(make: Callable[[], tuple[Any, Any]]) -> None:
+    sender, receiver = make()
+    reading = ["receive", "receive_async", "receive_nowait", "clone"]
+    for end, calls in ((sender, ["send", "clone"]), (receiver, reading)):
+        with end:
+            pass
+        end.close()
+        for name in calls:
+            if name == "clone" and make is KINDS["oneshot"]:
+                continue
+            with pytest.raises((errors.ChannelClosed, errors.UsageError)):
+                getattr(end, name)(*([1] if name == "send" else []))
+        assert " closed, " in repr(end)
+
+
+def test_bounded_channel_makes_senders_wait_and_a_timeout_sends_nothing() -> None:
+    sender, receiver = channel(1)
+    sender.send(1)
+    with pytest.raises(errors.QueueFull):
+        sender.send_nowait(2)
+    with pytest.raises(errors.QueueFull):
+        sender.send(2, timeout=1e-6)
+    thread = Thread(sender.send, 3)
+    until(lambda: sender.statistics().sending == 1)
+    assert [receiver.receive(), receiver.receive()] == [1, 3]
+    thread.result()
+    with pytest.raises(errors.QueueEmpty):
+        receiver.receive(timeout=1e-6)
+
+
+def test_oneshot_sends_one_object_to_one() -> None:
+    sender, receiver = oneshot()
+    sender.send("answer")
+    with pytest.raises(errors.UsageError, match="sends one object"):
+        sender.send("again")
+    assert receiver.receive() == "answer"
+    with pytest.raises(errors.ChannelClosed):
+        receiver.receive()
+    sender, receiver = oneshot()
+    with pytest.raises(errors.UsageError, match="one receiver"):
+        receiver.clone()
+    receiver.close()
+    with pytest.raises(errors.ChannelClosed):
+        sender.send("to nobody")
+
+
+def test_oneshot_sent_by_two_threads_at_once_is_sent_by_one() -> None:
+    for _ in range(50):
+        sender, receiver = oneshot()
+        barrier = threading.Barrier(2)
+
+        def send(item: int) -> bool:
+            barrier.wait()  # noqa: B023
+            try:
+                sender.send(item)  # noqa: B023
+            except (errors.UsageError, errors.ChannelClosed):
+                return False
+            return True
+
+        threads = [Thread(send, number) for number in range(2)]
+        sent = [thread.result() for thread in threads]
+        assert sorted(sent) == [False, True]
+        assert receiver.receive() == sent.index(True)
+
+
+def test_broadcast_reaches_every_receiver_from_its_beginning_on() -> None:
+    sender, first = broadcast(8)
+    assert sender.send(0) == 1
+    second = sender.subscribe()
+    assert sender.send(1) == 2
+    third = second.clone()
+    sender.send(2)
+    sender.close()
+    assert [list(one) for one in (first, second, third)] == [[0, 1, 2], [1, 2], [1, 2]]
+
+
+def test_broadcast_tells_who_lags_how_many_it_missed_and_goes_on_with_the_oldest() -> None:
+    sender, receiver = broadcast(3)
+    for number in range(8):
+        sender.send(number)
+    assert receiver.statistics().pending == 8
+    with pytest.raises(errors.Lagged) as caught:
+        receiver.receive()
+    assert caught.value.missed == 5
+    assert pickle.loads(pickle.dumps(caught.value)).missed == 5
+    assert [receiver.receive() for _ in range(3)] == [5, 6, 7]
+    with pytest.raises(errors.QueueEmpty):
+        receiver.receive_nowait()
+    for number in range(4):
+        sender.send(number)
+
+    async def main() -> None:
+        with pytest.raises(errors.Lagged):
+            await receiver.receive_async()
+        assert await receiver.receive_async() == 1
+
+    run(main())
+
+
+def test_broadcast_without_receivers_goes_to_nobody_and_a_late_one_begins_then() -> None:
+    sender, receiver = broadcast(2)
+    receiver.close()
+    assert sender.send(1) == 0
+    late = sender.subscribe()
+    assert sender.send(2) == 1
+    assert late.receive() == 2
+
+
+def test_watch_gives_the_latest_value_and_wakes_for_one_not_seen() -> None:
+    sender, receiver = watch("first")
+    assert receiver.value == "first"
+    assert not receiver.has_changed()
+    with pytest.raises(errors.QueueEmpty):
+        receiver.receive_nowait()
+    other = receiver.clone()
+    for value in ("second", "third"):
+        sender.send(value)
+    assert receiver.has_changed()
+    assert receiver.value == "third"
+    assert receiver.receive() == "third"
+    assert not receiver.has_changed()
+    assert sender.subscribe().has_changed() is False
+    sender.close()
+    assert list(other) == ["third"]
+    assert other.value == "third"
+
+
+def test_what_is_replaced_is_let_go() -> None:
+    sender, receiver = watch(type("Item", (), {})())
+    gone = weakref.ref(receiver.value)
+    sender.send(None)
+    gc.collect()
+    assert gone() is None
+
+
+def test_cancelled_receiver_has_received_nothing() -> None:
+    async def main() -> None:
+        sender, receiver = channel(2)
+        task = await receiving(receiver)
+        sender.send(1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert receiver.receive_nowait() == 1
+        casts, listener = broadcast(2)
+        task = await receiving(listener)
+        casts.send(1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert listener.receive_nowait() == 1
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await listener.receive_async()
+        assert listener.statistics().receiving == 0
+
+    run(main())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@each_kind
+def test_loop_closed_with_a_receiver_that_waits_loses_nothing(make: Callable[[], tuple[Any, Any]]) -> None:
+    sender, receiver = make()
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(receiving(receiver))
+    loop.close()
+    assert receiver.statistics().receiving == 0
+    sender.send(1)
+    assert receiver.receive() == 1
+    del task
+    gc.collect()
+
+
+def test_exception_of_a_signal_handler_ends_a_receive_and_a_handler_may_send() -> None:
+    sender, receiver = broadcast(2)
+
+    def handler(number: int, _: object) -> None:
+        if number == signal.SIGUSR1:
+            raise KeyError
+        sender.send("from a handler")
+
+    before = [signal.signal(number, handler) for number in (signal.SIGUSR1, signal.SIGUSR2)]
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def send(number: int) -> None:
+        until(lambda: receiver.statistics().receiving == 1)
+        signal.pthread_kill(main, number)
+
+    try:
+        thread = Thread(send, signal.SIGUSR1)
+        with pytest.raises(KeyError):
+            receiver.receive()
+        thread.result()
+        thread = Thread(send, signal.SIGUSR2)
+        assert receiver.receive() == "from a handler"
+        thread.result()
+    finally:
+        for number, one in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
+            signal.signal(number, one)
+
+
+def test_end_that_is_collected_is_closed_and_in_a_cycle_too() -> None:
+    sender, receiver = channel()
+    cycle: list[Any] = [sender]
+    cycle.append(cycle)
+    del sender, cycle
+    gc.collect()
+    assert list(receiver) == []
+
+
+def test_many_senders_and_receivers_lose_and_double_nothing() -> None:
+    sender, receiver = channel(4)
+
+    def send(end: Any, first: int) -> None:
+        with end:
+            for number in range(100):
+                end.send(first + number)
+
+    def receive(end: Any) -> list[int]:
+        with end:
+            return list(end)
+
+    async def receive_async(end: Any) -> list[int]:
+        with end:
+            return [item async for item in end]
+
+    senders = [Thread(send, sender.clone(), 1000 * number) for number in range(3)]
+    receivers = [Thread(receive, receiver.clone()), Thread(run, receive_async(receiver.clone()))]
+    sender.close()
+    for one in senders:
+        one.result()
+    got = sorted(item for one in receivers for item in one.result())
+    assert got == [1000 * number + item for number in range(3) for item in range(100)]
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_impossible_capacities_are_refused(wrong: int) -> None:
+    for make in (channel, broadcast):
+        with pytest.raises(ValueError, match="capacity must be"):
+            make(wrong)
+
+
+def test_senseless_timeouts_are_refused() -> None:
+    _, receiver = broadcast(1)
+    for timeout, error in ((float("nan"), ValueError), (-0.5, ValueError), (float("inf"), OverflowError)):
+        with pytest.raises(error):
+            receiver.receive(timeout=timeout)
