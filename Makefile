@@ -11,8 +11,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(VENV)/bin/python -m pip --quiet
 RUN_TESTS := $(VENV)/bin/meson test --print-errorlogs --num-processes 2
 
-# What `make lab` runs; `make lab LAB=` runs the whole catalogue.
-LAB ?= square.thread-start square.mutex square.semaphore
+# What `make lab` runs: something of every family. `make lab LAB=` runs the whole catalogue.
+LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
+  models.io-sequential models.io-threads models.io-async \
+  models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
 .PHONY: help lab cluster-demo test test-native test-python test-all regrtest lint sanitize clean
 .DELETE_ON_ERROR:
@@ -21,7 +23,7 @@ help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a table and a report
-	$(VENV)/bin/fairlead lab run $(LAB) --quick --contrast --budget 90s
+	$(VENV)/bin/fairlead lab run $(LAB) --quick --budget 90s
 
 cluster-demo: $(VENV)/.installed $(VENV)/.test  ## a dask scheduler and two workers on loopback, and the lab's pool workloads on them
 	$(VENV)/bin/python tools/cluster_demo.py

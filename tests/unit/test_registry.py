@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -369,8 +370,26 @@ def test_parse_sizes_refuses_what_is_no_size(text: str) -> None:
         registry.parse_sizes(text)
 
 
+def test_quick_value_of_a_parameter_is_for_quick_runs_alone() -> None:
+    seconds = registry.catalogue()["gil.convoy"].parameters["seconds"]
+    assert (seconds.value("quick"), seconds.value("standard"), seconds.value("full")) == (0.2, 1, 1)
+    assert registry.Parameter(default=3, choices=(3,), help="").value("quick") == 3
+
+
+def test_pages_say_of_every_experiment_what_it_declares() -> None:
+    script = runpy.run_path(str(ROOT / "tools" / "experiment_pages.py"))
+    for family in script["known"]():
+        page = (script["PAGES"] / f"{family.id}.md").read_text(encoding="utf-8")
+        for topic in family.topics:
+            again = "run tools/experiment_pages.py with a run that has it"
+            assert script["declared"](topic) in page, f"{topic.id} is not as declared: {again}"
+        measured = page.count("\nWhat came out:\n\n```text\n")
+        assert measured + page.count(f"\n{script['NOT_MEASURED']}") == len(family.topics)
+        assert measured >= len(family.topics) / 2, f"{family.id}: half of it was never measured"
+
+
 def test_every_experiment_is_in_the_reference() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+[a-z0-9])`", text))
     for work, ways in re.findall(r"^\| `([a-z]+\.[a-z]+-)` \| (.*) \|$", text, re.MULTILINE):
         named |= {work + way for way in re.findall(r"`([a-z-]+)`", ways)}

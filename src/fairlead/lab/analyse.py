@@ -280,11 +280,12 @@ def _label(variant: Mapping[str, Any], experiment: Experiment | None) -> str:
     """The label of the catalogue's variant that comes nearest, and what differs from it."""
     if experiment is None:
         return ", ".join(f"{name} {value}" for name, value in variant.items())
-    defaults = {name: parameter.default for name, parameter in experiment.parameters.items()}
+    usual = {name: {p.default, p.value("quick")} for name, p in experiment.parameters.items()}
     best: tuple[int, str, list[str]] | None = None
     for known in experiment.variants:
-        full = {**defaults, **known.params, "policy": known.policy, "cores": known.cores}
-        other = [f"{name} {value}" for name, value in variant.items() if full.get(name) != value]
+        own = {**known.params, "policy": known.policy, "cores": known.cores}
+        meant = usual | {name: {value} for name, value in own.items()}
+        other = [f"{name} {value}" for name, value in variant.items() if value not in meant.get(name, ())]
         if best is None or len(other) < best[0]:
             best = (len(other), known.label, other)
     _, label, other = best or (0, "", [])

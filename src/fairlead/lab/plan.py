@@ -187,7 +187,8 @@ def _sizes(
 def _params(experiment: Experiment, variant: Variant, options: Options) -> dict[str, Any]:
     """The parameters of one variant: the experiment's defaults, then the variant's own, then the user's."""
     policy = options.policy or variant.policy
-    params = {name: parameter.default for name, parameter in experiment.parameters.items()} | variant.params
+    params = {name: parameter.value(options.mode) for name, parameter in experiment.parameters.items()}
+    params |= variant.params
     if options.work is not None:
         experiment.check_params({"work": options.work})
         params["work"] = options.work

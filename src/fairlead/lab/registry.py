@@ -70,6 +70,12 @@ class Parameter:
     default: Any
     choices: tuple[Any, ...]
     help: str
+    quick: Any = None
+    """What it is in the mode "quick", where the default would take too long; None: the default."""
+
+    def value(self, mode: str) -> Any:
+        """What it is in a mode, unless a variant says otherwise."""
+        return self.quick if mode == "quick" and self.quick is not None else self.default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +325,9 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
         ),
         path=path,
         parameters={
-            name: Parameter(default=p["default"], choices=tuple(p["choices"]), help=p["help"])
+            name: Parameter(
+                default=p["default"], choices=tuple(p["choices"]), help=p["help"], quick=p.get("quick")
+            )
             for name, p in declared.get("parameters", {}).items()
         },
         variants=tuple(
@@ -390,8 +398,9 @@ def _check(experiment: Experiment) -> None:
     for need in experiment.needs:
         _one_of("need", need, NEEDS)
     for name, parameter in experiment.parameters.items():
-        if parameter.default not in parameter.choices:
-            raise ValueError(f"parameter {name}: the default {parameter.default!r} is none of its choices")
+        for value in (parameter.default, parameter.value("quick")):
+            if value not in parameter.choices:
+                raise ValueError(f"parameter {name}: the default {value!r} is none of its choices")
     for variant in experiment.variants:
         experiment.check_params(variant.params)
         _one_of("policy", variant.policy, POLICIES)

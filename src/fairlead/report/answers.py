@@ -57,9 +57,9 @@ class _Interpreter:
         self._series = series
 
     def series(self, experiment: str, **wanted: Any) -> Series | None:
-        """The first measured series of the experiment whose variant has these values."""
+        """The first measured series of the experiment whose variant has these values, where it has them."""
         for one in self._series:
-            fits = all(one.variant.get(name) == value for name, value in wanted.items())
+            fits = all(one.variant.get(name, value) == value for name, value in wanted.items())
             if one.experiment == experiment and fits and words.measured(one):
                 return one
         return None
@@ -289,13 +289,15 @@ _SQUARES = {
 }
 
 
+_PLAIN = {"policy": "other", "cores": "all", "scheduler": "off"}
+
+
 def _square(on: _Interpreter) -> _Said | None:
     """The exponent of every square that has one."""
     found = [
         (what, one)
         for experiment, what in _SQUARES.items()
-        if (one := on.series(experiment, policy="other", cores="all") or on.series(experiment))
-        and one.fit.exponent is not None
+        if (one := on.series(experiment, **_PLAIN) or on.series(experiment)) and one.fit.exponent is not None
     ]
     if not found:
         return None
@@ -323,25 +325,36 @@ def _cure(on: _Interpreter) -> _Said | None:
     cells: list[Cell | Verdict] = []
     figures: dict[str, float | str] = {}
     for name, (what, how) in _CURES.items():
-        plain, cured = on.series(f"square.{name}", policy="other"), on.series(f"cured.{name}", policy="other")
-        if not plain or not cured:
-            continue
-        by_size = {cell.n: cell for cell in cured.cells if cell.median}
-        both = [(cell, by_size[cell.n]) for cell in plain.cells if cell.median and cell.n in by_size]
-        if both:
-            one, other = both[-1]
-            times = (one.median or 0.0) / (other.median or 1.0)
-            told.append(
-                f"{what} takes {units.seconds(one.median)} with {one.n} threads, and {how} "
-                f"{units.seconds(other.median)}"
+        plain = on.series(f"square.{name}", **_PLAIN)
+        cures = (
+            ("", how, on.series(f"cured.{name}", **_PLAIN)),
+            ("scheduled ", "with the GIL scheduled", on.series(f"square.{name}", scheduler="interactive")),
+        )
+        for key, cure, cured in cures:
+            both = _both(plain, cured) if plain and cured and plain is not cured else None
+            if both is None:
+                continue
+            one, other = both
+            begin = (
+                f"{what} takes {units.seconds(one.median)} with {one.n} threads"
+                if one not in cells
+                else f"at {one.n}"
             )
+            told.append(f"{begin}, {cure} {units.seconds(other.median)}")
             cells += [one, other]
-            figures[f"square.{name}"] = times
+            figures[f"{key}square.{name}"] = (one.median or 0.0) / (other.median or 1.0)
     if not told:
         return None
     text = "; ".join(told)
     short = ", ".join(units.factor(float(times)) for times in figures.values())
     return _Said(f"{text[:1].upper()}{text[1:]}.", short, cells, figures)
+
+
+def _both(one: Series, other: Series) -> tuple[Cell, Cell] | None:
+    """Their cells at the greatest size that both have."""
+    by_size = {cell.n: cell for cell in other.cells if cell.median}
+    both = [(cell, by_size[cell.n]) for cell in one.cells if cell.median and cell.n in by_size]
+    return both[-1] if both else None
 
 
 _QUESTIONS: list[tuple[str, str, Callable[[_Interpreter], _Said | None]]] = [

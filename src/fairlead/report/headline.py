@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairlead.record.summary import Fit, Place, Series, Subject, Summary, Verdict
@@ -31,17 +32,19 @@ class Headline:
 def headline(summary: Summary) -> Headline:
     """The first experiment with a stable exponent, over all interpreters that agree on its model.
 
-    Where none is stable, the first whose model is decided in spite of noise, said with less certainty; where
-    there is none of these either the sentence names no figure, and says what to do.
+    Where none is stable, the first whose model is decided in spite of noise, said with less certainty; then
+    the best way to do a work. Where there is none of these either the sentence names no figure, and says what
+    to do. What the GIL does is told by ratios, and by exponents only if nothing else is there.
     """
-    for verdict in _COSTS:
-        for subject, series in words.subjects(summary):
-            firm = [s for s in series if s.fit.verdict == verdict and _decided(s.fit)]
-            if firm:
-                return _told(summary, subject, firm)
+    subjects = words.subjects(summary)
+    costs = [(subject, series) for subject, series in subjects if not subject.id.startswith("gil.")]
+    if told_cost := _cost(summary, costs):
+        return told_cost
     rankings = sorted(summary.rankings, key=lambda ranking: words.work_order(ranking.group))
     if best := next((p for r in rankings for p in r.places if p.standing == "best"), None):
         told = _best(summary, best)
+    elif told_cost := _cost(summary, subjects):
+        return told_cost
     elif any(map(words.measured, summary.series)):
         told = "Measured, but no exponent is sure yet: see the verdicts and what to do about them."
     elif summary.series:
@@ -49,6 +52,16 @@ def headline(summary: Summary) -> Headline:
     else:
         told = "There is nothing to show: the run holds no sample. Start one with: fairlead lab run"
     return Headline("", "", told)
+
+
+def _cost(summary: Summary, subjects: Sequence[tuple[Subject, list[Series]]]) -> Headline | None:
+    """What grows, of these, the surest first."""
+    for verdict in _COSTS:
+        for subject, series in subjects:
+            firm = [s for s in series if s.fit.verdict == verdict and _decided(s.fit)]
+            if firm:
+                return _told(summary, subject, firm)
+    return None
 
 
 def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:

@@ -30,7 +30,12 @@ EXPERIMENT = {
             "help": "what computes beside the server",
         },
         "computing": {"default": 1, "choices": [1, 2, 4], "help": "how many of them"},
-        "seconds": {"default": 1, "choices": [0.2, 1, 2], "help": "how long the clients ask"},
+        "seconds": {
+            "default": 1,
+            "quick": 0.2,
+            "choices": [0.2, 1, 2],
+            "help": "how long the clients ask",
+        },
         "interval_ms": {
             "default": 5,
             "choices": [0.1, 0.5, 5, 50],

@@ -1,0 +1,159 @@
+"""Write the pages of docs/reference/experiments/, one for each family, from runs of the lab.
+
+    tools/experiment_pages.py RUN...
+
+What an experiment asks, takes and needs is read from its declaration, and what came out from the runs, so
+that no figure on these pages is typed in. A part that the runs have no sample of stays as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from textwrap import fill
+
+from fairlead.lab import registry
+from fairlead.lab.analyse import summarise
+from fairlead.record.results import read_results, runs_in
+from fairlead.record.sample import Sample
+from fairlead.record.summary import Summary
+from fairlead.report import families, names, text, units
+from fairlead.report.families import Family, Topic
+
+PAGES = Path(__file__).parents[1] / "docs" / "reference" / "experiments"
+FENCE = "```"
+NOT_MEASURED = "Not measured on this machine.\n"
+WIDTH = 155
+
+
+def known() -> list[Family]:
+    """Every family with all its topics, as a report has them, though nothing is measured."""
+    return families.families(
+        summarise(
+            Sample(
+                experiment=name, params={"policy": "other"}, interpreter={}, environment={}, status="skipped"
+            )
+            for name in registry.catalogue()
+        )
+    )
+
+
+def declared(topic: Topic) -> str:
+    """What is known of an experiment, or of a work with all its ways, before it is measured."""
+    first = registry.catalogue()[topic.subject.id]
+    subject = first.subject
+    needs = f", with {' and '.join(first.needs)} installed" if first.needs else ""
+    lines = [
+        f"## {topic.id}: {topic.title}",
+        "",
+        f"*{subject.question}*",
+        "",
+        fill(subject.explanation, WIDTH),
+        "",
+        f"n counts {subject.size_name}; it runs on Python {first.pythons}{needs}.",
+        "",
+    ]
+    if len(topic.subjects) > 1:
+        ways = (f"| `{one.id}` | {one.title} |" for one in topic.subjects)
+        lines += ["| id | way |", "|---|---|", *ways, ""]
+    parameters = {key: value for key, value in first.parameters.items() if key != "case"}
+    if parameters:
+        lines += ["| parameter | default | choices | |", "|---|---|---|---|"]
+        for key, parameter in parameters.items():
+            choices = ", ".join(map(str, parameter.choices))
+            lines.append(f"| `{key}` | {parameter.default} | {choices} | {parameter.help} |")
+        lines.append("")
+    lines += ["| variant | quick | standard | full |", "|---|---|---|---|"]
+    for variant in first.variants:
+        cells = []
+        for mode in registry.MODES:
+            table = variant.sizes if mode in variant.sizes else first.sizes
+            cells.append(", ".join(map(str, table[mode])) if mode in variant.modes else "")
+        lines.append(f"| {variant.label or 'plain'} | {' | '.join(cells)} |")
+    lines.append("")
+    if figures := [f"*{metric.title}*" for metric in subject.metrics]:
+        lines += [f"Figures of its own: {', '.join(figures)}.", ""]
+    if subject.references:
+        lines += ["| reference | of | time |", "|---|---|---|"]
+        for reference in subject.references:
+            which = ", ".join(f"{key} {value}" for key, value in reference.variant.items())
+            points = ", ".join(f"n = {n}: {units.seconds(seconds)}" for n, seconds in reference.points)
+            lines.append(f"| {reference.label} | {which or 'all'} | {points} |")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def measured(topic: Topic, summary: Summary) -> str | None:
+    """What the report says of it, as in the terminal; None if there is no sample of it."""
+    ids = {one.id for one in topic.subjects}
+    series = tuple(one for one in summary.series if one.experiment in ids and one.cells)
+    if not series:
+        return None
+    part = replace(
+        summary,
+        subjects=tuple(one for one in summary.subjects if one.id in ids),
+        series=series,
+        rankings=tuple(one for one in summary.rankings if one.group == topic.group),
+        problems=(),
+    )
+    shown = text.render(part, width=100).partition("\n\n")[2].partition("\nexperiment, interpreter ")[0]
+    # directories of the machine that measured say nothing to a reader
+    shown = re.sub(r"/\S*/(bin/)", r".../\1", shown)
+    return f"{FENCE}text\n{shown.rstrip()}\n{FENCE}\n"
+
+
+def before(page: Path) -> dict[str, str]:
+    """What came out when the page was last written, by topic."""
+    if not page.exists():
+        return {}
+    sections = re.split(r"^## ([\w.-]+): ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return {
+        name: block[0]
+        for name, body in zip(sections[::2], sections[1::2], strict=True)
+        if (block := re.search(r"^```text\n.*?^```\n", body, re.MULTILINE | re.DOTALL))
+    }
+
+
+def page_of(family: Family, summary: Summary, old: dict[str, str]) -> str:
+    parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", origin(summary)]
+    for topic in family.topics:
+        shown = measured(topic, summary) or old.get(topic.id)
+        command = (
+            f"<!-- not run: takes its time -->\n{FENCE}console\n$ fairlead lab run {topic.id}\n{FENCE}\n"
+        )
+        parts += [declared(topic), command, f"What came out:\n\n{shown}" if shown else NOT_MEASURED]
+    return "\n".join(filter(None, parts))
+
+
+def origin(summary: Summary) -> str:
+    """Where the figures come from, and how to read them."""
+    there = summary.environment
+    who = ", ".join(one.label for one in names.Roster(one for one in summary.series if one.cells))
+    return (
+        fill(
+            f"The output below is that of quick runs on {names.value(there.get('processor'))}, "
+            f"{there.get('cores')} cores, {names.clean(there.get('kernel'))}: {who}. It was put here by "
+            "`tools/experiment_pages.py`. How to read the tables is told in "
+            "[the first run](../../tutorial/first-run.md); how an experiment is added, in "
+            "[CONTRIBUTING](../../../CONTRIBUTING.md).",
+            WIDTH,
+        )
+        + "\n"
+    )
+
+
+def main(runs: Iterable[str]) -> None:
+    read = [read_results(run) for path in runs for run in runs_in(path)]
+    summary = summarise(sample for results in read for sample in results.samples)
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for family in known():
+        page = PAGES / f"{family.id}.md"
+        page.write_text(page_of(family, summary, before(page)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(sys.argv[1:])
