@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from programs import RESULT, interpreter, living
+from waiting import until
 
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
@@ -209,6 +211,41 @@ def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: 
         file.unlink()
     assert lab("--resume", "--out", out).returncode == 0
     assert len(samples(out)) == ALL
+
+
+def wait_for_growth(process: subprocess.Popen[bytes], file: Path, more: int) -> None:
+    """Until the file has so many bytes more, or the process has ended."""
+    size = more + (file.stat().st_size if file.exists() else 0)
+    until(lambda: process.poll() is not None or (file.exists() and file.stat().st_size > size))
+
+
+@pytest.mark.long
+def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_nothing_twice(
+    home: Path,
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    out, file = home / "out", home / "out" / "samples.jsonl"
+    python = interpreter(home / "python")
+    command = [*PLAN, "--interpreter", str(python)]
+    safe: tuple[Sample, ...] = ()
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*COMMAND, *command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        # some samples, or a part of one, more than before: wherever the run is by then
+        wait_for_growth(process, file, rng.randrange(6000))
+        process.kill()
+        process.wait()
+        now = read_results(out, empty_ok=True).samples
+        assert now[: len(safe)] == safe
+        safe, command = now, ["--resume"]
+    done = lab("--resume", "--out", out)
+    assert done.returncode == 0, done.stderr
+    after = samples(out)
+    assert after[: len(safe)] == safe
+    assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
 
 
 def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:

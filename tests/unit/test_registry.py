@@ -14,6 +14,8 @@ from fairlead.lab import registry
 from fairlead.lab.interpreters import Interpreter
 from fairlead.record.summary import Metric
 
+ROOT = Path(__file__).parents[2]
+
 DECLARED: dict[str, Any] = {
     "id": "group.one-thing",
     "title": "One thing",
