@@ -2,8 +2,9 @@
 
     tools/picture.py REPORT.html WHAT OUT.png [dark] [WIDTH]
 
-WHAT is the id of an experiment (its first plot), that of a work (its bars), or "answers". WIDTH is that of the
-window, 960 unless it is given. Needs chromium and chromedriver on PATH, and the dependency group "browser".
+WHAT is the id of an experiment (its first plot), that of a work (its bars), or "answers". WIDTH is that of
+the window, 960 unless it is given. Needs chromium and chromedriver on PATH, and the dependency group
+"browser".
 """
 
 from __future__ import annotations

@@ -117,8 +117,10 @@ def found(summary: Summary) -> dict[str, answers.Answer]:
 def test_best_way_is_the_answer_and_says_how_many_times_faster_it_is(summary: Summary) -> None:
     answer = found(summary)["models.io"]
     assert answer.topic == "I/O"
-    assert answer.text.startswith("Use tasks of an event loop: 30 tasks take 110 ms and 10.0 ms of processor")
-    assert answer.figures["use"] == "async"
+    assert answer.text.startswith(
+        "Best: tasks of an event loop. 30 tasks take 110 ms and 10.0 ms of processor"
+    )
+    assert answer.figures["best"] == "async"
     assert answer.figures["times_faster_than_sequential"] == pytest.approx(3.0 / 0.11, rel=0.02)
     assert answer.verdict == "stable"
     assert answer.interpreter == "CPython 3.13.0"
@@ -127,7 +129,7 @@ def test_best_way_is_the_answer_and_says_how_many_times_faster_it_is(summary: Su
 
 def test_way_with_wrong_answers_is_never_recommended(summary: Summary) -> None:
     answer = found(summary)["party.fib"]
-    assert answer.figures["use"] == "processes-fork"
+    assert answer.figures["best"] == "processes-fork"
     assert answer.topic == "a recursive function"
 
 

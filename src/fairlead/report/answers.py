@@ -138,28 +138,29 @@ def _best(on: _Interpreter, group: str, subjects: dict[str, Subject]) -> _Said |
     fastest = best or min(places, key=lambda place: place.times)
     base = next((place for place in places if place.case.endswith("sequential")), None)
     cell, way = fastest.cell, _way(fastest, subjects)
-    verb = "use" if best else "nothing is sure yet; the fastest was"
+    case = fastest.case.removeprefix("free-threaded ")  # which the interpreter's name says
+    verb = "Best" if best else "Nothing is sure yet; the fastest was"
     text = (
-        f"{verb} {way}: {cell.n} tasks take {units.seconds(cell.median)} and "
+        f"{verb}: {way}. {cell.n} tasks take {units.seconds(cell.median)} and "
         f"{units.seconds(cell.cpu_s)} of processor time"
     )
-    figures: dict[str, float | str] = {"use": fastest.case, "tasks": cell.n, "seconds": cell.median or 0.0}
+    figures: dict[str, float | str] = {"best": case, "tasks": cell.n, "seconds": cell.median or 0.0}
     cells: list[Cell | Verdict] = [cell] if best else [cell, "undecided"]
-    short = f"{fastest.case} ({units.seconds(cell.median)})"
+    short = f"{case} ({units.seconds(cell.median)})"
     if base and base is not fastest and base.cell.median and cell.median:
         times = base.cell.median / cell.median
         figures["times_faster_than_sequential"] = times
         text += f", {units.digits(times)} times faster than one after the other"
         cells.append(base.cell)
-        short = f"{fastest.case} ({units.factor(times)})"
-    return _Said(f"{text[:1].upper()}{text[1:]}.", short, cells, figures)
+        short = f"{case} ({units.factor(times)})"
+    return _Said(f"{text}.", short, cells, figures)
 
 
 def _way(place: Place, subjects: dict[str, Subject]) -> str:
     """The way in words: what stands behind the comma of its title, or its short name."""
     subject = subjects.get(place.series.experiment)
     behind = subject.title.partition(", ")[2] if subject and subject.id != subject.group else ""
-    return names.clean(behind or place.case)
+    return names.clean(behind or place.case.removeprefix("free-threaded "))
 
 
 # ---- what the GIL does
