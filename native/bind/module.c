@@ -41,6 +41,7 @@ static void native_free(void *module)
 
 static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_clock_exec},
+    {Py_mod_exec, (void *)fl_copy_exec},
     {Py_mod_exec, (void *)fl_cores_exec},
     {Py_mod_exec, (void *)fl_simulate_exec},
     {Py_mod_exec, (void *)fl_port_exec},

@@ -86,6 +86,7 @@ int fl_barrier_exec(PyObject *module);
 int fl_board_exec(PyObject *module);
 int fl_clock_exec(PyObject *module);
 int fl_combine_exec(PyObject *module);
+int fl_copy_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_notices_exec(PyObject *module);

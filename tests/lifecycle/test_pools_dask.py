@@ -18,12 +18,16 @@ from waiting import until
 
 from fairlead import errors
 from fairlead.lab.experiments import probe_workloads as workloads
-from fairlead.pools import DaskPool
+from fairlead.pools import DaskPool, calls
+from fairlead.pools.channel import pickled
+from fairlead.pools.contract import Stopped
 from fairlead.pools.failure import WorkerTraceback
 
 pytest.importorskip(
     "distributed", reason="distributed has no release for this interpreter, or is not installed"
 )
+from fairlead.pools import remote
+
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(180),
@@ -54,6 +58,22 @@ def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPo
 
 def test_cluster_is_initialized_in_every_process(pool: DaskPool) -> None:
     assert 411 in pool.submit(remembered).result()
+
+
+def test_call_that_is_to_stop_before_it_has_come_does_not_run() -> None:
+    remote.stop("to come")
+    parcel = remote.Parcel.of(calls.CALL, pickled((os._exit, (1,), {}, None)))
+    answer = remote.call(parcel, "to come")
+    assert answer.kind == calls.FAILED
+    assert type(answer.load().error) is Stopped
+    assert remote.call(remote.Parcel.of(calls.CALL, pickled((int, (), {}, None))), "to come").load() == 0
+
+
+def test_workers_remember_few_of_the_calls_that_never_came() -> None:
+    for number in range(2 * remote.REMEMBERED):
+        remote.stop(str(number))
+    assert len(remote._early) == remote.REMEMBERED
+    remote._early.clear()
 
 
 def test_cluster_takes_large_arrays_beside_the_message(pool: DaskPool) -> None:

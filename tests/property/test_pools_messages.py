@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead import _native
 from fairlead.pools.channel import HEADER, INLINE, MARK, OUT_OF_BAND, Channel, Corrupt, pickled
 
 SIZES = st.sampled_from(
@@ -151,3 +152,22 @@ def test_block_smaller_than_it_is_said_to_be_is_refused_and_closed() -> None:
         assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     channel.close()
     os.close(fd)
+
+
+@given(st.binary(max_size=40), st.integers(-2, 45), st.sampled_from([1, 20_000]))
+def test_bytes_are_copied_where_they_were_to_go_or_not_at_all(source: bytes, at: int, times: int) -> None:
+    target, source = bytearray(b"." * (40 * times)), source * times
+    if 0 <= at <= len(target) - len(source):
+        _native.copy(target, at, source)
+        assert target == b"." * at + source + b"." * (len(target) - at - len(source))
+    else:
+        with pytest.raises(ValueError, match="do not fit into"):
+            _native.copy(target, at, source)
+        assert target == b"." * len(target)
+
+
+def test_copying_into_what_cannot_be_written_is_refused() -> None:
+    with pytest.raises(BufferError):
+        _native.copy(b"fixed", 0, b"a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        _native.copy(bytearray(4), 0, "text")  # type: ignore[arg-type]

@@ -31,6 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairlead import _native
+
 HEADER = struct.Struct("<BBHIIQ")
 """MARK, what it is, blocks given back, buffers, the block's number or 0, the stream's length."""
 MARK = 0xFA
@@ -46,7 +48,6 @@ KEEP = 8
 """Blocks and bytes that a sender keeps for further use."""
 MOST_GIVEN_BACK = 1000
 PARTS_AT_ONCE = 1000
-STEP = 1 << 20
 
 MOST_LENT = 32
 """Blocks of which objects live at the receiver's; what comes beyond is copied. Before Python 3.13 a mapping
@@ -365,14 +366,11 @@ class Channel:
 
 
 def _copy(target: mmap.mmap, pieces: list[memoryview]) -> None:
-    """Copies them one behind the other, in steps between which other threads may have the GIL."""
+    """Copies them one behind the other, large ones without the GIL."""
     at = 0
-    with memoryview(target) as view:
-        for piece in pieces:
-            for begin in range(0, piece.nbytes, STEP):
-                part = piece[begin : begin + STEP]
-                view[at : at + part.nbytes] = part
-                at += part.nbytes
+    for piece in pieces:
+        _native.copy(target, at, piece)
+        at += piece.nbytes
 
 
 def _write(fd: int, pieces: list[memoryview]) -> None:

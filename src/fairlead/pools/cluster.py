@@ -197,7 +197,7 @@ class _Remote(Worker):
                 )
             del parcel
             if self._stopped:
-                future.cancel()
+                self._stop(future)
             answer = future.result()
         except KilledWorker as lost:
             raise Lost(f"the cluster has lost {lost.args[2] + 1} workers in a row with it") from None
@@ -219,17 +219,26 @@ class _Remote(Worker):
         ) from value.error
 
     def stop(self) -> bool:
-        from fairlead.pools import remote
-
         self._stopped = True
         if (future := self._future) is not None:
-            future.cancel()
-            # all are asked, because who has it is known to the scheduler alone; nobody waits for the answer
-            self._client.loop.add_callback(self._client._run, remote.stop, self._number, on_error="ignore")
+            self._stop(future)
         return True
+
+    def _stop(self, future: Any) -> None:
+        future.cancel()
+        self._client.loop.add_callback(_tell_to_stop, self._client, self._number)
 
     def close(self) -> None:
         """Nothing of it is kept."""
+
+
+async def _tell_to_stop(client: Client, number: str) -> None:
+    """Tells all workers, because who has it is known to the scheduler alone. Nobody waits for the answer, and
+    if the cluster ends meanwhile it is none."""
+    from fairlead.pools import remote
+
+    with contextlib.suppress(OSError):
+        await client._run(remote.stop, number, on_error="ignore")
 
 
 @contextlib.contextmanager

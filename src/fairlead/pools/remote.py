@@ -21,6 +21,10 @@ _running: dict[str, int] = {}
 """The threads of calls under way, by the calls' numbers."""
 _sent: set[str] = set()
 """Calls that have been sent the exception that ends them."""
+_early: dict[str, None] = {}
+"""Calls that were to be stopped before they were here, the latest: most are another worker's."""
+
+REMEMBERED = 1000
 
 
 class Parcel:
@@ -89,12 +93,19 @@ def call(parcel: Parcel, number: str) -> Parcel:
         return Parcel.of(calls.UNREADABLE, pickled(Failure(error)))
     _running[number] = threading.get_ident()
     try:
+        _go_on(number)
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - the task's
         _leave(number)
         return Parcel.of(calls.FAILED, pickled(Failure(error)))
     _leave(number)
     return Parcel.of(*calls.pack_outcome(function, args, value))
+
+
+def _go_on(number: str) -> None:
+    """Raises Stopped in a call that was to be stopped before it came."""
+    if number in _early:
+        raise Stopped
 
 
 def _leave(number: str) -> None:
@@ -109,10 +120,15 @@ def _leave(number: str) -> None:
             continue
         break
     _sent.discard(number)
+    _early.pop(number, None)
 
 
 def stop(number: str) -> None:
-    """Has a call that runs here, if it does, end at its next step in Python."""
+    """Has a call end at its next step in Python, if it runs here, or as soon as it comes: it travels by
+    another way than this word."""
+    _early[number] = None  # first: a call that begins looks for it after it is among those that run
     if (ident := _running.pop(number, None)) is not None:
         send_exception(ident, Stopped)
         _sent.add(number)
+    while len(_early) > REMEMBERED:
+        del _early[next(iter(_early))]
