@@ -76,8 +76,9 @@ class Figures:
         )
 
     def _alone(self, one: Standing) -> float:
-        """The time of all the calls on a machine left alone. A start computes, and had what others left."""
-        return median(one.starts) * (1 - self.foreign) + self._alone_call(one) * self.requests
+        """The time of all the calls on a machine left alone. A start computes, and on one core mostly."""
+        start = min(median(one.starts), median(one.start_cpu))
+        return start + self._alone_call(one) * self.requests
 
     def _alone_call(self, one: Standing) -> float:
         """The time between the ends of two calls on a machine left alone.
@@ -91,7 +92,7 @@ class Figures:
         waiting = work.waiting * work.call_s
         per_call = max(computing / min(one.way.workers, self.cores), (computing + waiting) / one.way.workers)
         if one.way.kind in ("threads", "async") and work.gil_from != "none":
-            per_call = max(per_call, work.gil * work.call_s)
+            per_call = max(per_call, computing * work.gil / max(work.gil + work.free, 1e-9))
         return per_call
 
     def _points(self, kind: Kind) -> dict[int, float]:

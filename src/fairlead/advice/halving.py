@@ -53,6 +53,8 @@ class Standing:
     status: Status = "measured"
     reason: str | None = None
     starts: list[float] = field(default_factory=list)
+    start_cpu: list[float] = field(default_factory=list)
+    """Processor time of each start."""
     per_call: list[float] = field(default_factory=list)
     totals: list[float] = field(default_factory=list)
     foreign: list[float] = field(default_factory=list)
@@ -241,6 +243,7 @@ class Halving:
         calls = sum(number for number, _ in answer["passes"])
         seconds = max(after["at_s"] - before["at_s"], 1e-9)
         one.starts.append(answer["start_s"])
+        one.start_cpu.append(answer["started"]["cpu_s"] - answer["first"]["cpu_s"])
         for number, wall in answer["passes"]:
             one.per_call.append(wall / number)
             one.totals.append(max(answer["start_s"] + wall / number * self._terms.requests, 1e-9))

@@ -83,11 +83,18 @@ def refusal(kind: Kind, facts: Facts) -> str | None:
             return missing
         if facts.cannot_load:
             name, said = next(iter(facts.cannot_load.items()))
-            return f"{name} cannot be imported there ({said})"
+            return f"{name} cannot be imported there ({_in_short(said)})"
     waits = facts.work is not None and facts.work.waiting > 1 - COMPUTES
     if facts.coroutines and kind in ("processes", "interpreters") and waits:
         return "its coroutines wait, and a loop waits for all of them at once"
     return None
+
+
+def _in_short(said: str) -> str:
+    """What a module says of why it cannot be imported, in a line: some say it on forty."""
+    lines = [line.strip(" .") for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "interpreter" in line.lower() and "version" not in line.lower()]
+    return (telling or lines or [""])[-1 if telling else 0][-120:]
 
 
 def _unsafe(kind: Kind, work: Work | None) -> str | None:

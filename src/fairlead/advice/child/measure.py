@@ -43,6 +43,7 @@ def _measured(
         begin = time.perf_counter()
         make = _maker(job, function, stack)
         start_s = time.perf_counter() - begin
+        started = _reading()
         progress.say("check")
         places = job["check"]
         results = list(make([items[place] for place in places]))
@@ -81,6 +82,7 @@ def _measured(
         "passes": passes,
         "calls": calls,
         "first": first,
+        "started": started,
         "before": before,
         "after": after,
         "memory_kib": memory,

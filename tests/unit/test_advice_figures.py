@@ -1,0 +1,71 @@
+"""What the passes of each way add up to, and what they would have been on a machine left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from advices import work
+
+from fairlead.advice.figures import Figures
+from fairlead.advice.halving import Standing
+from fairlead.advice.ways import Way
+from fairlead.record.advice import Kind
+
+
+def standing(kind: Kind, workers: int, per_call: float, **changes: Any) -> Standing:
+    """Nine passes of a hundred calls that take 10 ms of a core each."""
+    start = 0.0 if kind == "sequential" else 0.2
+    known: dict[str, Any] = {
+        "starts": [start] * 3, "start_cpu": [start / 4] * 3, "per_call": [per_call] * 9,
+        "totals": [start + per_call * 100] * 9, "foreign": [0.01] * 9, "cpu": [1.0] * 3,
+        "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900, "rounds": 3,
+    }  # fmt: skip
+    return Standing(Way(kind, workers), "CPython 3.14.0", **known | changes)
+
+
+def alone(*standings: Standing, **seen: Any) -> list[float | None]:
+    figures = Figures(standings, work(**seen), 100, 2)
+    return [one.alone_s for one in figures.candidates()]
+
+
+def test_speedup_is_that_of_all_calls_with_the_start() -> None:
+    figures = Figures([standing("sequential", 1, 0.01), standing("processes", 2, 0.005)], work(), 100, 2)
+    one, two = figures.candidates()
+    assert (one.speedup, one.low, one.high) == (1.0, 1.0, 1.0)
+    assert two.total_s == pytest.approx(0.7)
+    assert two.speedup == two.low == two.high == pytest.approx(1 / 0.7)
+    assert (two.verdict, two.alone_s) == ("stable", None)
+
+
+def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
+    busy = {"foreign": [0.6] * 9}
+    ways = [
+        standing("sequential", 1, 0.02, **busy),
+        standing("threads", 2, 0.03, **busy),
+        standing("processes", 2, 0.015, **busy),
+    ]
+    assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.05, 0.55])
+    # without the GIL threads share the work as processes do
+    assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([1.0, 0.55, 0.55])
+
+
+def test_waiting_is_shared_by_workers_and_not_by_cores() -> None:
+    busy = {"foreign": [0.6] * 9, "cpu_call": [0.001] * 3}
+    ways = [standing("sequential", 1, 0.02, **busy), standing("threads", 8, 0.01, **busy)]
+    found = alone(*ways, gil=0.1, free=0.0, waiting=0.9, call_s=0.01)
+    assert found == pytest.approx([1.0, 0.05 + 100 * 0.01 / 8])
+
+
+def test_curves_are_of_the_same_times_as_the_choice() -> None:
+    quiet = [standing("sequential", 1, 0.01), standing("processes", 2, 0.008)]
+    assert Figures(quiet, work(), 100, 2).curves()[0].points == ((1, 100.0), (2, 125.0))
+    busy = [standing("sequential", 1, 0.02, foreign=[0.5]), standing("processes", 2, 0.02, foreign=[0.5])]
+    (curve,) = Figures(busy, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).curves()
+    assert curve.points == ((1, pytest.approx(100.0)), (2, pytest.approx(200.0)))
+
+
+def test_way_that_never_ended_has_no_figures() -> None:
+    dead = Standing(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
+    one = Figures([standing("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
+    assert (one.status, one.reason, one.total_s) == ("failed", "its process ended", None)
