@@ -43,9 +43,11 @@ class Program:
 
 PROGRAMS = (
     Program("primes", [20_000] * 150, OWN_GIL, "computes in Python: one GIL lets one thread at a time"),
-    Program("mandelbrot", range(200), OWN_GIL, "the same, with calls of different length"),
+    Program(
+        "mandelbrot", [row % 200 for row in range(1000)], OWN_GIL, "the same, with calls of different length"
+    ),
     Program("addresses", range(200), OWN_GIL, "re keeps the GIL"),
-    Program("records", range(150), OWN_GIL, "json keeps the GIL, and its results are small"),
+    Program("records", range(400), OWN_GIL, "json keeps the GIL, and its results are small"),
     Program("digest", range(150), THREADS, "hashlib lets go of the GIL for large data; threads send nothing"),
     Program("compressed", range(60), THREADS, "so does zlib"),
     Program(
@@ -75,7 +77,11 @@ PROGRAMS = (
     Program("tallied_with_lock", range(100), THREADS, "waits, and counts under a lock", OWN_GIL),
     Program("sorted_in_place", "shuffled_rows", ALONE, "changes its items, with the GIL held", OWN_GIL),
     Program(
-        "mixed", range(120), OWN_GIL, "waits and computes: more workers than cores, and no GIL in common"
+        "mixed",
+        range(120),
+        OWN_GIL,
+        "waits and computes: more workers than cores, and no GIL in common",
+        requests=1200,
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import subprocess
@@ -209,3 +210,17 @@ def test_interpreter_without_a_gil_is_measured_though_it_has_no_fairlead(shop: P
     measured = [one for one in made.candidates if one.kind == "free-threaded"]
     assert [one.status for one in measured] == ["measured"], measured
     assert "free-threaded" in measured[0].interpreter
+
+
+@pytest.mark.parametrize("name", ["counted", "tallied", "tallied_with_lock", "huge"])
+def test_programs_with_known_answers_get_theirs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the benchmark that are quick, and whose answer hardly depends on who else runs: a short form
+    of ``benchmarks/advise_truth.py``, which asks about all twenty."""
+    benchmarks = Path(__file__).parents[2] / "benchmarks"
+    monkeypatch.syspath_prepend(str(benchmarks / "subjects"))
+    monkeypatch.syspath_prepend(str(benchmarks))
+    truth = importlib.import_module("advise_truth")
+    program = next(one for one in truth.PROGRAMS if one.name == name)
+    made = truth.ask(program, 2.0)
+    assert made.choice.kind not in program.harmful
+    assert made.choice.kind in program.right, str(made)

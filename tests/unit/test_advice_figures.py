@@ -45,16 +45,16 @@ def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
         standing("threads", 2, 0.03, **busy),
         standing("processes", 2, 0.015, **busy),
     ]
-    assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.05, 0.55])
+    assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.025, 0.525])
     # without the GIL threads share the work as processes do
-    assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([1.0, 0.55, 0.55])
+    assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([1.0, 0.525, 0.525])
 
 
 def test_waiting_is_shared_by_workers_and_not_by_cores() -> None:
     busy = {"foreign": [0.6] * 9, "cpu_call": [0.001] * 3}
     ways = [standing("sequential", 1, 0.02, **busy), standing("threads", 8, 0.01, **busy)]
     found = alone(*ways, gil=0.1, free=0.0, waiting=0.9, call_s=0.01)
-    assert found == pytest.approx([1.0, 0.05 + 100 * 0.01 / 8])
+    assert found == pytest.approx([1.0, 0.025 + 100 * 0.01 / 8])
 
 
 def test_curves_are_of_the_same_times_as_the_choice() -> None:

@@ -95,3 +95,10 @@ def test_module_that_refuses_interpreters_is_named_in_a_line() -> None:
 def test_kinds_that_were_named_are_the_only_ones() -> None:
     assert set(found({"kinds": ["processes"]})[0]) == {"sequential", "processes"}
     assert found({"kinds": ["async"]})[1] == {"async": "the function is no coroutine function"}
+
+
+def test_there_are_no_more_workers_than_the_gil_and_the_cores_have_time_for() -> None:
+    counts, _ = found(gil=0.59, free=0.0, waiting=0.41)
+    assert counts["threads"] == [2, 4]
+    assert counts["processes"] == [2, 4]
+    assert found(gil=0.05, free=0.0, waiting=0.95)[0]["processes"] == [8]

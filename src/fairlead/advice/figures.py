@@ -76,9 +76,13 @@ class Figures:
         )
 
     def _alone(self, one: Standing) -> float:
-        """The time of all the calls on a machine left alone. A start computes, and on one core mostly."""
-        start = min(median(one.starts), median(one.start_cpu))
-        return start + self._alone_call(one) * self.requests
+        """The time of all the calls on a machine left alone. A start computes, for each worker the same."""
+        at_once = min(one.way.workers, self.cores)
+        start = min(median(one.starts), median(one.start_cpu) / at_once)
+        # the processor time of two ways may have been taken at times of which one was slower for both
+        most = min(one.way.workers, self.cores / max(1 - self.work.waiting, 1e-9))
+        least = self._alone_call(self.standings[0]) / most
+        return start + max(self._alone_call(one), least) * self.requests
 
     def _alone_call(self, one: Standing) -> float:
         """The time between the ends of two calls on a machine left alone.

@@ -122,7 +122,7 @@ def _counts(kind: Kind, facts: Facts) -> set[int]:
         return set(TASKS_AT_ONCE)
     if kind == "threads":
         if waits:
-            return set(AT_ONCE) | {cores}
+            return {count for count in AT_ONCE if count <= _most(facts, work)} | {cores}
         if work is not None and facts.gil and work.free < WAITS:
             return {max(cores, 2)}
         return to_cores | {2 * cores}
@@ -130,4 +130,15 @@ def _counts(kind: Kind, facts: Facts) -> set[int]:
         return {max(cores, 2)}
     if not computes:
         return {4 * cores}
-    return to_cores | {2 * cores} | ({4 * cores} if waits else set())
+    many = {4 * cores} if waits and 4 * cores <= _most(facts, work, gil=False) else set()
+    return to_cores | {2 * cores} | many
+
+
+def _most(facts: Facts, work: Work | None, *, gil: bool = True) -> float:
+    """Workers beyond which there is nothing to gain, with room to spare: the GIL, or the cores, have no more
+    time."""
+    if work is None:
+        return AT_ONCE[-1]
+    limits = [1 / work.gil if gil and work.gil > 0 and facts.gil else AT_ONCE[-1]]
+    limits.append(facts.cores / max(work.gil + work.free, 1 / AT_ONCE[-1]))
+    return 4 * min(limits) if gil else 2 * min(limits)
