@@ -80,7 +80,7 @@ def results(shop: Path, code: str) -> Any:
 
 
 def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -> None:
-    made = advised(shop, "shop:quote", "--items", "range(60)", "--budget", "3s", "--kinds", "async")
+    made = advised(shop, "shop:quote", "--items", "range(60)", "--budget", "2s", "--kinds", "async")
     assert made.choice.kind == "async"
     assert made.choice.workers > 2
     assert made.work.coroutines
@@ -94,16 +94,17 @@ def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -
     assert command(shop, "report", "run.json", "--format", "perfetto").returncode == 2
 
 
+@pytest.mark.long
 def test_calls_that_wait_are_advised_threads_and_the_code_runs(shop: Path) -> None:
     (shop / "lines.jsonl").write_text("\n".join(map(str, range(40))))
-    made = advised(shop, "shop:wait", "--inputs", "lines.jsonl", "--budget", "3s", "--kinds", "threads")
+    made = advised(shop, "shop:wait", "--inputs", "lines.jsonl", "--budget", "2s", "--kinds", "threads")
     assert made.choice.kind == "threads"
     assert made.choice.workers > 2
     assert results(shop, made.code) == list(range(40))
 
 
 def test_function_that_changes_what_calls_share_is_never_given_away(shop: Path) -> None:
-    made = advised(shop, "shop:sell", "--items", "range(30)", "--budget", "3s")
+    made = advised(shop, "shop:sell", "--items", "range(30)", "--budget", "2s")
     assert made.choice.kind == "sequential"
     assert made.work.accumulates == ("total",)
     refused = {one.kind: one.reason or "" for one in made.candidates if one.status == "refused"}
@@ -212,7 +213,9 @@ def test_interpreter_without_a_gil_is_measured_though_it_has_no_fairlead(shop: P
     assert "free-threaded" in measured[0].interpreter
 
 
-@pytest.mark.parametrize("name", ["counted", "tallied", "tallied_with_lock", "huge"])
+@pytest.mark.parametrize(
+    "name", ["counted", "huge", pytest.param("tallied_with_lock", marks=pytest.mark.long)]
+)
 def test_programs_with_known_answers_get_theirs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the benchmark that are quick, and whose answer hardly depends on who else runs: a short form
     of ``benchmarks/advise_truth.py``, which asks about all twenty."""
