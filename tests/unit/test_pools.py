@@ -182,6 +182,11 @@ def test_options_out_of_range_are_refused(make: Make, options: dict[str, Any]) -
         make().with_options(**options)
 
 
+def test_initializer_that_cannot_be_called_is_refused(make: Make) -> None:
+    with pytest.raises(TypeError, match="initializer must be callable"):
+        make(initializer="set up")
+
+
 def test_statistics_count_what_was_done(make: Make) -> None:
     pool = make()
     for n in range(10):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -14,7 +15,7 @@ import pytest
 from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import errors
-from fairlead.sync import Lock
+from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore
 
 
 @pytest.fixture(params=[False, True], ids=["barging", "fair"])
@@ -228,6 +229,12 @@ def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handle
     sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
     assert lock.acquire() is True
     sender.result()
+
+
+@pytest.mark.parametrize("kind", [Lock, Semaphore, BoundedSemaphore, Event])
+def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
+    cell = 64  # at most, as core/cell.c asserts
+    assert sys.getsizeof(kind()) + cell <= 128
 
 
 def test_destructor_may_release(lock: Lock) -> None:

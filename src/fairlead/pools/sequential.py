@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import PoolClosed, TaskTimeout
-from fairlead.pools.base import Pool
+from fairlead.pools.base import Pool, checked_initializer
 from fairlead.pools.contract import Broken, Engine, Statistics, Task
 
 
@@ -23,6 +23,7 @@ class SequentialPool(Pool):
     def __init__(
         self, *, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
     ) -> None:
+        checked_initializer(initializer)
         self._begin(_AtOnce(initializer, initargs))
 
 
