@@ -130,3 +130,17 @@ def test_names_cannot_be_more_than_text() -> None:
     assert "script" not in page(advice_html.render(made)).tags
     assert "\x1b" not in advice_text.render(made)
     assert "\u202e" not in advice_html.render(made)
+
+
+def test_on_a_busy_machine_the_table_has_what_was_worked_out_in_place_of_intervals() -> None:
+    busy = {"foreign": 0.5, "verdict": "noisy"}
+    made = advice(
+        candidate("sequential", 1, 1.0, alone_s=0.8, **busy),
+        candidate("processes", 2, 0.9, alone_s=0.44, **busy),
+    )
+    text = advice_text.render(made)
+    assert text.startswith("ProcessPool, 2 workers: about 1.8x on a machine left alone")
+    assert "left alone" in text
+    assert "x1.82" in text
+    assert "[1.09" not in text
+    assert "Left alone" in page(advice_html.render(made)).text

@@ -20,16 +20,16 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
         page.line(f"- {names.clean(reason)}", indent=2)
     page.gap()
     page.line(names.clean(subject(advice)))
+    # where others were busy, what matters is not how far measured times can be relied on
     busy = advice.candidates[0].alone_s is not None
-    more = ["left alone"] if busy else []
     table = console.table(
-        "<way", "workers", "time", "speed-up", "<", *more, "CPU", "memory", "switches", "<verdict"
-    )
+        "<way", "workers", "time", "speed-up", "left alone" if busy else "<", "CPU", "memory", "switches",
+        "<verdict",
+    )  # fmt: skip
     for one in advice.candidates:
         if one.total_s is not None:
             cells = row(one, advice)
-            more = [alone(one, advice)] if busy else []
-            console.add_row(table, *cells[:3], *cells[4:6], *more, *cells[6:])
+            console.add_row(table, *cells[:3], cells[4], alone(one, advice) if busy else cells[5], *cells[6:])
     page.table(table, indent=2)
     for one in advice.candidates:
         if one.reason:
