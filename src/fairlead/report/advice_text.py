@@ -134,7 +134,9 @@ def law(curve: Curve) -> str | None:
     if curve.best_workers is not None:
         parts.append(f"best at {max(1, round(curve.best_workers))} workers")
     if curve.limit is not None:
-        parts.append(f"at most {units.factor(max(curve.limit, 1.0))} with any number of workers")
+        parts.append(
+            f"at most {units.factor(max(curve.limit, 1.0))} with any number of workers on these cores"
+        )
     return "; ".join(parts)
 
 
