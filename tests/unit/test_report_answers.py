@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_module
 import io as io_module
+import itertools
 import json as json_module
 import re
 from types import ModuleType
@@ -227,3 +228,13 @@ def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summar
     assert (held["futures"].value, held["futures"].width) == ("not measurable here", None)
     assert held["futures"].standing == "wrong"
     assert "nothing observes it on this build" in html.render(summary)
+
+
+def test_page_of_works_has_headings_in_order_and_names_for_all_that_is_linked(summary: Summary) -> None:
+    page = html.render(summary)
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    names_of = set(re.findall(r' id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= names_of
+    assert len(names_of) == len(re.findall(r' id="', page))
