@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.record.summary import Cell, Place, Ranking, Series, Subject, Summary, Verdict
+from fairlead.record.summary import Cell, Ranking, Series, Subject, Summary, Verdict
 from fairlead.report import names, units, words
 
 _SURENESS: tuple[Verdict, ...] = ("stable", "noisy", "bimodal", "undecided")
@@ -85,7 +85,7 @@ def answers(summary: Summary) -> tuple[Answer, ...]:
     subjects = {subject.id: subject for subject in summary.subjects}
     groups = dict.fromkeys(ranking.group for ranking in summary.rankings)
     asked: list[tuple[str, str, Callable[[_Interpreter], _Said | None]]] = [
-        (_topic(group, subjects), group, lambda on, group=group: _best(on, group, subjects))  # type: ignore[misc]
+        (words.work(group, subjects), group, lambda on, group=group: _best(on, group, subjects))  # type: ignore[misc]
         for group in sorted(groups, key=words.work_order)
     ]
     asked += _QUESTIONS
@@ -121,13 +121,6 @@ def _asked(
 # ---- which model, which method
 
 
-def _topic(group: str, subjects: dict[str, Subject]) -> str:
-    if group in words.WORKS:
-        return words.WORKS[group]
-    title = subjects[group].title if group in subjects else group
-    return names.clean(title.partition(": ")[2] or title)
-
-
 def _best(on: _Interpreter, group: str, subjects: dict[str, Subject]) -> _Said | None:
     """The place that is best in the ranking with the most tasks."""
     rankings = sorted((one for one in on.rankings if one.group == group), key=lambda one: one.n)
@@ -137,7 +130,7 @@ def _best(on: _Interpreter, group: str, subjects: dict[str, Subject]) -> _Said |
     best = next((place for place in places if place.standing == "best"), None)
     fastest = best or min(places, key=lambda place: place.times)
     base = next((place for place in places if place.case.endswith("sequential")), None)
-    cell, way = fastest.cell, _way(fastest, subjects)
+    cell, way = fastest.cell, words.way(fastest, subjects)
     case = fastest.case.removeprefix("free-threaded ")  # which the interpreter's name says
     verb = "Best" if best else "Nothing is sure yet; the fastest was"
     text = (
@@ -154,13 +147,6 @@ def _best(on: _Interpreter, group: str, subjects: dict[str, Subject]) -> _Said |
         cells.append(base.cell)
         short = f"{case} ({units.factor(times)})"
     return _Said(f"{text}.", short, cells, figures)
-
-
-def _way(place: Place, subjects: dict[str, Subject]) -> str:
-    """The way in words: what stands behind the comma of its title, or its short name."""
-    subject = subjects.get(place.series.experiment)
-    behind = subject.title.partition(", ")[2] if subject and subject.id != subject.group else ""
-    return names.clean(behind or place.case.removeprefix("free-threaded "))
 
 
 # ---- what the GIL does

@@ -81,12 +81,12 @@ def _told(summary: Summary, subject: Subject, firm: list[Series]) -> Headline:
 
 def _best(summary: Summary, place: Place) -> str:
     roster = names.Roster(summary.series)
-    subject = next(s for s, _ in words.subjects(summary) if s.id == place.series.experiment)
-    by = "" if subject.ways == "case" else f", {names.clean(place.case)}"
+    subjects = {subject.id: subject for subject, _ in words.subjects(summary)}
+    subject = subjects[place.series.experiment]
     return (
-        f"On this machine, on {roster.of(place.series).label}, {place.cell.n} such tasks are best done so: "
-        f"{_named(subject)}{by} ({units.seconds(place.cell.median)}, "
-        f"{units.seconds(place.cell.cpu_s)} of processor time)."
+        f"On this machine, on {roster.of(place.series).label}, what is best for "
+        f"{words.work(subject.group, subjects)}: {words.way(place, subjects)} ({place.cell.n} tasks take "
+        f"{units.seconds(place.cell.median)}, and {units.seconds(place.cell.cpu_s)} of processor time)."
     )
 
 

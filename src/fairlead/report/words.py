@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from fairlead.record.comparison import Change, Comparison, SeriesChange, Unmatched
@@ -100,6 +100,22 @@ WORKS = {
 def work_order(group: str) -> int:
     """Works in the order in which one asks for them."""
     return [*WORKS, group].index(group)
+
+
+def work(group: str, subjects: Mapping[str, Subject]) -> str:
+    """What a work is called in a word or two: "I/O", "a recursive function"."""
+    if group in WORKS:
+        return WORKS[group]
+    title = subjects[group].title if group in subjects else group
+    return names.clean(title.partition(": ")[2] or title)
+
+
+def way(place: Place, subjects: Mapping[str, Subject]) -> str:
+    """A way of doing it: what stands behind the comma of its title, or its short name."""
+    subject = subjects.get(place.series.experiment)
+    behind = subject.title.partition(", ")[2] if subject and subject.id != subject.group else ""
+    # that a build is free-threaded is said by its name
+    return names.clean(behind or place.case.removeprefix("free-threaded "))
 
 
 def ranking(ranking: Ranking, roster: names.Roster) -> str:
