@@ -9,7 +9,6 @@ the window, 960 unless it is given. Needs chromium and chromedriver on PATH, and
 
 from __future__ import annotations
 
-import base64
 import sys
 import tempfile
 from pathlib import Path
@@ -34,11 +33,9 @@ def main(page: str, what: str, out: str, scheme: str = "light", width: int = WID
         browser.get(Path(page).resolve().as_uri())
         browser.implicitly_wait(20)
         part = browser.find_element("xpath", path)
-        clip = {key: part.rect[key] for key in ("x", "y", "width", "height")} | {"scale": 1}
-        taken = browser.execute_cdp_cmd(
-            "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
-        )
-        Path(out).write_bytes(base64.b64decode(taken["data"]))
+        # a window as high as the page, so that all of the part is on it
+        resize(browser, width, browser.execute_script("return document.documentElement.scrollHeight"))
+        Path(out).write_bytes(part.screenshot_as_png)
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ def chromium(profile: Path) -> Iterator[Any]:
         driver.quit()
 
 
-def resize(browser: Any, width: int) -> None:
-    """As wide as that; a telephone under 500 pixels."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+def resize(browser: Any, width: int, height: int = 900) -> None:
+    """As large as that; a telephone under 500 pixels of width."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
