@@ -28,6 +28,7 @@ ONCE = (
     # pages drawn by a browser
     "tests/e2e/test_gil_browser.py",
     "tests/e2e/test_report_browser.py",
+    "tests/e2e/test_advise_browser.py",
     # experiments, which are run on every interpreter whichever runs the tests
     "tests/interp/test_experiments.py",
     "tests/interp/test_lab_subjects.py",
@@ -47,6 +48,7 @@ ONCE = (
     "tests/stress/test_pools_conservation.py",
     # clusters, which are the same library's on every interpreter
     "tests/lifecycle/test_pools_dask.py",
+    "tests/lifecycle/test_lab_cluster.py",
     # asyncio's own tests of locks, of which the differences of one version are listed
     "tests/interp/test_sync_asyncio_locks.py",
     # laws of arithmetic
@@ -57,13 +59,19 @@ runs them, once."""
 
 ENDS = (
     # the lab, its reports and its command: Python that asks nothing of an interpreter's insides
+    "tests/e2e/test_advise.py",
     "tests/e2e/test_command.py",
     "tests/e2e/test_contributing.py",
+    "tests/lifecycle/test_advise_ends.py",
     "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_isolation.py",
     *(
         f"tests/unit/test_{name}.py"
         for name in (
+            "advice_choosing",
+            "advice_figures",
+            "advice_record",
+            "advice_scaling",
             "analyse",
             "compare",
             "course",
@@ -75,6 +83,7 @@ ENDS = (
             "quiet",
             "ranking",
             "registry",
+            "report_answers",
             "report_comparison",
             "report_data",
             "report_html",
@@ -85,6 +94,7 @@ ENDS = (
             "runner",
             "statistics",
             "words",
+            "workloads",
         )
     ),
 )
