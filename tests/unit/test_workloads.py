@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
+from fairlead.lab import registry
 from fairlead.lab.experiments import probe_workloads as workloads
 from fairlead.pools import SequentialPool
 
@@ -46,3 +49,17 @@ def test_workload_has_as_many_items_as_asked_for() -> None:
     assert len(fib.items()) == 64
     assert len(fib.items(0.25)) == 16
     assert len(fib.items(0.0001)) == 1
+
+
+def test_party_counts_answers_that_are_wrong_and_lets_go_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(registry.DIRECTORY)
+    methods = importlib.import_module("probe_methods")
+    answers = iter([1, 2, 1, 3])
+    job = methods.Job(lambda _: next(answers), [0] * 4, 1, 1)
+    methods.sequential(job)
+    assert (job.taken, job.wrong) == (4, 2)
+    # of a list only its length and its ends are looked at
+    lists = methods.Job(None, [], [0.5] * 3, 1)
+    for result in ([0.5] * 3, [0.5] * 2, [0.5, 0.5, 0.0]):
+        lists.take(result)
+    assert (lists.taken, lists.wrong) == (3, 2)
