@@ -385,7 +385,8 @@ class Crew(Engine):
     def _enter(self, seat: Seat, task: Task) -> bool:
         """Begins it; False if it was cancelled meanwhile."""
         counts = seat.counts
-        if not self._begin(task):
+        # _begin() for a first attempt, without the call: this is done for every task
+        if not (self._begin(task) if task.attempts else task.begin()):
             counts.cancelled += task.future.cancelled()
             counts.ended += 1
             return False

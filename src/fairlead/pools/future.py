@@ -78,14 +78,19 @@ class Future(concurrent.futures.Future[T]):
 
     def _invoke_callbacks(self) -> None:
         """Lets go of the callbacks, too: what they refer to may refer to this future."""
-        super()._invoke_callbacks()  # type: ignore[misc]
-        self._done_callbacks.clear()
+        if self._done_callbacks:
+            super()._invoke_callbacks()  # type: ignore[misc]
+            self._done_callbacks.clear()
 
     def result(self, timeout: float | None = None) -> T:
-        return super().result(self._wait(timeout))
+        if self._task is not None:
+            timeout = self._wait(timeout)
+        return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        return super().exception(self._wait(timeout))
+        if self._task is not None:
+            timeout = self._wait(timeout)
+        return super().exception(timeout)
 
     def _wait(self, timeout: float | None) -> float | None:
         """Helps, or waits where the engine has better means; what is left of the time."""
