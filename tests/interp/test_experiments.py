@@ -250,7 +250,10 @@ def test_experiment_measures_with_other_work(
         ('{"n": "9"}', 'n is a whole number of at least 2, not "9"'),
         ('{"n": true}', "n is a whole number of at least 2, not true"),
         ("{}", "the size n is missing"),
-        ('{"n": 2, "wrok": 1}', 'unknown parameter "wrok": there are n, timeout_s, cores, policy, work'),
+        (
+            '{"n": 2, "wrok": 1}',
+            'unknown parameter "wrok": there are n, timeout_s, cores, policy, scheduler, work',
+        ),
         ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
         ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
         ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
