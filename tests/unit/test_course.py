@@ -119,6 +119,14 @@ def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() ->
     assert not drive.skips()
 
 
+def test_turns_series_of_one_size_that_was_put_off_is_repeated_when_others_leave_the_time() -> None:
+    # the first is expected to grow with the square, which speaks for nearly all of the budget, and does not
+    drive = Drive((series("3.13"), series("3.14", sizes=(10,))), 107, cost=lambda _series, _n: 1.0).go()
+    taken = [turn for turn in drive.turns if turn.cell.series.interpreter == "3.14"]
+    assert ENOUGH <= len(taken) <= AT_MOST
+    assert drive.now <= 107
+
+
 def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
     skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
     said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"

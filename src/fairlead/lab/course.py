@@ -172,6 +172,9 @@ class Course:
     def _take_up(self, put_off: list[tuple[Line, int]]) -> Iterator[Turn]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
         for line, start in put_off:
+            if start == len(line) == 1 and self._fits(ENOUGH * line[0].cost_s):
+                # its one size has been tried, and can be repeated
+                self._kept.append(line[0])
             rank = start
             while rank < len(line):
                 reason = self._too_long(line, rank, 1)
@@ -217,16 +220,23 @@ class Course:
         """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
         if 0 in line[rank].samples:
             return None
-        left = self._left_s()
-        committed = sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
         needed = ENOUGH * _predicted_s(line, rank)
-        if left > 0 and needed <= (left - committed) / competing:
+        if self._fits(needed * competing):
             return None
-        more = math.ceil(self._budget_s + needed * competing + committed - left)
+        more = math.ceil(self._budget_s + needed * competing + self._committed_s() - self._left_s())
         if rank == 0:
             return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
         takes = f"{ENOUGH} samples of n={line[rank].n} take about {needed:.1f} s"
         return f"{takes}, more than the budget leaves; try --budget {more}s"
+
+    def _fits(self, needed_s: float) -> bool:
+        """Whether there is so much time beside what is to be measured already."""
+        left_s = self._left_s()
+        return left_s > 0 and needed_s <= left_s - self._committed_s()
+
+    def _committed_s(self) -> float:
+        """What it takes until all that is kept has ``ENOUGH`` samples."""
+        return sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
 
     def _opening_s(self, line: Line) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
