@@ -175,6 +175,21 @@ def test_results_that_vary_by_themselves_are_not_held_against_anybody() -> None:
     assert made.choice.kind == "threads"
 
 
+def test_function_of_a_program_is_measured_in_processes_too(shop: Path) -> None:
+    (shop / "program.py").write_text(
+        "import fairlead\n\n"
+        "class Price:\n    def __init__(self, n):\n        self.n = n\n\n"
+        "def double(price):\n    return Price(price.n * 2)\n\n"
+        "if __name__ == '__main__':\n"
+        "    advice = fairlead.advise(double, [Price(1), Price(2)], budget=1, kinds=['processes'])\n"
+        "    print(advice.choice.kind, {one.status for one in advice.candidates})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=shop, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("sequential {'measured'}\n", "")
+
+
 def test_one_call_is_best_made_alone() -> None:
     made = fairlead.advise(time.sleep, [0.05], budget=2)
     assert made.choice.kind == "sequential"

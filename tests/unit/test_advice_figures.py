@@ -69,3 +69,14 @@ def test_way_that_never_ended_has_no_figures() -> None:
     dead = Standing(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
     one = Figures([standing("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
     assert (one.status, one.reason, one.total_s) == ("failed", "its process ended", None)
+
+
+def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
+    """Though its processor time was taken when the machine was quicker."""
+    busy = {"foreign": [0.6] * 9}
+    ways = [
+        standing("sequential", 1, 0.02, **busy, cpu_call=[0.01] * 3),
+        standing("threads", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
+        standing("processes", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
+    ]
+    assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.0, 0.5])

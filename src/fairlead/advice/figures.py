@@ -81,6 +81,8 @@ class Figures:
         start = min(median(one.starts), median(one.start_cpu) / at_once)
         # the processor time of two ways may have been taken at times of which one was slower for both
         most = min(one.way.workers, self.cores / max(1 - self.work.waiting, 1e-9))
+        if one.way.kind in ("threads", "async") and self.work.gil_from != "none":
+            most = min(most, 1 / max(self.work.gil, 1e-9))
         least = self._alone_call(self.standings[0]) / most
         return start + max(self._alone_call(one), least) * self.requests
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from fairlead.advice.child.loading import MOST_ITEMS
 from fairlead.errors import CannotSend, UsageError
-from fairlead.pools import pickling
 from fairlead.pools.function import plain
 
 
@@ -96,7 +95,7 @@ def named(target: str, expression: str | None, inputs: Path | None, requests: in
         raise UsageError("give the function's items: either --items EXPRESSION or --inputs FILE")
     with _directory() as directory:
         if inputs is not None:
-            (directory / "items").write_bytes(pickling.dumps(_read(inputs)))
+            (directory / "items").write_bytes(_pickled(_read(inputs), "the items"))
         yield Target(
             directory=directory,
             label=target,
@@ -139,13 +138,17 @@ def _checked(requests: int | None) -> int | None:
 
 
 def _pickled(value: Any, what: str) -> bytes:
+    import cloudpickle
+
     try:
-        return pickling.dumps(value)
+        # the measuring processes have another __main__: what is of this one goes by value
+        pickled: bytes = cloudpickle.dumps(value, 5)
     except Exception as error:
         raise CannotSend(
             f"{what} cannot be given to the processes that measure: {' '.join(str(error).split())}; put it "
             "into a module, and name it: fairlead advise module:function"
         ) from error
+    return pickled
 
 
 @contextmanager
