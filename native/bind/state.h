@@ -33,6 +33,8 @@
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, selection_type)                                                                        \
+    X(PyTypeObject, selected_type)                                                                         \
     X(PyTypeObject, tape_type)                                                                             \
     X(PyTypeObject, reader_type)                                                                           \
     X(PyTypeObject, side_type)                                                                             \
@@ -97,6 +99,7 @@ int fl_queue_exec(PyObject *module);
 int fl_rlock_exec(PyObject *module);
 int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
+int fl_select_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
 int fl_tape_exec(PyObject *module);

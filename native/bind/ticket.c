@@ -7,7 +7,9 @@
  */
 #include "bind/wait.h"
 
+#include "core/barrier.h"
 #include "core/combine.h"
+#include "core/notices.h"
 #include "core/port.h"
 
 typedef enum { NEW, WAITING, OVER } phase;
@@ -181,6 +183,51 @@ done:
     return outcome;
 }
 
+fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
+{
+    if (Py_TYPE(op) != state->ticket_type) {
+        PyErr_Format(PyExc_TypeError,
+                     "select() takes what acquire_async(), wait_async(), get_async() and the like return, "
+                     "not a %s",
+                     Py_TYPE(op)->tp_name);
+        return NULL;
+    }
+    ticket *self = (ticket *)op;
+    const fl_kind *kind = self->cell->kind;
+    if (self->phase != NEW) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
+        return NULL;
+    }
+    if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
+        return fl_raise("UsageError",
+                        "a barrier, a condition and a combining lock cannot be selected: who leaves them has "
+                        "done something");
+    }
+    return self->cell;
+}
+
+int fl_ticket_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)
+{
+    ticket *self = (ticket *)op;
+    int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
+                                      : self->cell->kind->attempt(self->cell, self->wanted, owner);
+    *wanted = self->wanted;
+    return taken;
+}
+
+PyObject *fl_ticket_finish(PyObject *op, uint32_t wanted, bool refused)
+{
+    PyObject *result;
+    ((ticket *)op)->wanted = wanted;
+    finish((ticket *)op, refused, &result);
+    return result;
+}
+
+void fl_ticket_spend(PyObject *op)
+{
+    ((ticket *)op)->phase = OVER;
+}
+
 int fl_ticket_join(PyObject *self)
 {
     return begin((ticket *)self);
@@ -236,7 +283,7 @@ static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result
     return sent;
 }
 
-static PyObject *as_iteration(PySendResult sent, PyObject *result)
+PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
 {
     if (sent == PYGEN_RETURN) {
         /* a tuple or an exception would be unpacked by PyErr_SetObject */
@@ -255,7 +302,7 @@ static PyObject *ticket_next(PyObject *op)
 {
     PyObject *result;
     PySendResult sent = ticket_send(op, Py_None, &result);
-    return as_iteration(sent, result);
+    return fl_as_iteration(sent, result);
 }
 
 PyDoc_STRVAR(send_doc,
@@ -268,7 +315,7 @@ static PyObject *ticket_send_method(PyObject *op, PyObject *value)
 {
     PyObject *result;
     PySendResult sent = ticket_send(op, value, &result);
-    return as_iteration(sent, result);
+    return fl_as_iteration(sent, result);
 }
 
 /* Raises what throw() was called with. */
@@ -283,18 +330,24 @@ static void raise_thrown(PyObject *const *args, Py_ssize_t count)
     }
 }
 
-static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t count)
+PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *thrower = self->inner == NULL ? NULL : PyObject_GetAttrString(self->inner, "throw");
+    PyObject *thrower = inner == NULL ? NULL : PyObject_GetAttrString(inner, "throw"), *yielded = NULL;
     if (thrower != NULL) {
-        PyObject *yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
+        yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
         Py_DECREF(thrower);
-        if (yielded != NULL) {
-            return yielded; /* the future will not go yet */
-        }
     } else {
         PyErr_Clear();
         raise_thrown(args, count);
+    }
+    return yielded;
+}
+
+static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *yielded = fl_throw_into(self->inner, args, count);
+    if (yielded != NULL) {
+        return yielded; /* the future will not go yet */
     }
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
     PyErr_Fetch(&type, &value, &traceback);

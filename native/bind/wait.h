@@ -104,6 +104,21 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
    must be one that cannot take at once. */
 int fl_ticket_join(PyObject *ticket);
 
+/* What select() makes of a ticket that nobody has begun to await, and asks in the place of who awaits it. Its
+   cell; NULL with an exception: it is none, was awaited, or cannot be one of several. */
+fl_cell *fl_ticket_choose(fl_state *state, PyObject *ticket);
+/* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
+int fl_ticket_attempt(PyObject *ticket, uint64_t owner, uint32_t *wanted);
+/* The ticket is over: what awaiting it would return, or NULL with an exception. */
+PyObject *fl_ticket_finish(PyObject *ticket, uint32_t wanted, bool refused);
+/* It is over without anything. */
+void fl_ticket_spend(PyObject *ticket);
+
+/* What every awaitable of this directory is made of: the end of a step as an iterator's, and an exception
+   that is thrown into the iterator of the future (NULL: none) that it awaits; NULL: it comes out again. */
+PyObject *fl_as_iteration(PySendResult sent, PyObject *result);
+PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count);
+
 /* For this holder instead of the task that awaits it. */
 void fl_ticket_for(PyObject *ticket, uint64_t owner);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #endif
 
+#include "core/choice.h"
 #include "core/clock.h"
 #include "core/port.h"
 
@@ -123,7 +124,7 @@ static void deliver(fl_wakes *wakes)
         if (wakes->at[i].port != NULL) {
             fl_port_post(wakes->at[i].port, waiter);
         } else {
-            fl_unpark(&waiter->state);
+            fl_unpark(wakes->at[i].word);
         }
     }
     wakes->count = 0;
@@ -170,6 +171,16 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
     if (wakes->count == sizeof wakes->at / sizeof wakes->at[0]) {
         deliver(wakes);
     }
+    fl_choice *choice = waiter->choice;
+#if FL_MODEL_BREAK == 16
+    if (choice != NULL && to != FL_NUDGED) {
+        fl_choice_win(choice, waiter->place);
+    }
+#else
+    if (choice != NULL && to != FL_NUDGED && !fl_choice_win(choice, waiter->place)) {
+        return false; /* it is leaving */
+    }
+#endif
     if (port != NULL) {
         fl_waiter_ref(waiter);
     }
@@ -182,7 +193,12 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
             return false;
         }
     }
+    if (choice != NULL && to == FL_NUDGED) { /* it leaves under the queue lock, and so is here still */
+        uint32_t open = FL_CHOICE_OPEN;
+        fl_cas(&choice->word, &open, FL_CHOICE_LOOK, acq_rel, relaxed); /* pairs with fl_choice_wait */
+    }
     wakes->at[wakes->count].waiter = waiter;
+    wakes->at[wakes->count].word = choice != NULL ? &choice->word : &waiter->state;
     wakes->at[wakes->count++].port = port;
 #if FL_MODEL_BREAK == 3
     fl_store(&waiter->posted, 0, relaxed);
@@ -243,7 +259,8 @@ bool fl_cell_retry(fl_waiter *waiter)
     } else if (cell->kind->retry(cell, waiter, &wakes)) {
         /* unlinked; a task may be cancelled at any moment, so this is a race like a grant */
         state = FL_WAITING;
-        taken = fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_cell_leave */
+        taken = (waiter->choice == NULL || fl_choice_win(waiter->choice, waiter->place)) &&
+                fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_cell_leave */
         if (!taken) {
             fl_cell_unlock(cell, &wakes);
             cell->kind->give_back(waiter);

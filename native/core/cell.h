@@ -89,6 +89,8 @@ typedef struct fl_waiter {
     struct fl_waiter *before, *after; /* all waiters of the port, under its lock */
     fl_atomic(void *) payload;      /* what the loop's side completes */
     void *request;                  /* what the holder of a combining lock is to run; constant */
+    struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
+    uint32_t place;                 /* among these; constant */
 } fl_waiter;
 
 typedef struct fl_wakes {
@@ -96,6 +98,7 @@ typedef struct fl_wakes {
     struct {
         fl_waiter *waiter;
         struct fl_port *port;
+        const fl_atomic(uint32_t) *word; /* where its thread parks */
     } at[8];
 } fl_wakes;
 

@@ -116,6 +116,22 @@ for one in listeners:
 """)
 
 
+def test_greenlets_select_while_others_run() -> None:
+    run("""
+event, queue, lock = Event(), Queue(), Lock()
+lock.acquire()
+chosen = gevent.spawn(lambda: select(event.wait_async(), queue.get_async(), lock.acquire_async()))
+until(lambda: event.statistics().waiting == 1 and queue.statistics().getting == 1)
+gevent.spawn(queue.put, 1)
+assert chosen.get(timeout=40) == (1, 1)
+assert select(event.wait_async(), lock.acquire_async(), timeout=0.01) is None
+killed = gevent.spawn(lambda: select(event.wait_async(), lock.acquire_async()))
+until(lambda: lock.statistics().waiting == 1)
+killed.kill()
+assert event.statistics().waiting == queue.statistics().getting == lock.statistics().waiting == 0
+""")
+
+
 def test_greenlets_and_threads_and_tasks_share() -> None:
     run("""
 import asyncio

@@ -40,10 +40,13 @@ from fairlead._native import (
     RWLock,
     RWLockFace,
     RWLockStatistics,
+    Selected,
     Semaphore,
     SemaphoreStatistics,
     SimpleQueue,
     SimpleQueueStatistics,
+    select,
+    select_async,
 )
 from fairlead.sync._channels import (
     BroadcastReceiver,
@@ -110,6 +113,7 @@ __all__ = [
     "Receiver",
     "ResourceGuard",
     "ResourceGuardStatistics",
+    "Selected",
     "Semaphore",
     "SemaphoreStatistics",
     "Sender",
@@ -124,5 +128,7 @@ __all__ = [
     "handle",
     "once",
     "oneshot",
+    "select",
+    "select_async",
     "watch",
 ]

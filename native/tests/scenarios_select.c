@@ -1,0 +1,153 @@
+/* One that chooses between two cells: it takes from one, whatever comes in whichever order. */
+#include "core/choice.h"
+#include "scenarios.h"
+
+#include <string.h>
+
+static fl_cell *other;
+static uint32_t chosen; /* how often something was */
+
+/* Two semaphores, of `value` permits each. */
+static void begin_two(uint32_t value)
+{
+    memset(frames, 0, sizeof frames);
+    chosen = 0;
+    bell = 0;
+    cell = fl_sem_new(value, 2, 0);
+    other = fl_sem_new(value, 2, 0);
+    port = fl_port_new();
+}
+
+static void begin_empty(void)
+{
+    begin_two(0);
+}
+
+/* One permit to give in each, so that a choice and a second one both have something. */
+static void end_two(void)
+{
+    if (!port->closed) {
+        fl_port_close(port);
+    }
+    MODEL_CHECK(cell->word + other->word + chosen == 2);
+    fl_cell *const both[] = {cell, other};
+    for (int i = 0; i < 2; i++) {
+        MODEL_CHECK(both[i]->head == NULL && both[i]->waiting == 0);
+        MODEL_CHECK(both[i]->lock == 0 && both[i]->refs == 1);
+        fl_cell_unref(both[i]);
+    }
+    MODEL_CHECK(port->refs == 1 && port->all == NULL);
+    fl_port_unref(port);
+}
+
+/* Whether something was chosen within the time; interrupted, it gives up. */
+static bool choose_within(int64_t deadline)
+{
+    fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
+    fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
+    fl_cell *const both[] = {cell, other};
+    for (uint32_t i = 0; i < 2; i++) {
+        fl_waiter_init(&waiters[i], both[i], 1, fl_owner_thread());
+        waiters[i].choice = &choice;
+        waiters[i].place = i;
+    }
+    fl_choice_begin(&choice, 0);
+    fl_choice_wait(&choice, deadline, FL_FOREVER);
+    uint32_t winner = fl_choice_end(&choice);
+    if (winner != FL_CHOICE_NONE) {
+        MODEL_CHECK(winner < 2 && waiters[winner].state == FL_GRANTED);
+        MODEL_CHECK(waiters[1 - winner].state != FL_GRANTED);
+        chosen++;
+    }
+    model_poison(&waiters[0]);
+    model_poison(&waiters[1]);
+    memset(&choice, 0, sizeof choice);
+    return winner != FL_CHOICE_NONE;
+}
+
+static void choose(void)
+{
+    choose_within(FL_FOREVER);
+}
+
+static void choose_within_a_time(void)
+{
+    choose_within(1);
+}
+
+static void give_first(void)
+{
+    fl_sem_give(cell, 1);
+}
+
+static void give_second(void)
+{
+    fl_sem_give(other, 1);
+}
+
+static void give_both(void)
+{
+    give_first();
+    give_second();
+}
+
+/* Takes the first by itself, perhaps before it was chosen, and gives it back. */
+static void give_both_and_barge(void)
+{
+    give_both();
+    if (fl_sem_try(cell, 1, 0)) {
+        fl_sem_give(cell, 1);
+    }
+}
+
+/* A task that chooses: its loop is told, is cancelled by a signal, and closes at the end. */
+static void loop_that_chooses(void)
+{
+    fl_waiter *pointers[2];
+    fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
+    fl_cell *const both[] = {cell, other};
+    for (uint32_t i = 0; i < 2; i++) {
+        pointers[i] = fl_port_waiter(port, both[i], 1, fl_owner_task());
+        pointers[i]->choice = &choice;
+        pointers[i]->place = i;
+    }
+    fl_choice_begin(&choice, 1);
+    bool told = fl_choice_decided(&choice), given_up = false;
+    while (!told && !given_up) {
+        given_up = fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
+        fl_port_hear(port);
+        fl_waiter *next;
+        for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
+            next = posted->ready;
+            fl_port_seen(posted);
+            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
+                fl_cell_retry(posted);
+            }
+            told |= fl_load(&posted->state, acquire) == FL_GRANTED;
+            fl_waiter_unref(posted);
+        }
+    }
+    uint32_t winner = fl_choice_end(&choice);
+    if (winner != FL_CHOICE_NONE && given_up) {
+        MODEL_CHECK(fl_waiter_abandon(pointers[winner], FL_CANCELLED));
+    } else if (winner != FL_CHOICE_NONE) {
+        uint32_t state = FL_GRANTED;
+        MODEL_CHECK(fl_cas(&pointers[winner]->state, &state, FL_TAKEN, acq_rel, acquire));
+        chosen++;
+    }
+    fl_port_forget(pointers[0]);
+    fl_port_forget(pointers[1]);
+    memset(&choice, 0, sizeof choice);
+}
+
+static const model_scenario scenarios[] = {
+    {"select-2", 3, 1, PATIENT, begin_empty, end_two, {choose, give_both_and_barge}},
+    {"select-2-overdue", 3, 0, IMPATIENT, begin_empty, end_two, {choose_within_a_time, give_both_and_barge}},
+    {"select-2-task", 3, 1, PATIENT, begin_empty, end_two, {loop_that_chooses, give_both}},
+    {"select-2-task-overdue", 2, 1, IMPATIENT, begin_empty, end_two, {loop_that_chooses, give_both}},
+    {"select-3", 2, 0, IMPATIENT, begin_empty, end_two, {choose, give_first, give_second}},
+    {"select-3-two", 2, 0, PATIENT, begin_empty, end_two, {choose, choose, give_both}},
+    {"select-3-timed", 2, 0, PATIENT, begin_empty, end_two, {choose_within_a_time, give_first, give_second}},
+};
+
+const model_table select_scenarios = MODEL_TABLE(scenarios);

@@ -1,0 +1,326 @@
+"""select: one is taken, of the others nothing, whatever comes at once and whoever gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, until, until_async
+
+from fairlead import errors
+from fairlead.sync import (
+    Barrier,
+    CombiningLock,
+    Event,
+    Latch,
+    Lock,
+    Queue,
+    RLock,
+    RWLock,
+    Semaphore,
+    SimpleQueue,
+    broadcast,
+    channel,
+    select,
+    select_async,
+)
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 40))
+
+
+def waiting(*primitives: Any) -> list[int]:
+    return [
+        one.statistics().getting if isinstance(one, Queue) else one.statistics().waiting for one in primitives
+    ]
+
+
+async def selecting(*cases: Any, until_queued: Any) -> asyncio.Task[Any]:
+    async def body() -> Any:
+        return await select_async(*cases)
+
+    before = waiting(until_queued)[0]
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: waiting(until_queued)[0] == before + 1)
+    return task
+
+
+def test_what_is_there_is_taken_and_nothing_of_the_others() -> None:
+    queue, lock, event = Queue[int](), Lock(), Event()
+    assert select(queue.get_async(), lock.acquire_async(), event.wait_async()) == (1, True)
+    assert lock.locked()
+    queue.put(5)
+    found = select(queue.get_async(), lock.acquire_async())
+    assert found is not None
+    assert (found.case, found.value) == (0, 5)
+    assert select(queue.get_async(), lock.acquire_async(), timeout=0) is None
+    assert select(queue.get_async(), lock.acquire_async(), timeout=1e-6) is None
+    assert waiting(queue, lock, event) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_thread_and_task_take_whatever_comes_first(which: int) -> None:
+    def cases() -> tuple[list[Any], list[Any]]:
+        lock, semaphore, event, queue = Lock(), Semaphore(0), Event(), Queue[int]()
+        lock.acquire()
+        sender, receiver = channel()
+        casts, listener = broadcast(2)
+        gives: list[Any] = [lock.release, lambda: semaphore.release(2), event.set, lambda: queue.put(1)]
+        gives += [lambda: sender.send(2) or receiver, lambda: casts.send(3)]  # which keeps the receiver
+        return [
+            lock.acquire_async(),
+            semaphore.acquire_async(2),
+            event.wait_async(),
+            queue.get_async(),
+            receiver.receive_async(),
+            listener.receive_async(),
+        ], [*gives, lock, semaphore, event, queue, sender, casts]
+
+    values = [True, True, True, 1, 2, 3]
+    takes, gives = cases()
+    thread = Thread(select, *takes)
+    until(lambda: waiting(gives[6], gives[9]) == [1, 1])
+    gives[which]()
+    assert thread.result() == (which, values[which])
+    assert waiting(*gives[6:10]) == [0, 0, 0, 0]
+
+    async def main() -> None:
+        takes, gives = cases()
+        task = await selecting(*takes, until_queued=gives[9])
+        gives[which]()
+        assert await task == (which, values[which])
+        assert waiting(*gives[6:10]) == [0, 0, 0, 0]
+
+    run(main())
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+def test_of_two_that_are_granted_at_once_one_is_taken_and_the_other_stays(fair: bool) -> None:
+    async def main() -> None:
+        first, second = Semaphore(0, fair=fair), Semaphore(0, fair=fair)
+        for order in ((first, second), (second, first)):
+            task = await selecting(first.acquire_async(), second.acquire_async(), until_queued=second)
+            for one in order:
+                one.release()
+            found = await task
+            assert first.statistics().value + second.statistics().value == 1
+            assert (first, second)[1 - found.case].acquire(False)
+        assert waiting(first, second) == [0, 0]
+
+    run(main())
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+def test_what_a_loser_would_have_been_given_goes_to_who_waits_behind_it(fair: bool) -> None:
+    async def main() -> None:
+        event, lock = Event(), Lock(fair=fair)
+        await lock.acquire_async()
+        task = await selecting(event.wait_async(), lock.acquire_async(), until_queued=lock)
+        behind = Thread(lock.acquire)
+        await until_async(lambda: lock.statistics().waiting == 2)
+        event.set()  # decided, and the task has not resumed: it is in the lock's queue still
+        lock.release()
+        await until_async(lambda: not behind.is_alive())
+        assert behind.result() is True
+        assert await task == (0, True)
+        assert lock.statistics()[:2] == (True, 0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["pending", "granted"])
+def test_cancelled_while_several_are_pending_or_one_was_granted_takes_nothing(late: bool) -> None:
+    async def main() -> None:
+        queue, lock, rw = Queue[int](), Lock(), RWLock()
+        lock.acquire()
+        rw.writing.acquire_async()  # never awaited: nothing
+        task = await selecting(
+            queue.get_async(), lock.acquire_async(), Event().wait_async(), until_queued=queue
+        )
+        if late:
+            queue.put(1)
+            lock.release()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert waiting(queue, lock) == [0, 0]
+        if late:
+            assert queue.get_nowait() == 1
+            assert lock.acquire(False)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await select_async(queue.get_async(), lock.acquire_async())
+        assert waiting(queue, lock) == [0, 0]
+
+    run(main())
+
+
+def test_none_of_those_that_are_ready_is_preferred() -> None:
+    queues = [Queue[int]() for _ in range(3)]
+    for queue in queues:
+        for number in range(200):
+            queue.put(number)
+    counts = [0, 0, 0]
+    for _ in range(200):
+        found = select(*(queue.get_async() for queue in queues))
+        assert found is not None
+        counts[found.case] += 1
+    assert min(counts) > 30
+
+
+def test_of_a_queue_that_was_shut_down_its_error_is_taken() -> None:
+    queue, other = Queue[int](), Queue[int]()
+    thread = Thread(select, queue.get_async(), other.get_async())
+    until(lambda: waiting(queue, other) == [1, 1])
+    queue.shutdown()
+    with pytest.raises(errors.QueueShutDown):
+        thread.result()
+    assert waiting(other) == [0]
+
+    async def main() -> None:
+        with pytest.raises(errors.QueueShutDown):
+            await select_async(other.get_async(), queue.get_async())
+        with pytest.raises(errors.QueueShutDown):
+            await select_async(other.get_async(), queue.put_async(1))
+
+    run(main())
+
+
+def test_sending_is_a_case_too() -> None:
+    sender, receiver = channel(1)
+    assert select(sender.send_async("sent"), Event().wait_async()) == (0, None)
+    thread = Thread(select, Event().wait_async(), sender.send_async("again"))
+    until(lambda: sender.statistics().sending == 1)
+    assert [receiver.receive(), receiver.receive()] == ["sent", "again"]
+    assert thread.result() == (1, None)
+
+
+def test_tasks_of_trio_choose_and_hold_what_they_took() -> None:
+    rlock, rw, got = RLock(), RWLock(), []
+
+    async def main() -> None:
+        async with rw.upgradable:
+            got.append(await select_async(Event().wait_async(), rw.writing.acquire_async()))
+            rw.writing.release()
+        got.append(await select_async(Event().wait_async(), rlock.acquire_async()))
+        rlock.release()
+        with trio.move_on_after(0):
+            await select_async(Event().wait_async(), Latch(1).wait_async())
+            got.append("nothing was there")
+
+    trio.run(main)
+    assert got == [(1, True), (1, True)]
+
+
+def test_threads_and_tasks_that_choose_lose_and_double_nothing() -> None:
+    first, second = Queue[int](2), SimpleQueue[int]()
+    each, done = 150, []
+
+    def put() -> None:
+        for number in range(each):
+            first.put(number)
+            second.put(number + each)
+
+    def take() -> list[int]:
+        found = [select(first.get_async(), second.get_async()) for _ in range(each)]
+        return [one.value for one in found if one is not None]
+
+    async def take_async() -> list[int]:
+        found = []
+        while len(found) < each:
+            try:
+                async with asyncio.timeout(0.0005):
+                    found.append((await select_async(first.get_async(), second.get_async())).value)
+            except TimeoutError:
+                continue
+        return found
+
+    threads = [Thread(take), Thread(run, take_async()), Thread(put)]
+    for thread in threads[:2]:
+        done += thread.result()
+    threads[2].result()
+    assert sorted(done) == list(range(2 * each))
+
+
+def test_signal_handlers_run_and_one_that_raises_takes_nothing() -> None:
+    lock, event, handled = Lock(), Event(), []
+    lock.acquire()
+
+    def handler(number: int, _: object) -> None:
+        handled.append(number)
+        if len(handled) > 1:
+            raise KeyError
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def send() -> None:
+        until(lambda: waiting(lock, event) == [1, 1])
+        signal.pthread_kill(main, signal.SIGUSR1)
+        until(lambda: handled)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    try:
+        thread = Thread(send)
+        with pytest.raises(KeyError):
+            select(lock.acquire_async(), event.wait_async())
+        thread.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert waiting(lock, event) == [0, 0]
+    lock.release()
+    assert lock.acquire(False)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_loop_closed_with_a_choice_pending_and_one_granted_loses_nothing() -> None:
+    for granted in (False, True):
+        queue, lock = Queue[int](), Lock()
+        lock.acquire()
+        loop = asyncio.new_event_loop()
+        task = loop.run_until_complete(selecting(queue.get_async(), lock.acquire_async(), until_queued=queue))
+        if granted:
+            queue.put(1)
+        loop.close()
+        assert waiting(queue, lock) == [0, 0]
+        if granted:
+            assert queue.get_nowait() == 1
+        lock.release()
+        assert lock.acquire(False)
+        del task
+        gc.collect()
+
+
+def test_bad_cases_are_refused_and_spend_nothing() -> None:
+    lock = Lock()
+    ticket = lock.acquire_async()
+    with pytest.raises(TypeError, match="needs something"):
+        select()
+    with pytest.raises(TypeError, match="not a"):
+        select(ticket, lock)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="given twice"):
+        select(ticket, ticket)
+    for wrong in (Barrier(2).wait_async(), CombiningLock().run_async(int)):
+        with pytest.raises(errors.UsageError, match="cannot be selected"):
+            select(ticket, wrong)
+    for timeout, error in ((float("nan"), ValueError), (-0.5, ValueError), ("1", TypeError)):
+        with pytest.raises(error):
+            select(ticket, timeout=timeout)  # type: ignore[arg-type]
+    assert select(ticket) == (0, True)
+    with pytest.raises(RuntimeError, match="awaited before"):
+        select(ticket)
+
+    async def main() -> None:
+        selection = select_async(Event().wait_async(), Semaphore().acquire_async())
+        assert await selection == (1, True)
+        with pytest.raises(RuntimeError, match="reuse"):
+            await selection
+
+    run(main())
