@@ -19,7 +19,7 @@ from fairlead.record.advice import Curve, Kind
 
 FAR = 10_000
 """A peak beyond so many workers is none."""
-ROUGH = 0.2
+ROUGH = 0.1
 """Points that lie further from the law than this, in the root of the mean square, have no law."""
 _WORTH = 0.5
 """The third coefficient is kept if it takes away so much of the squares that are left over."""

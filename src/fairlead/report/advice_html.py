@@ -105,7 +105,8 @@ def _picture(advice: Advice) -> Picture | None:
 
     def y(up: float) -> float:
         share = (math.log2(max(up, 2**low)) - low) / (high - low)
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+        # a fitted line may rise above the points: it stays in the picture
+        return max(0.0, round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1))
 
     lines = [_line(curve, x, y) for curve in curves]
     step = max(1, math.ceil((high - low) / 6))
