@@ -262,6 +262,9 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now)
 {
     if (is_cpu(thread)) {
+        int64_t least = policy->k.crowded_least_ns, most = policy->k.crowded_ns;
+        bool again = now - policy->t_crowded < 2 * policy->pause + 2 * policy->k.spin_cpu_ns;
+        policy->pause = !again ? least : policy->pause < most / 2 ? 2 * policy->pause : most;
         policy->t_crowded = now;
     }
 }
@@ -315,6 +318,10 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->protected = false;
     if (!is_cpu(thread)) {
         policy->t_progress = now;
+        if (policy->server != thread) {
+            policy->server = thread;
+            policy->t_server = now;
+        }
     }
     settle(policy, is_cpu(thread), now);
 }

@@ -117,7 +117,10 @@ typedef struct fl_policy {
     fl_account account;
     int64_t t_aged;     /* last pick by age */
     int64_t t_progress; /* last acquisition by a FRESH or BRIEF thread */
-    int64_t t_crowded;  /* when a CPU-bound thread last had no core to spin on */
+    const fl_policy_thread *server; /* the FRESH or BRIEF thread that acquired last; only compared ... */
+    int64_t t_server;               /* ... and since when it alone did */
+    int64_t t_crowded;  /* when a CPU-bound thread last had no core to spin on ... */
+    int64_t pause;      /* ... and for how long none spins after that */
 
     fl_policy_thread *heap; /* FAIR: the waiter that used least */
     int64_t virtual_now;    /* FAIR: `used` of the last thread served */

@@ -65,7 +65,12 @@
     /* The CPU-bound thread that is next spins for this long in all, while others serve: from one slice to \
        the next at the usual share. */                                                                     \
     X(spin_cpu_ns, 3000000)                                                                                \
-    /* None does for this long after the kernel took the core of one that did. */                          \
+    /* Who takes its core for so long computes; who serves takes it for microseconds. */                   \
+    X(robbed_ns, 500000)                                                                                   \
+    /* None does for this long after the kernel took the core of one that did, twice as long if that       \
+       happens again at once ... */                                                                        \
+    X(crowded_least_ns, 5000000)                                                                           \
+    /* ... and so on, up to this. */                                                                       \
     X(crowded_ns, 300000000)                                                                               \
     /* A grant that has not been taken after this many switch intervals is taken back ... */               \
     X(watchdog_intervals, 40)                                                                              \

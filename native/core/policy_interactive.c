@@ -114,13 +114,15 @@ int64_t fl_interactive_throttle(fl_policy *policy, const fl_policy_thread *threa
 
 /* A thread that serves and its client take turns within microseconds. A core that a CPU-bound thread leaves
  * meanwhile falls asleep, is woken late, and all three are on the other core until then: so the thread that
- * is next stays where it is, unless that keeps somebody waiting. */
+ * is next stays where it is, unless that keeps somebody waiting. Where several threads serve, the cores are
+ * awake without it. */
 static int64_t spin_cpu(const fl_policy *policy, fl_policy_thread *thread, int64_t now)
 {
     const fl_policy_constants *k = &policy->k;
 
     if (first_of(policy, FL_CLASS_CPU) != thread || policy->limbo != NULL
-        || policy->holder_class >= FL_CLASS_CPU || now - policy->t_crowded < k->crowded_ns) {
+        || policy->holder_class >= FL_CLASS_CPU || now - policy->t_crowded < policy->pause
+        || now - policy->t_server < k->spin_cpu_ns) {
         return 0;
     }
     if (thread->t_spin == 0) {

@@ -13,9 +13,6 @@
 
 enum { AWAKE, SPINNING, PARKED, GRANTED };
 
-/* A core that is taken so soon after it was last asked about is wanted by somebody who waits for it. */
-#define WATCH_NS 10000000
-
 /* How long it is relied upon which cores a thread may use. */
 #define LOOK_NS 10000000
 
@@ -64,29 +61,21 @@ static void relax(void)
 #endif
 }
 
-void fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
+int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
 {
-    uint64_t until = fl_ticks_now() + fl_ticks_from_ns((uint64_t)ns);
+    uint64_t now = fl_ticks_now(), until = now + fl_ticks_from_ns((uint64_t)ns), gap = 0;
 
     atomic_store(&parker->word, SPINNING);
     pthread_mutex_unlock(mutex);
-    while (atomic_load_explicit(&parker->word, memory_order_relaxed) == SPINNING && fl_ticks_now() < until) {
+    while (atomic_load_explicit(&parker->word, memory_order_relaxed) == SPINNING && now < until) {
         relax();
+        uint64_t before = now;
+        now = fl_ticks_now();
+        gap = now > before + gap ? now - before : gap;
     }
     pthread_mutex_lock(mutex);
     (void)fl_parker_kick(parker);
-}
-
-bool fl_parker_robbed(fl_parker *parker, int64_t now)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_THREAD, &usage) != 0) {
-        return true;
-    }
-    bool robbed = now - parker->t_watched < WATCH_NS && usage.ru_nivcsw != parker->robbed;
-    parker->t_watched = now;
-    parker->robbed = usage.ru_nivcsw;
-    return robbed;
+    return (int64_t)fl_ticks_to_ns(gap);
 }
 
 bool fl_parker_may_spin(fl_parker *parker, int64_t now)

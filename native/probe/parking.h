@@ -26,8 +26,6 @@ typedef struct {
     _Atomic uint32_t word;
     bool one_core;    /* its thread may run on one core only, when it looked last */
     int64_t t_looked; /* when that was; 0: never */
-    long robbed;      /* how often the kernel had taken its core from it */
-    int64_t t_watched; /* when fl_parker_robbed was last asked */
 } fl_parker;
 
 /* Its own thread, or before a wake-up that lets the thread look anew. */
@@ -45,12 +43,8 @@ void fl_parker_wake(fl_parker *parker);
 /* Sleeps so long or until called. The mutex is held before and after, and not meanwhile. Own thread. */
 void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* The same on its core. */
-void fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
-
-/* Whether the kernel took its core from it since this was last asked, which must have been lately. Own
-   thread; `now` in ns; about 300 ns. */
-bool fl_parker_robbed(fl_parker *parker, int64_t now);
+/* The same on its core. Returns for how long in one piece it had none, in ns. */
+int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
 /* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */
 bool fl_parker_may_spin(fl_parker *parker, int64_t now);

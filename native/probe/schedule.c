@@ -174,13 +174,6 @@ static int ask(fl_gil *gil, fl_seat *seat)
     return ETIMEDOUT;
 }
 
-/* A thread that computes would spin for long. */
-static bool may_spin(record *me, int64_t now)
-{
-    return fl_parker_may_spin(&me->parker, now)
-           && (me->policy.cls < FL_CLASS_CPU || !fl_parker_robbed(&me->parker, now));
-}
-
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
 {
     fl_policy *policy = policy_now(gil);
@@ -224,12 +217,14 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             gil->py->locked = 0;
             return 0;
         case FL_TICK_SPIN:
-            if (!may_spin(me, now)) {
+            if (!fl_parker_may_spin(&me->parker, now)) {
                 fl_policy_crowded(policy, &me->policy, now);
                 break;
             }
             policy->counts.spun++;
-            fl_parker_spin(&me->parker, &gil->py->mutex, tick.until - now);
+            if (fl_parker_spin(&me->parker, &gil->py->mutex, tick.until - now) >= policy->k.robbed_ns) {
+                fl_policy_crowded(policy, &me->policy, ns_of(fl_gil_now(gil)));
+            }
             break;
         case FL_TICK_SLEEP:
             fl_parker_park(&me->parker, &gil->py->mutex, tick.until - now);

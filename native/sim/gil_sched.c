@@ -33,19 +33,20 @@ void fl_sched_take(fl_sim *sim, fl_actor *actor)
     fl_sched_tick(sim, actor);
 }
 
-/* As fl_parker_robbed() of the hooks, for CPU-bound threads. */
-static bool is_robbed(fl_sim *sim, fl_actor *actor)
+/* As the hooks do after fl_parker_spin(). It has its core back now. */
+static void look_robbed(fl_sim *sim, fl_actor *actor)
 {
-    bool robbed = actor->policy.cls >= FL_CLASS_CPU && actor->robbed && sim->now - actor->t_spin < 10000000;
-
-    actor->t_spin = sim->now;
-    actor->robbed = false;
-    return robbed;
+    if (actor->spinning && actor->t_robbed != 0
+        && sim->now - actor->t_robbed >= sim->config.constants.robbed_ns) {
+        fl_policy_crowded(&sim->policy, &actor->policy, sim->now);
+    }
+    actor->t_robbed = 0;
+    actor->spinning = false;
 }
 
 void fl_sched_tick(fl_sim *sim, fl_actor *actor)
 {
-    actor->spinning = false;
+    look_robbed(sim, actor);
     if (actor->policy.granted) {
         fl_gil_acquired(sim, actor);
         return;
@@ -64,10 +65,6 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
             fl_gil_request(sim, actor);
             break;
         case FL_TICK_SPIN:
-            if (is_robbed(sim, actor)) {
-                fl_policy_crowded(&sim->policy, &actor->policy, sim->now);
-                break;
-            }
             actor->spinning = true;
             fl_kernel_work(sim, actor, tick.until - sim->now, STEP_TICK);
             return;

@@ -133,7 +133,7 @@ static void runnable(fl_sim *sim, fl_actor *actor)
         if (actor->vruntime + kernel->granularity_ns < victim->vruntime) {
             core = victim->core;
             take_off(sim, victim);
-            victim->robbed = true;
+            victim->t_robbed = sim->now;
             put_on(sim, core, actor);
             enqueue(sim, victim);
             return;
@@ -241,7 +241,7 @@ fl_actor *fl_kernel_event(fl_sim *sim)
             return NULL;
         }
         take_off(sim, actor);
-        actor->robbed = true;
+        actor->t_robbed = sim->now;
         uint32_t core = actor->core;
         enqueue(sim, actor);
         refill(sim, core);

@@ -43,7 +43,6 @@ typedef struct fl_actor {
     bool parked;      /* in there, asleep, with no wake-up on its way */
     bool signalled;   /* OLD, STOCK: its wake-up is on its way */
     bool spinning;
-    bool robbed;      /* its core was taken from it since t_spin */
     bool forced;      /* is dropping because it was asked to */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
     bool told;        /* SCHED: the policy knows that it wants the GIL */
@@ -57,7 +56,7 @@ typedef struct fl_actor {
     int64_t piece, left;       /* RUN: the present piece, and what is left of the operation with it */
     int64_t ticks;             /* OLD: until the next release */
     int64_t vruntime;
-    int64_t t_spin; /* SCHED: when it was last to spin */
+    int64_t t_robbed; /* when its core was taken from it last; 0: it has been asked for since */
     int64_t t_want, t_acquired, t_dropped, t_begin;
     fl_thread_stats stats;
 } fl_actor;

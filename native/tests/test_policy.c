@@ -236,20 +236,39 @@ static void test_next_cpu_thread_keeps_its_core_while_others_serve(void)
     make_cpu(&cpu, 0);
     take(&io, 5 * MS);
     arrive(&cpu, 5 * MS);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 5 * MS).kind, FL_TICK_SLEEP); /* several serve */
+    policy.t_server -= policy.k.spin_cpu_ns;
     fl_tick tick = fl_policy_tick(&policy, &cpu, true, 5 * MS);
     CHECK_EQUAL(tick.kind, FL_TICK_SPIN);
     CHECK_EQUAL(tick.until, 5 * MS + 100 * US); /* then it looks whether the GIL was left free */
     CHECK(!cpu.asleep);
     fl_policy_crowded(&policy, &cpu, 5 * MS);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 5 * MS).kind, FL_TICK_SLEEP);
-    policy.t_crowded -= policy.k.crowded_ns;
+    policy.t_crowded -= policy.pause;
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS - 10 * US).until, 8 * MS); /* so long in all */
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS).kind, FL_TICK_SLEEP);
     cpu.t_spin = 0;
     arrive(&other, 8 * MS);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, 8 * MS).kind, FL_TICK_SLEEP); /* it needs the core */
+    int64_t crowded = policy.t_crowded;
     fl_policy_crowded(&policy, &other, 8 * MS);
-    CHECK(policy.t_crowded < 0);
+    CHECK_EQUAL(policy.t_crowded, crowded);
+}
+
+static void test_cpu_threads_spin_the_less_the_more_others_want_the_core(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    make_cpu(&cpu, 0);
+    take(&io, 5 * MS);
+    arrive(&cpu, 5 * MS);
+    fl_policy_crowded(&policy, &cpu, 5 * MS);
+    CHECK_EQUAL(policy.pause, policy.k.crowded_least_ns);
+    for (int64_t pause = 2 * policy.pause; policy.pause < policy.k.crowded_ns; pause *= 2) {
+        fl_policy_crowded(&policy, &cpu, policy.t_crowded + policy.pause + MS); /* as soon as it may spin */
+        CHECK(policy.pause == pause || policy.pause == policy.k.crowded_ns);
+    }
+    fl_policy_crowded(&policy, &cpu, policy.t_crowded + 10 * policy.k.crowded_ns);
+    CHECK_EQUAL(policy.pause, policy.k.crowded_least_ns);
 }
 
 static void test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown(void)
@@ -556,6 +575,7 @@ int main(void)
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
     test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
     test_next_cpu_thread_keeps_its_core_while_others_serve();
+    test_cpu_threads_spin_the_less_the_more_others_want_the_core();
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_sleeper_is_woken_for_a_free_gil_and_granted_the_next_if_it_missed();
     test_poller_and_forced_out_thread_cannot_overtake_a_sleeper();
