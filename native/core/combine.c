@@ -61,9 +61,9 @@ static void give_back(fl_waiter *waiter)
 /* A holder that does not exist in this process holds nothing. */
 static void forked(fl_cell *cell)
 {
-    bool mine = fl_load(&cell->owner, relaxed) == fl_owner_thread(); /* published with the generation */
-    fl_store(&cell->word, mine ? FL_COMBINE_HELD : 0, relaxed);      /* the same */
-    fl_store(&cell->owner, mine ? fl_owner_thread() : 0, relaxed);   /* the same */
+    bool mine = fl_load(&cell->owner, relaxed) == fl_fork_thread; /* published with the generation */
+    fl_store(&cell->word, mine ? FL_COMBINE_HELD : 0, relaxed);   /* the same */
+    fl_store(&cell->owner, mine ? fl_fork_thread : 0, relaxed);   /* the same */
 }
 
 const fl_kind fl_combine_kind = {attempt, enter, retry, serve, give_back, forked};

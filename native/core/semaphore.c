@@ -113,7 +113,7 @@ static void forked(fl_cell *cell)
 {
     /* published with the generation, as the stores */
     uint64_t word = fl_load(&cell->word, relaxed) & (UINT32_MAX | FL_SEM_CLOSED);
-    if ((cell->flags & FL_CELL_OWNED) && (fl_load(&cell->owner, relaxed) & ~1ull) != fl_owner_thread()) {
+    if ((cell->flags & FL_CELL_OWNED) && (fl_load(&cell->owner, relaxed) & ~1ull) != fl_fork_thread) {
         word = cell->limit;
         fl_store(&cell->owner, 0, relaxed); /* published with the generation */
     }

@@ -1,0 +1,448 @@
+"""What a fork leaves of the primitives: each a program of its own."""
+
+from __future__ import annotations
+
+import pytest
+from syncprograms import run
+
+QUEUES = "from fairlead.sync import LifoQueue, PriorityQueue, Queue\n"
+
+
+@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+def test_forked_child_finds_a_lock_of_another_thread_free_and_its_own_held(fair: bool) -> None:
+    run(
+        f"fair = {fair}"
+        + """
+theirs, mine = Lock(fair=fair), Lock(fair=fair)
+mine.acquire()
+start(theirs.acquire).join()
+start(mine.acquire); start(mine.acquire)
+until(lambda: mine.statistics().waiting == 2)
+
+def child():
+    assert not theirs.locked() and theirs.acquire(False)
+    assert mine.statistics() == (True, 0, fair)
+    assert not mine.acquire(timeout=0.001)
+    mine.release()
+    other = start(mine.acquire)
+    other.join()
+    assert mine.locked()
+    waiter = start(theirs.acquire)
+    until(lambda: theirs.statistics().waiting == 1)
+    theirs.release()
+    waiter.join()
+
+in_child(child)
+assert theirs.locked() and mine.statistics().waiting == 2
+mine.release()
+"""
+    )
+
+
+def test_forked_child_finds_an_rlock_of_another_holder_free_and_its_own_as_deep_as_it_was() -> None:
+    run("""
+import asyncio
+theirs, mine, tasks = RLock(), RLock(), RLock()
+mine.acquire(); mine.acquire()
+start(theirs.acquire).join()
+
+def loop():
+    async def main():
+        await tasks.acquire_async()
+    asyncio.run(main())
+
+start(loop).join()
+
+def child():
+    assert mine.statistics() == (True, 2, 0, False)
+    mine.release(); mine.release()
+    for lock in theirs, mine, tasks:
+        assert lock.statistics()[:3] == (False, 0, 0)
+        with lock, lock:
+            other = start(lock.acquire)
+            until(lambda: lock.statistics().waiting == 1)
+        other.join()
+        assert lock.statistics().depth == 1
+
+in_child(child)
+assert theirs.locked() and tasks.locked()
+""")
+
+
+def test_forked_child_is_inside_a_readers_writer_lock_as_its_thread_was_and_nobody_else() -> None:
+    run("""
+import asyncio
+mine, theirs, tasks = RWLock(), RWLock(), RWLock()
+mine.upgradable.acquire(); mine.reading.acquire()
+stay, inside = threading.Event(), threading.Barrier(3)
+
+def hold(face):
+    with face:
+        inside.wait(30)
+        stay.wait(30)
+
+start(hold, mine.reading); start(hold, theirs.writing)
+inside.wait(30)
+start(lambda: theirs.reading.acquire())
+until(lambda: theirs.statistics().waiting == 1)
+
+def loop():
+    async def main():
+        await tasks.writing.acquire_async()
+    asyncio.run(main())
+
+start(loop).join()
+
+def child():
+    def other():
+        assert not mine.writing.acquire(False) and not mine.upgradable.acquire(False)
+        with theirs.writing, tasks.writing:
+            pass
+    first = start(other)  # whoever looks first
+    first.join()
+    assert mine.statistics() == (0, True, False, 0)
+    with mine.writing:  # who read beside it is not here
+        waiter = start(mine.reading.acquire)
+        until(lambda: mine.statistics().waiting == 1)
+    waiter.join()
+    mine.reading.release(); mine.upgradable.release()
+    assert mine.statistics() == (1, False, False, 0)
+    assert theirs.statistics() == tasks.statistics() == (0, False, False, 0)
+
+in_child(child)
+assert mine.statistics() == (1, True, False, 0) and theirs.statistics() == (0, False, True, 1)
+stay.set()
+""")
+
+
+def test_forked_child_has_channels_of_its_own_as_they_were() -> None:
+    run("""
+sender, receiver = channel(2)
+casts, listener = broadcast(2)
+sender.send("before"); casts.send("before")
+others = [start(listener.clone().receive), start(lambda: [receiver.receive() for _ in range(3)])]
+until(lambda: receiver.statistics().receiving == 1)
+
+def child():
+    assert receiver.statistics()[3:] == (0, 0, False) and listener.statistics().receiving == 0
+    assert listener.receive() == "before"
+    waiter = start(listener.receive)
+    until(lambda: listener.statistics().receiving == 1)
+    casts.send("mine"); sender.send("mine")
+    waiter.join()
+    assert receiver.receive() == "mine"
+    sender.close(); casts.close()
+    assert list(receiver) == list(listener) == []
+
+in_child(child)
+sender.send(1); sender.send(2)
+for other in others: other.join()
+assert listener.receive() == "before"
+""")
+
+
+def test_forked_child_can_use_semaphores_events_and_queues() -> None:
+    run("""
+semaphore, event, queue = Semaphore(2), Event(), SimpleQueue()
+semaphore.acquire()
+queue.put("before")
+start(semaphore.acquire, True, None, 2); start(event.wait)
+empty = SimpleQueue()
+start(empty.get)
+until(lambda: semaphore.statistics().waiting == event.statistics().waiting == empty.statistics().waiting == 1)
+
+def child():
+    assert semaphore.statistics() == (1, 0, False)
+    assert semaphore.acquire(False) and not semaphore.acquire(False)
+    waiter = start(event.wait)
+    until(lambda: event.statistics().waiting == 1)
+    event.set()
+    waiter.join()
+    assert queue.get() == "before" and queue.empty()
+    empty.put("mine")
+    assert empty.get() == "mine"
+
+in_child(child)
+assert semaphore.statistics() == (1, 1, False)
+event.set()
+""")
+
+
+@pytest.mark.parametrize("lock", ["Lock", "RLock"])
+def test_forked_child_can_use_a_condition_whoever_held_its_lock_or_waited(lock: str) -> None:
+    run(
+        f"theirs, mine = Condition({lock}()), Condition({lock}())"
+        + """
+def wait(condition):
+    with condition:
+        assert condition.wait()
+
+def hold():
+    theirs.acquire()
+    held.set()
+    done.wait()
+    theirs.release()
+
+held, done = threading.Event(), threading.Event()
+waiters = [start(wait, condition) for condition in (theirs, mine, mine)]
+until(lambda: theirs.statistics().waiting == 1 and mine.statistics().waiting == 2)
+holder = start(hold)
+held.wait()
+mine.acquire()
+
+def child():
+    assert theirs.statistics().waiting == mine.statistics().waiting == 0
+    assert not theirs.locked() and mine.locked()
+    mine.notify_all()  # nobody: who waited is not here
+    mine.release()
+    for condition in theirs, mine:
+        waiter = start(wait, condition)
+        until(lambda: condition.statistics().waiting == 1)
+        with condition:
+            condition.notify()
+        waiter.join()
+        with condition:
+            assert not condition.wait(0.001)
+
+in_child(child)
+mine.notify_all()
+mine.release()
+done.set()
+holder.join()
+with theirs:
+    theirs.notify()
+for waiter in waiters:
+    waiter.join()
+"""
+    )
+
+
+def test_forked_child_finds_barriers_empty_and_latches_as_they_were() -> None:
+    run("""
+barrier, latch, countdown, gate = Barrier(2), Latch(2), CountdownEvent(1), StartGate()
+latch.count_down()
+waiters = [start(one.wait) for one in (barrier, latch, countdown, gate)]
+until(lambda: barrier.n_waiting == 1)
+until(lambda: all(one.statistics().waiting == 1 for one in (latch, countdown, gate)))
+
+def child():
+    assert barrier.statistics() == (2, 0, False)
+    assert latch.statistics() == (1, 0) and countdown.statistics() == (1, 0)
+    assert gate.statistics() == (False, 0)
+    others = [start(one.wait) for one in (barrier, latch, countdown, gate)]
+    until(lambda: barrier.n_waiting == 1)
+    assert barrier.wait() == 1
+    latch.count_down()
+    countdown.down()
+    gate.open()
+    for other in others:
+        other.join()
+    try:
+        barrier.wait(0.001)
+    except threading.BrokenBarrierError:
+        barrier.reset()
+    assert not barrier.broken
+
+in_child(child)
+assert barrier.wait() == 1
+latch.count_down()
+countdown.down()
+gate.open()
+for waiter in waiters:
+    waiter.join()
+""")
+
+
+def test_forks_while_parties_meet_leave_every_child_a_barrier_and_a_condition_that_work() -> None:
+    run("""
+barrier, condition, going = Barrier(2), Condition(), [True]
+
+def meet():
+    while going[0]:
+        try:
+            barrier.wait(10)
+        except threading.BrokenBarrierError:
+            return
+        with condition:
+            condition.notify_all()
+            condition.wait(0.0001)
+
+threads = [start(meet) for _ in range(2)]
+
+def child():
+    assert barrier.n_waiting == 0
+    barrier.reset()
+    other = start(barrier.wait)
+    until(lambda: barrier.n_waiting == 1)
+    assert barrier.wait() == 1
+    other.join()
+    with condition:
+        condition.notify_all()
+        assert not condition.wait(0.001)
+
+for _ in range(20):
+    in_child(child)
+going[0] = False
+barrier.abort()
+for thread in threads:
+    thread.join()
+""")
+
+
+def test_forks_while_threads_use_a_lock_leave_every_child_a_lock_that_works() -> None:
+    """Other threads are anywhere in it at the moment of the fork, inside its own locks included."""
+    run("""
+lock, stop = Lock(), []
+inside = [0]
+
+def work():
+    while not stop:
+        if lock.acquire(timeout=0.0001):
+            inside[0] += 1
+            lock.release()
+
+threads = [start(work) for _ in range(4)]
+
+def child():
+    assert lock.acquire(timeout=20)
+    lock.release()
+    assert lock.statistics() == (False, 0, False)
+
+for _ in range(40):
+    seen = inside[0]
+    until(lambda: inside[0] > seen)
+    in_child(child)
+stop.append(True)
+for thread in threads:
+    thread.join()
+""")
+
+
+def test_forked_child_finds_a_combining_lock_free_and_the_section_it_was_forked_in_held() -> None:
+    run("""
+from fairlead.sync import CombiningLock
+theirs, mine = CombiningLock(), CombiningLock()
+begun, go = Event(), Event()
+start(theirs.run, lambda: (begun.set(), go.wait()))
+begun.wait()
+start(theirs.run, int)
+until(lambda: theirs.statistics().waiting == 1)
+
+def child():
+    assert theirs.statistics()[:2] == (False, 0)
+    assert theirs.run(lambda: 3) == 3
+    assert mine.locked()
+
+def section():
+    start(mine.run, int)
+    until(lambda: mine.statistics().waiting == 1)
+    in_child(child)
+    return "whole"
+
+assert mine.run(section) == "whole"
+mine.run(int)
+go.set()
+theirs.run(int)
+""")
+
+
+def test_gate_starts_processes_that_were_forked_or_spawned() -> None:
+    run("""
+import multiprocessing
+from fairlead.sync import StartGate
+
+gate = StartGate(processes=True)
+children = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if gate.wait() else 1)
+    children.append(child)
+spawned = multiprocessing.get_context("spawn").Process(target=gate.behind(sys.exit), args=(7,))
+spawned.start()
+assert not gate.is_open()
+gate.open()
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+spawned.join()
+assert spawned.exitcode == 7
+""")
+
+
+@pytest.mark.parametrize("kind", ["Queue", "LifoQueue", "PriorityQueue"])
+def test_forked_child_finds_a_queue_whole_though_others_had_been_granted_something(
+    kind: str,
+) -> None:
+    """The thread that holds a permit or a slot, and not the object yet, exists in the parent only."""
+    run(
+        QUEUES
+        + f"kind = {kind}"
+        + """
+line, simple = kind(2, fair=True), SimpleQueue()
+line.put(0); line.get()
+full = kind(1, fair=True)
+full.put(1)
+start(line.get); start(full.put, 2); start(simple.get); start(full.join)
+until(lambda: line.statistics().getting == full.statistics().putting == full.statistics().joining == 1)
+until(lambda: simple.statistics().waiting == 1)
+sys.setswitchinterval(1000)  # nobody who is woken gets the GIL before the fork
+line.put(3); full.get(); simple.put(4)
+
+def child():
+    assert line.statistics()[2:5] == (0, 0, 0) and full.statistics()[2:5] == (0, 0, 0)
+    assert (line.get_nowait(), simple.get_nowait()) == (3, 4)
+    for one, held in ((line, 0), (full, 0)):
+        assert one.qsize() == held
+        while one.qsize() < one.maxsize:
+            one.put_nowait(one.qsize())
+        assert one.full()
+        getter = start(one.get)
+        getter.join()
+        one.put_nowait(7)
+    waiter = start(simple.get)
+    until(lambda: simple.statistics().waiting == 1)
+    simple.put(5)
+    waiter.join()
+    line.shutdown(immediate=True)
+    assert line.join(0) in (True, False)
+
+if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
+    in_child(child)
+"""
+    )
+
+
+@pytest.mark.parametrize("kind", ["Lock", "RLock"])
+def test_forked_child_holds_its_own_lock_though_a_new_thread_looks_first(kind: str) -> None:
+    run(
+        f"mine = {kind}()"
+        + """
+mine.acquire()
+
+def child():
+    got = []
+    start(lambda: got.append(mine.acquire(False))).join()
+    assert got == [False]
+    mine.release()
+    start(lambda: got.append(mine.acquire(False))).join()
+    assert got == [False, True]
+
+in_child(child)
+"""
+    )
+
+
+def test_forked_child_is_in_its_own_section_though_a_new_thread_looks_first() -> None:
+    run("""
+from fairlead.sync import CombiningLock
+mine = CombiningLock()
+
+def child():
+    seen = []
+    start(lambda: seen.append(mine.locked())).join()
+    assert seen == [True]
+
+mine.run(lambda: in_child(child))
+mine.run(int)
+""")
