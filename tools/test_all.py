@@ -100,6 +100,9 @@ ENDS = (
 )
 """Tests that the oldest interpreter runs, which is that of make test, and the newest."""
 
+BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+"""In the order of collection, so that the last files are quick ones and neither process is left alone."""
+
 GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
 GUESTS = ("--group", "guests")
 """Libraries that the scheduler must get on with: for interpreters that it schedules."""
@@ -167,15 +170,13 @@ def dependencies() -> list[str]:
 def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str]:
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
-        return ["-m", "long"]
-    return [f"--ignore={name}" for name in (ONCE if newest else (*ONCE, *ENDS))]
+        return ["-m", "long", "--dist", "worksteal"]  # most of them are in one file
+    return [*BY_FILE, *(f"--ignore={name}" for name in (ONCE if newest else (*ONCE, *ENDS)))]
 
 
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    # in the order of collection, so that the last files are quick ones and neither process is left alone
-    spread = ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, *arguments]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", *arguments]
     last = ""
     with subprocess.Popen(
         command,
@@ -221,7 +222,11 @@ def main(arguments: list[str]) -> int:
             results[interpreter.name] = f"FAILED before the tests: {failure}"
             totals["failed"] += 1
             continue
-        chosen = pytest_arguments or choice(interpreter, discovery.running, interpreter == found[-1])
+        chosen = (
+            [*BY_FILE, *pytest_arguments]
+            if pytest_arguments
+            else choice(interpreter, discovery.running, interpreter == found[-1])
+        )
         status, closing = run_tests(python, chosen)
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)", closing)}
         totals["passed"] += counts.get("passed", 0)
