@@ -34,7 +34,7 @@ test-native: build/native/build.ninja
 	$(RUN_TESTS) -C build/native
 
 test-python: $(VENV)/.installed $(VENV)/.test
-	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, and the long ones
 	$(VENV)/bin/python tools/test_all.py

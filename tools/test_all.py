@@ -37,8 +37,9 @@ ONCE = (
     "tests/e2e/test_benchmarks.py",
     # programs of which something is found
     "tests/e2e/test_gil_findings.py",
-    # what the documents say to type
+    # what the documents say to type, and the command of the lab
     "tests/e2e/test_docs.py",
+    "tests/e2e/test_command.py",
     # runs of the lab with programs that end in every way there is
     "tests/lifecycle/test_lab_run.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
@@ -58,13 +59,14 @@ ONCE = (
 runs them, once."""
 
 ENDS = (
-    # the lab, its reports and its command: Python that asks nothing of an interpreter's insides
+    # the lab, its reports, advice, and the commands: Python that asks nothing of an interpreter's insides
     "tests/e2e/test_advise.py",
-    "tests/e2e/test_command.py",
     "tests/e2e/test_contributing.py",
     "tests/lifecycle/test_advise_ends.py",
     "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_isolation.py",
+    "tests/e2e/test_gil_recording.py",
+    "tests/e2e/test_run_hook.py",
     *(
         f"tests/unit/test_{name}.py"
         for name in (
@@ -176,7 +178,7 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
 
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", *arguments]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "3", *arguments]
     last = ""
     with subprocess.Popen(
         command,
