@@ -143,6 +143,36 @@ def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() 
         assert (sample.busy >= 0.3) == busy, sample
 
 
+def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meter = Meter()
+    meter.expect()
+    begun, go = threading.Event(), threading.Event()
+
+    def body() -> None:
+        meter.begin()
+        begun.set()
+        go.wait()
+        meter.end()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    begun.wait()
+    look = meter._now
+
+    def look_too_late() -> tuple[float, float]:
+        if threading.current_thread() is not thread:
+            go.set()
+            thread.join()
+        return look()
+
+    monkeypatch.setattr(meter, "_now", look_too_late)
+    sample = meter.watch(40)
+    assert sample is not None
+    assert sample.wall_s > 0
+
+
 def test_sample_of_a_call_that_never_began_is_none() -> None:
     meter = Meter()
     meter.expect()

@@ -78,7 +78,10 @@ class Meter:
             if self._from[0] and not self._ended.is_set():
                 passed = time.monotonic() - begin - NAP_S
                 ran = ran if ran[0] else self._from
-                now = self._now()
+                try:
+                    now = self._now()
+                except OSError:  # the thread has ended just now, and so has the call
+                    continue
                 if now[1] > ran[1] + COMPUTED_S:
                     late.append(passed)
                 if now[1] > ran[1]:
@@ -87,8 +90,13 @@ class Meter:
             return None
         if self._ended.is_set():
             wall, busy = self._until
-        else:  # while it waits for a core, the kernel has not counted that yet
-            wall, busy = ran if self._is_runnable() and ran[0] > self._from[0] else self._now()
+        elif self._is_runnable() and ran[0] > self._from[0]:  # for a core, uncounted yet
+            wall, busy = ran
+        else:
+            try:
+                wall, busy = self._now()
+            except OSError:
+                wall, busy = self._until
         held = median(late) > interval / 2 if len(late) >= ENOUGH else None
         return Sample(wall - self._from[0], busy - self._from[1], held)
 
