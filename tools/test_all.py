@@ -102,8 +102,9 @@ ENDS = (
 )
 """Tests that the oldest interpreter runs, which is that of make test, and the newest."""
 
-BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
-"""In the order of collection, so that the last files are quick ones and neither process is left alone."""
+BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+"""In the order of collection, so that the last files are quick ones and neither process is left alone. A
+third gains nothing: a compiler prepares the next interpreter meanwhile."""
 
 GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
 GUESTS = ("--group", "guests")
@@ -172,13 +173,13 @@ def dependencies() -> list[str]:
 def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str]:
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
-        return ["-m", "long", "--dist", "worksteal"]  # most of them are in one file
+        return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal"]  # most are in one file
     return [*BY_FILE, *(f"--ignore={name}" for name in (ONCE if newest else (*ONCE, *ENDS)))]
 
 
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
     """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "3", *arguments]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     last = ""
     with subprocess.Popen(
         command,
