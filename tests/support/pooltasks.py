@@ -48,7 +48,8 @@ def wait_for(path: str) -> str:
 
 
 def announce_and_spin(path: str) -> None:
-    open(path, "w").close()  # noqa: PTH123
+    if not os.path.exists(path):  # noqa: PTH110
+        os.mknod(path)  # in one step: who sees it may have this thread sent an exception at once
     spin()
 
 
