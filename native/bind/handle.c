@@ -21,6 +21,7 @@ static const struct {
     {offsetof(fl_state, lock_type), share_cell, NULL},
     {offsetof(fl_state, semaphore_type), share_cell, NULL},
     {offsetof(fl_state, bounded_type), share_cell, NULL},
+    {offsetof(fl_state, rate_type), share_cell, NULL},
     {offsetof(fl_state, event_type), share_cell, NULL},
     {offsetof(fl_state, gate_type), share_cell, NULL},
     {offsetof(fl_state, latch_type), share_cell, NULL},

@@ -49,6 +49,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_select_exec},
     {Py_mod_exec, (void *)fl_task_exec},
     {Py_mod_exec, (void *)fl_permits_exec},
+    {Py_mod_exec, (void *)fl_rate_exec},
     {Py_mod_exec, (void *)fl_rlock_exec},
     {Py_mod_exec, (void *)fl_rwlock_exec},
     {Py_mod_exec, (void *)fl_notices_exec},

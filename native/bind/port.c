@@ -2,38 +2,43 @@
 #include "bind/wait.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "core/port.h"
+#include "core/rate.h"
 
 PyDoc_STRVAR(port_type_doc,
-"Port(make_future, running=None, /)\n"
+"Port(make_future, running=None, call_later=None, /)\n"
 "--\n"
 "\n"
 "The way into one event loop, for tasks that wait.\n"
 "\n"
 "make_future() returns something to await once, with done() and set_result(value). running() says whether\n"
-"a task of the loop runs at this moment in this thread; then what it releases is seen to at once. The\n"
-"loop polls fileno() for reading and then calls the port, in its own thread. The port closes when it is\n"
-"not referred to any more, or by close(): then every task of it that still waits has left the queue, and\n"
-"what was granted to one that has not resumed is given on. So the loop alone should hold it.");
+"a task of the loop runs at this moment in this thread; then what it releases is seen to at once.\n"
+"call_later(seconds, function) calls that once, in the loop's thread, and returns what has a cancel();\n"
+"without it no task of the loop can wait for a rate limiter. The loop polls fileno() for reading and then\n"
+"calls the port, in its own thread. The port closes when it is not referred to any more, or by close():\n"
+"then every task of it that still waits has left the queue, and what was granted to one that has not\n"
+"resumed is given on. So the loop alone should hold it.");
 
 typedef struct {
     PyObject_HEAD
     fl_port *body;
     PyObject *make_future;
-    PyObject *running; /* NULL: never known */
+    PyObject *running;    /* NULL: never known */
+    PyObject *call_later; /* NULL: it has no timers */
     PyInterpreterState *interpreter;
     PyObject *weak;
 } port;
 
 static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *make_future, *running = Py_None;
+    PyObject *make_future, *running = Py_None, *call_later = Py_None;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "a port takes no keyword arguments");
         return NULL;
     }
-    if (!PyArg_UnpackTuple(args, "Port", 1, 2, &make_future, &running)) {
+    if (!PyArg_UnpackTuple(args, "Port", 1, 3, &make_future, &running, &call_later)) {
         return NULL;
     }
     port *self = (port *)type->tp_alloc(type, 0);
@@ -42,6 +47,7 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->make_future = Py_NewRef(make_future);
     self->running = running == Py_None ? NULL : Py_NewRef(running);
+    self->call_later = call_later == Py_None ? NULL : Py_NewRef(call_later);
     self->interpreter = PyInterpreterState_Get();
     self->body = fl_port_new();
     if (self->body == NULL) {
@@ -57,6 +63,7 @@ static int port_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(((port *)op)->make_future);
     Py_VISIT(((port *)op)->running);
+    Py_VISIT(((port *)op)->call_later);
     return 0;
 }
 
@@ -73,6 +80,7 @@ static int port_clear(PyObject *op)
     }
     Py_CLEAR(self->make_future);
     Py_CLEAR(self->running);
+    Py_CLEAR(self->call_later);
     return 0;
 }
 
@@ -100,6 +108,19 @@ PyObject *fl_port_future(PyObject *op, fl_port **body)
     return PyObject_CallNoArgs(self->make_future);
 }
 
+#define LONGEST_TIMER 86400e9 /* who looks too early looks again */
+
+PyObject *fl_port_timer(PyObject *op, int64_t sleep, PyObject *function)
+{
+    PyObject *call_later = ((port *)op)->call_later;
+    if (call_later == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "this event loop's port was made without call_later, and so its "
+                                            "tasks cannot wait for a rate limiter");
+        return NULL;
+    }
+    return PyObject_CallFunction(call_later, "dO", fmin((double)sleep, LONGEST_TIMER) / 1e9, function);
+}
+
 /* The finder is Python, and is asked at every wait. As long as a port is there, so is its loop, which its
    make_future is a method of: so the same loop has the same port. */
 PyObject *fl_port_here(fl_state *state)
@@ -123,8 +144,7 @@ PyObject *fl_port_here(fl_state *state)
     return found;
 }
 
-/* Whether the task will resume to what it waited for; not if it was cancelled, and has yet to learn of it. */
-static bool complete(fl_state *state, fl_waiter *waiter)
+bool fl_port_complete(fl_state *state, fl_waiter *waiter)
 {
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the ticket's drop_waiter */
     if (future == NULL) {
@@ -172,11 +192,13 @@ static bool drain_once(port *self)
         fl_waiter *next = waiter->ready;
         fl_port_seen(waiter);
         if (fl_load(&waiter->state, acquire) == FL_NUDGED) { /* pairs with the nudge */
-            fl_cell_retry(waiter);
+            if (!fl_cell_retry(waiter) && waiter->cell->kind == &fl_rate_kind) {
+                fl_port_complete(module, waiter); /* the task sets its timer anew */
+            }
         }
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */
         if (state == FL_GRANTED || state == FL_DONE || state == FL_REFUSED || state == FL_BROKEN) {
-            more |= !complete(module, waiter) && state == FL_GRANTED && pass_on(self, waiter);
+            more |= !fl_port_complete(module, waiter) && state == FL_GRANTED && pass_on(self, waiter);
         }
         fl_waiter_unref(waiter);
         waiter = next;

@@ -33,6 +33,8 @@
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, rate_type)                                                                             \
+    X(PyTypeObject, rate_statistics)                                                                       \
     X(PyTypeObject, selection_type)                                                                        \
     X(PyTypeObject, selected_type)                                                                         \
     X(PyTypeObject, tape_type)                                                                             \
@@ -96,6 +98,7 @@ int fl_handle_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);
+int fl_rate_exec(PyObject *module);
 int fl_rlock_exec(PyObject *module);
 int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);

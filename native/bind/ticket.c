@@ -4,6 +4,9 @@
  * the loop's port for a future, and passes every send and throw on to that future's iterator. Whatever ends
  * the wait without a result (a cancellation, close(), the death of the coroutine) settles the waiter: it
  * leaves, or gives back what it was granted.
+ *
+ * What comes by itself, as the permits of a rate, is looked for: a timer of the loop completes the future,
+ * the task looks, and where there is nothing yet it awaits another future.
  */
 #include "bind/wait.h"
 
@@ -11,6 +14,7 @@
 #include "core/combine.h"
 #include "core/notices.h"
 #include "core/port.h"
+#include "core/rate.h"
 
 typedef enum { NEW, WAITING, OVER } phase;
 
@@ -21,6 +25,7 @@ typedef struct {
     fl_waiter *waiter; /* queued or granted; NULL otherwise */
     PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
+    PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_attempt attempt; /* NULL: the cell's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
@@ -46,6 +51,7 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->waiter = NULL;
     self->inner = NULL;
     self->item = Py_XNewRef(item);
+    self->timer = NULL;
     self->attempt = NULL;
     self->conclude = NULL;
     self->finish = finish;
@@ -96,9 +102,27 @@ static void drop_waiter(ticket *self)
     Py_XDECREF(future);
 }
 
+static void stop_timer(ticket *self)
+{
+    PyObject *timer = self->timer;
+    self->timer = NULL;
+    if (timer != NULL) {
+        PyObject *type, *value, *traceback; /* an exception may be on its way */
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *stopped = PyObject_CallMethod(timer, "cancel", NULL);
+        if (stopped == NULL) {
+            PyErr_WriteUnraisable(timer);
+        }
+        Py_XDECREF(stopped);
+        Py_DECREF(timer);
+        PyErr_Restore(type, value, traceback);
+    }
+}
+
 static void give_up(ticket *self)
 {
     self->phase = OVER;
+    stop_timer(self);
     if (self->waiter != NULL) {
         fl_waiter_abandon(self->waiter, FL_CANCELLED);
         drop_waiter(self);
@@ -108,6 +132,7 @@ static void give_up(ticket *self)
 static PySendResult finish(ticket *self, bool refused, PyObject **result)
 {
     self->phase = OVER;
+    stop_timer(self);
     if (self->conclude != NULL) {
         *result = self->conclude(self->shell, self->wanted, refused);
     } else if (self->finish != NULL) {
@@ -127,6 +152,65 @@ static int await_future(ticket *self, PyObject *future)
     }
     Py_XSETREF(self->inner, async->am_await(future));
     return self->inner == NULL ? -1 : 0;
+}
+
+/* Whether what it waits for comes by itself, and is to be looked for. */
+static bool looks(const ticket *self)
+{
+    return self->cell->kind == &fl_rate_kind;
+}
+
+/* Queued, with a future: it is completed when it is time to look. -1: an exception. */
+static int set_timer(ticket *self, PyObject *port)
+{
+    int64_t sleep = looks(self) ? fl_rate_sleep(self->waiter) : FL_FOREVER;
+    if (sleep == FL_FOREVER) {
+        return 0;
+    }
+    PyObject *look = PyObject_GetAttrString((PyObject *)self, "_look");
+    self->timer = look == NULL ? NULL : fl_port_timer(port, sleep, look);
+    Py_XDECREF(look);
+    return self->timer == NULL ? -1 : 0;
+}
+
+/* Queued, and its future is over: another one. -1: an exception. */
+static int await_again(ticket *self)
+{
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    fl_port *body;
+    PyObject *port = fl_port_here(state);
+    PyObject *future = port == NULL ? NULL : fl_port_future(port, &body);
+    int outcome = future == NULL ? -1 : await_future(self, future);
+    if (outcome == 0) {
+        /* pairs with the port's taking it out */
+        PyObject *before = fl_exchange(&self->waiter->payload, Py_NewRef(future), acq_rel);
+        Py_XDECREF(before);
+        outcome = set_timer(self, port);
+        uint32_t now = fl_load(&self->waiter->state, acquire); /* pairs with settle */
+        if (outcome == 0 && now != FL_WAITING) { /* while there was no future to complete */
+            fl_port_complete(state, self->waiter);
+        }
+    }
+    Py_XDECREF(future);
+    Py_XDECREF(port);
+    return outcome;
+}
+
+PyDoc_STRVAR(look_doc,
+"_look($self, /)\n"
+"--\n"
+"\n"
+"By a timer of its loop: it is time for its task to look.");
+
+static PyObject *look(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    ticket *self = (ticket *)op;
+    FL_BEGIN_CRITICAL(op);
+    if (self->waiter != NULL) {
+        fl_port_complete(PyType_GetModuleState(Py_TYPE(op)), self->waiter);
+    }
+    FL_END_CRITICAL();
+    Py_RETURN_NONE;
 }
 
 /* 1: taken; 0: queued; FL_REFUSAL: the cell is closed; -1: an exception. Unless queued, nothing is left. */
@@ -173,6 +257,10 @@ static int begin(ticket *self)
         drop_waiter(self);
     } else {
         self->phase = WAITING;
+        if (set_timer(self, port) < 0) {
+            give_up(self);
+            outcome = -1;
+        }
     }
 done:
     if (outcome != 0) {
@@ -197,6 +285,9 @@ fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
     if (self->phase != NEW) {
         PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
         return NULL;
+    }
+    if (looks(self)) {
+        return fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
     }
     if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
         return fl_raise("UsageError",
@@ -248,19 +339,35 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         }
         value = Py_None;
     }
-    PySendResult sent = PyIter_Send(self->inner, value, result);
-    if (sent == PYGEN_NEXT) {
-        return sent;
+    uint32_t state;
+    bool granted;
+    for (;;) {
+        PySendResult sent = PyIter_Send(self->inner, value, result);
+        if (sent == PYGEN_NEXT) {
+            return sent;
+        }
+        Py_CLEAR(self->inner);
+        if (sent == PYGEN_ERROR) {
+            give_up(self);
+            return sent;
+        }
+        Py_CLEAR(*result);
+        if (self->waiter != NULL && looks(self)) {
+            stop_timer(self);
+            FL_WAKING(fl_rate_look(self->waiter));
+        }
+        state = FL_GRANTED;
+        granted = self->waiter != NULL &&
+                  fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
+        if (granted || self->waiter == NULL || !looks(self) || (state != FL_WAITING && state != FL_NUDGED)) {
+            break;
+        }
+        if (await_again(self) < 0) {
+            give_up(self);
+            return PYGEN_ERROR;
+        }
+        value = Py_None;
     }
-    Py_CLEAR(self->inner);
-    if (sent == PYGEN_ERROR) {
-        give_up(self);
-        return sent;
-    }
-    Py_CLEAR(*result);
-    uint32_t state = FL_GRANTED;
-    bool granted = self->waiter != NULL &&
-                   fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
     if (!granted && self->waiter != NULL && state == FL_REFUSED) {
         drop_waiter(self);
         return finish(self, true, result);
@@ -399,6 +506,7 @@ static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->shell);
     Py_VISIT(self->inner);
     Py_VISIT(self->item);
+    Py_VISIT(self->timer);
     if (self->waiter != NULL) {
         PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
         Py_VISIT(future);
@@ -429,6 +537,7 @@ static PyMethodDef ticket_methods[] = {
     {"send", ticket_send_method, METH_O, send_doc},
     {"throw", FL_METHOD(ticket_throw), METH_FASTCALL, throw_doc},
     {"close", ticket_close, METH_NOARGS, close_doc},
+    {"_look", look, METH_NOARGS, look_doc},
     {NULL, NULL, 0, NULL},
 };
 

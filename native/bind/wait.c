@@ -86,7 +86,7 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
 #define FIRST_LOOK_NS 1000000
 #define LAST_LOOK 10 /* doublings */
 
-static int64_t next_look(int *looks)
+int64_t fl_next_look(int *looks)
 {
     if (!fl_park_misses_signals()) {
         return FL_FOREVER;
@@ -107,7 +107,7 @@ int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadl
     int looks = 0;
     while (!fl_cell_enter(&waiter)) {
         fl_wait_result result;
-        waiter.look = next_look(&looks);
+        waiter.look = fl_next_look(&looks);
         Py_BEGIN_ALLOW_THREADS
         result = fl_cell_wait(&waiter, deadline);
         Py_END_ALLOW_THREADS
@@ -129,7 +129,7 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
     int looks = 0;
     for (;;) {
         fl_wait_result result;
-        waiter->look = next_look(&looks);
+        waiter->look = fl_next_look(&looks);
         Py_BEGIN_ALLOW_THREADS
         result = fl_cell_wait_in_place(waiter, deadline);
         Py_END_ALLOW_THREADS

@@ -62,6 +62,9 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 #define FL_REFUSAL 2
 int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
+/* When a thread that waits looks for signals next; *looks is 0 at first. */
+int64_t fl_next_look(int *looks);
+
 /* Waits for an allocated waiter that is queued, in its place whatever signals come. As fl_wait_thread; with
    -1 the waiter is settled, and what it may have been granted is given back. */
 int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
@@ -196,6 +199,13 @@ PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
 
 /* A future of this Port's loop, and its body (borrowed); NULL with an exception set. */
 PyObject *fl_port_future(PyObject *port, fl_port **body);
+
+/* Calls the function, in this Port's loop, after so many nanoseconds: what has a cancel(); NULL with an
+   exception set. */
+PyObject *fl_port_timer(PyObject *port, int64_t sleep, PyObject *function);
+/* In the loop's thread: completes the future of a waiter's task, if it has one. False: the task was
+   cancelled, and has yet to learn of it. */
+bool fl_port_complete(fl_state *state, fl_waiter *waiter);
 
 /* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);

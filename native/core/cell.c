@@ -55,7 +55,12 @@ bool fl_cell_setup(void)
 
 fl_cell *fl_cell_new(const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags)
 {
-    fl_cell *cell = calloc(1, sizeof *cell);
+    return fl_cell_new_within(sizeof(fl_cell), kind, word, limit, flags);
+}
+
+fl_cell *fl_cell_new_within(size_t size, const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags)
+{
+    fl_cell *cell = calloc(1, size);
     if (cell != NULL) {
         cell->word = word;
         cell->kind = kind;
@@ -284,6 +289,7 @@ bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why)
     fl_cell_lock(cell);
     if (waiter->queued && waiter->generation == fl_fork_generation) {
         fl_cell_unlink(cell, waiter);
+        wakes.left = waiter;
     }
 #if FL_MODEL_BREAK != 2
     cell->kind->serve(cell, &wakes); /* it may have been nudged, or in the next one's way */

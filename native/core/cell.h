@@ -100,6 +100,7 @@ typedef struct fl_wakes {
         struct fl_port *port;
         const fl_atomic(uint32_t) *word; /* where its thread parks */
     } at[8];
+    const fl_waiter *left; /* who has just left the queue by itself, for `serve`; NULL: nobody */
 } fl_wakes;
 
 typedef struct fl_cell {
@@ -153,6 +154,8 @@ bool fl_cell_setup(void);
 
 /* A new cell with one reference; NULL: no memory. Any thread. */
 fl_cell *fl_cell_new(const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags);
+/* The same as the first member of something larger, which is zero otherwise and goes with it. */
+fl_cell *fl_cell_new_within(size_t size, const fl_kind *kind, uint64_t word, uint32_t limit, uint32_t flags);
 void fl_cell_ref(fl_cell *cell);
 void fl_cell_unref(fl_cell *cell);
 

@@ -221,7 +221,7 @@ static const model_scenario scenarios[] = {
 static const model_scenario *scenario_at(size_t index)
 {
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
-                                  queue_scenarios, rw_scenarios, select_scenarios};
+                                  queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -246,6 +246,9 @@ static const char *const broken_as[] = {
     [13] = "a writer that ends lets the next writer in before those who wait to read",
     [16] = "who chooses among several is granted what comes second, too",
     [15] = "what is sent wakes one of those who wait for it",
+    [17] = "time in which nobody takes anything gathers for ever",
+    [18] = "who leaves does not tell the next that it is due earlier",
+    [19] = "what was granted and not used is given back though others were granted something since",
     [14] = "a writer that gives up leaves the readers barred",
 };
 

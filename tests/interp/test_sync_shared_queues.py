@@ -23,8 +23,10 @@ from fairlead.sync import (
     Latch,
     LifoQueue,
     Lock,
+    ManualClock,
     PriorityQueue,
     Queue,
+    RateLimiter,
     ResourceGuard,
     RLock,
     RWLock,
@@ -271,6 +273,19 @@ def test_latch_countdown_and_barrier_are_shared(new_interpreter: Callable[[], An
         handle(Barrier(2, timeout=1))
     with pytest.raises(UsageError, match="action or a timeout"):
         handle(Barrier(2, print))
+
+
+def test_rate_limiter_is_shared(new_interpreter: Callable[[], Any]) -> None:
+    clock = ManualClock()
+    limiter = RateLimiter(1, burst=2, clock=clock)
+    other = new_interpreter()
+    give(other, limiter=limiter)
+    other.run("assert limiter.try_acquire(2) and not limiter.try_acquire() and limiter.delay() == 1.0")
+    waiter = Thread(limiter.acquire)
+    until(lambda: limiter.statistics().waiting == 1)
+    other.run("assert limiter.statistics() == (0, 2, 1)")
+    clock.advance(1)
+    assert waiter.result() is True
 
 
 def test_condition_guard_and_gate_go_by_their_pickles(new_interpreter: Callable[[], Any]) -> None:

@@ -168,6 +168,29 @@ event.set()
 """)
 
 
+def test_forked_child_finds_a_rate_limiter_as_it_was_and_nobody_waits() -> None:
+    run("""
+clock = ManualClock()
+limiter = RateLimiter(1, burst=2, clock=clock)
+assert limiter.try_acquire(2)
+others = [start(limiter.acquire) for _ in range(2)]
+until(lambda: limiter.statistics().waiting == 2)
+
+def child():
+    assert limiter.statistics() == (0, 2, 0) and limiter.delay() == 1
+    waiter = start(limiter.acquire)
+    until(lambda: limiter.statistics().waiting == 1)
+    clock.advance(1)
+    waiter.join()
+    assert limiter.delay() == 1
+
+in_child(child)
+assert limiter.statistics() == (0, 2, 2)
+clock.advance(2)
+for other in others: other.join()
+""")
+
+
 @pytest.mark.parametrize("lock", ["Lock", "RLock"])
 def test_forked_child_can_use_a_condition_whoever_held_its_lock_or_waited(lock: str) -> None:
     run(

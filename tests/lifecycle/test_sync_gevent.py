@@ -53,6 +53,35 @@ assert inside == [250] and lock.statistics()[:2] == (False, 0)
     )
 
 
+def test_greenlets_wait_for_a_rate_while_others_run_and_time_out() -> None:
+    run("""
+clock = ManualClock()
+limiter, log = RateLimiter(1, clock=clock), []
+assert limiter.acquire()
+def body(name):
+    assert limiter.acquire()
+    log.append(name)
+greenlets = [gevent.spawn(body, name) for name in "abc"]
+gevent.sleep(0)
+assert limiter.statistics().waiting == 3 and limiter.acquire(timeout=3.9) is False
+greenlets[0].kill()
+clock.advance(1)
+greenlets[1].join()
+clock.advance(1)
+gevent.joinall(greenlets)
+assert log == ["b", "c"]
+real = RateLimiter(1000)  # by a timer of the hub
+gevent.joinall([gevent.spawn(real.acquire) for _ in range(5)], raise_error=True)
+assert real.statistics().waiting == 0
+hour = RateLimiter(1, 3600)
+assert hour.acquire() and not hour.acquire(timeout=3599)
+with gevent.Timeout(0.001, False):
+    hour.acquire()
+    raise AssertionError
+assert hour.statistics().waiting == 0
+""")
+
+
 def test_greenlets_read_together_and_write_alone_and_are_holders_of_their_own() -> None:
     run("""
 lock, value, most = RWLock(), [0, 0], [0]

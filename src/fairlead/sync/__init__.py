@@ -35,6 +35,8 @@ from fairlead._native import (
     PriorityQueue,
     Queue,
     QueueStatistics,
+    RateLimiter,
+    RateLimiterStatistics,
     RLock,
     RLockStatistics,
     RWLock,
@@ -63,6 +65,7 @@ from fairlead.sync._channels import (
     oneshot,
     watch,
 )
+from fairlead.sync._clock import ManualClock
 from fairlead.sync._condition import Condition, ConditionStatistics
 from fairlead.sync._handles import from_handle, handle
 from fairlead.sync._limiter import CapacityLimiter, CapacityLimiterStatistics
@@ -99,6 +102,7 @@ __all__ = [
     "LifoQueue",
     "Lock",
     "LockStatistics",
+    "ManualClock",
     "OnceStatistics",
     "OneshotReceiver",
     "OneshotSender",
@@ -110,6 +114,8 @@ __all__ = [
     "RWLock",
     "RWLockFace",
     "RWLockStatistics",
+    "RateLimiter",
+    "RateLimiterStatistics",
     "Receiver",
     "ResourceGuard",
     "ResourceGuardStatistics",

@@ -19,6 +19,7 @@ from fairlead._native import (
     Notices,
     PriorityQueue,
     Queue,
+    RateLimiter,
     Semaphore,
     SimpleQueue,
     Tape,
@@ -37,6 +38,7 @@ Shared = (
     | Notices
     | PriorityQueue[Any]
     | Queue[Any]
+    | RateLimiter
     | Semaphore
     | SimpleQueue[Any]
     | Tape[Any]

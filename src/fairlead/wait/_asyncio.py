@@ -50,7 +50,7 @@ def port() -> Port | None:
     known = _ports.get(loop)
     found = known() if known is not None else None
     if found is None:
-        found = enlisted(Port(_future_maker(loop), partial(_running, loop)))
+        found = enlisted(Port(_future_maker(loop), partial(_running, loop), loop.call_later))
         loop.add_reader(found.fileno(), found)
         _ports[loop] = ref(found)
     return found

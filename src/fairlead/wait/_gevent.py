@@ -5,7 +5,7 @@ The hub watches the port's descriptor only while somebody waits, because a watch
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -48,6 +48,18 @@ class _Future:
         yield  # it is a generator that never yields: the greenlet itself stands still
 
 
+class _Timer:
+    """A call in the hub, after some seconds."""
+
+    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+        self._timer = gevent.get_hub().loop.timer(seconds)
+        self._timer.start(function)
+
+    def cancel(self) -> None:
+        self._timer.stop()
+        self._timer.close()
+
+
 def in_greenlet() -> bool:
     """Whether this thread has a hub that can run others while the one that asks waits."""
     hub = get_hub_if_exists()
@@ -61,7 +73,7 @@ def port() -> Port | None:
     hub = gevent.get_hub()
     found = _ports.get(hub)
     if found is None:
-        found = _ports[hub] = enlisted(Port(_Future))
+        found = _ports[hub] = enlisted(Port(_Future, None, _Timer))
     return found
 
 

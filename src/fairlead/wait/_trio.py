@@ -48,6 +48,18 @@ async def _serve(port: Port) -> None:
         port.close()
 
 
+def _call_later(seconds: float, function: Callable[[], None]) -> trio.CancelScope:
+    scope = trio.CancelScope()
+
+    async def call() -> None:
+        with scope:
+            await trio.sleep(seconds)
+            function()
+
+    trio.lowlevel.spawn_system_task(call, name="fairlead.wait timer", context=copy_context())
+    return scope
+
+
 thread_local = trio.lowlevel.in_trio_task.__globals__.get("GLOBAL_RUN_CONTEXT")
 """What in_trio_task() looks at, which native code asks at every acquire and release of an RLock: it has an
 attribute ``task`` while one runs in this thread. None, should a release of trio keep that elsewhere."""
@@ -64,7 +76,7 @@ def port() -> Port | None:
         return None
     found = _port.get()
     if found is None:
-        found = enlisted(Port(_Future))
+        found = enlisted(Port(_Future, None, _call_later))
         _port.set(found)
         trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
     return found

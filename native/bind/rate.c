@@ -1,0 +1,402 @@
+/* RateLimiter: the rate in core, with its clock or one that stands still. */
+#include "bind/wait.h"
+
+#include <math.h>
+
+#include "core/clock.h"
+#include "core/rate.h"
+
+/* How many permits: 1 to the burst; -1 with an exception set. */
+static int64_t parse_count(fl_cell *cell, PyObject *number)
+{
+    if (number == NULL) {
+        return 1;
+    }
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (count < 1 || count > cell->limit) {
+        PyErr_Format(PyExc_ValueError,
+                     "n must be one or more, and at most the burst, which is %u: more never come together",
+                     cell->limit);
+        return -1;
+    }
+    return count;
+}
+
+/* Nanoseconds that `timeout` means; FL_FOREVER; -1 with an exception set. */
+static int64_t parse_timeout(PyObject *timeout)
+{
+    int64_t deadline;
+    if (fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return -1;
+    }
+    return deadline == 0 || deadline == FL_FOREVER ? deadline
+                                                   : (int64_t)ceil(PyFloat_AsDouble(timeout) * 1e9);
+}
+
+static int64_t plus(int64_t date, int64_t wait)
+{
+    return wait < FL_FOREVER - date ? date + wait : FL_FOREVER;
+}
+
+/* As fl_wait_greenlet. */
+static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t timeout)
+{
+    int here = fl_in_greenlet();
+    if (here <= 0) {
+        return here < 0 ? -1 : FL_NO_GREENLET;
+    }
+    if (fl_rate_delay(fl_shell_cell(self), wanted) > timeout) {
+        return 0;
+    }
+    PyObject *ticket = fl_ticket_new(fl_shell_state(self), self, wanted, NULL), *result = NULL;
+    if (ticket != NULL) {
+        result = fl_greenlet_wait(ticket, plus(fl_clock_now(), timeout));
+    }
+    int outcome = result == NULL ? -1 : result == Py_True;
+    Py_XDECREF(result);
+    Py_XDECREF(ticket);
+    return outcome;
+}
+
+/* 1: taken; 0: not within the time, and this is known; -1: an exception. */
+static int take(PyObject *self, uint32_t wanted, int64_t timeout)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    if (fl_rate_try(cell, wanted)) {
+        return 1;
+    }
+    if (timeout == 0) {
+        return 0;
+    }
+    int outcome = wait_in_greenlet(self, wanted, timeout);
+    if (outcome != FL_NO_GREENLET) {
+        return outcome;
+    }
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, cell, wanted, fl_owner_thread());
+    int64_t latest = plus(fl_rate_now(cell), timeout);
+    int looks = 0;
+    while (!fl_rate_enter(&waiter, latest)) {
+        if (fl_load(&waiter.state, acquire) == FL_REFUSED) { /* by fl_rate_enter, which has not queued it */
+            return 0;
+        }
+        /* where the clock stands still, who is queued is served before its time is over */
+        int64_t deadline = fl_rate_sleep(&waiter) == FL_FOREVER ? FL_FOREVER : latest;
+        int64_t next = fl_next_look(&looks);
+        fl_wait_result result;
+        Py_BEGIN_ALLOW_THREADS
+        result = fl_rate_wait(&waiter, next < deadline ? next : deadline);
+        Py_END_ALLOW_THREADS
+        if (result == FL_WAIT_GRANTED) {
+            return 1;
+        }
+        if (result == FL_WAIT_TIMED_OUT && deadline <= next) {
+            return 0;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(acquire_doc,
+"acquire($self, /, n=1, timeout=None)\n"
+"--\n"
+"\n"
+"Takes n permits at once, waiting for them if need be; says whether they were taken. For threads; tasks\n"
+"await acquire_async().\n"
+"\n"
+"timeout is in seconds; None, and as in threading -1, is for ever. Where it is known that the permits do\n"
+"not come within that time, False is returned at once, and nobody behind has waited for it. Signal\n"
+"handlers run while it waits; when one raises, nothing is taken.");
+
+static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t timeout = FL_FOREVER, wanted = 1;
+    if (count > 0 || kwnames != NULL) {
+        static const char *const names[] = {"n", "timeout", NULL};
+        PyObject *values[2];
+        if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
+            (wanted = parse_count(fl_shell_cell(self), values[0])) < 0 ||
+            (timeout = parse_timeout(values[1])) < 0) {
+            return NULL;
+        }
+    }
+    int taken = take(self, (uint32_t)wanted, timeout);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+/* n, the only argument. */
+static int64_t only_count(PyObject *self, const char *function, PyObject *const *args, Py_ssize_t count,
+                          PyObject *kwnames)
+{
+    static const char *const names[] = {"n", NULL};
+    PyObject *value = NULL;
+    if ((count > 0 || kwnames != NULL) && fl_arguments(function, names, args, count, kwnames, &value) < 0) {
+        return -1;
+    }
+    return parse_count(fl_shell_cell(self), value);
+}
+
+PyDoc_STRVAR(try_acquire_doc,
+"try_acquire($self, /, n=1)\n"
+"--\n"
+"\n"
+"Takes n permits at once if they are there and nobody waits; says whether it did. For threads and tasks.\n"
+"Never waits, and a signal handler or a destructor may call it.");
+
+static PyObject *try_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t wanted = only_count(self, "try_acquire", args, count, kwnames);
+    return wanted < 0 ? NULL : PyBool_FromLong(fl_rate_try(fl_shell_cell(self), (uint32_t)wanted));
+}
+
+PyDoc_STRVAR(acquire_async_doc,
+"acquire_async($self, /, n=1)\n"
+"--\n"
+"\n"
+"An awaitable that takes n permits and returns True. For tasks, with the time-outs of their library. A task\n"
+"that is cancelled gives its place back. What is there is taken without a switch to another task.");
+
+static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t wanted = only_count(self, "acquire_async", args, count, kwnames);
+    return wanted < 0 ? NULL : fl_ticket_new(fl_shell_state(self), self, (uint32_t)wanted, NULL);
+}
+
+PyDoc_STRVAR(delay_doc,
+"delay($self, /, n=1)\n"
+"--\n"
+"\n"
+"How many seconds who came now would wait for n permits, behind all who do: 0.0 if they are there, and\n"
+"math.inf if it is longer than can be told. Takes nothing, and promises nothing.");
+
+static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t wanted = only_count(self, "delay", args, count, kwnames);
+    if (wanted < 0) {
+        return NULL;
+    }
+    int64_t wait = fl_rate_delay(fl_shell_cell(self), (uint32_t)wanted);
+    return PyFloat_FromDouble(wait == FL_FOREVER ? (double)INFINITY : (double)wait / 1e9);
+}
+
+PyDoc_STRVAR(statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"A record of the moment: available (permits that could be taken at once, if nobody waited), burst, waiting\n"
+"(threads and tasks).");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    long values[] = {(long)fl_rate_available(cell), (long)cell->limit, (long)fl_cell_waiting(cell)};
+    return fl_record(fl_shell_state(self)->rate_statistics, values, 3, 0);
+}
+
+static PyObject *repr(PyObject *self)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    return PyUnicode_FromFormat("<%s %u of %u available, one each %lld ns, %u waiting, at %p>",
+                                Py_TYPE(self)->tp_name, (unsigned)fl_rate_available(cell),
+                                (unsigned)cell->limit, (long long)((fl_rate *)(void *)cell)->interval,
+                                (unsigned)fl_cell_waiting(cell), (void *)self);
+}
+
+PyDoc_STRVAR(enter_doc,
+"__enter__($self, /)\n"
+"--\n"
+"\n"
+"As acquire().");
+
+static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int taken = take(self, 1, FL_FOREVER);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+PyDoc_STRVAR(exit_doc,
+"__exit__($self, /, *exc_info)\n"
+"--\n"
+"\n"
+"Nothing: permits are not given back.");
+
+static PyObject *leave(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                       Py_ssize_t Py_UNUSED(count))
+{
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(aenter_doc,
+"__aenter__($self, /)\n"
+"--\n"
+"\n"
+"As acquire_async().");
+
+static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_ticket_new(fl_shell_state(self), self, 1, NULL);
+}
+
+PyDoc_STRVAR(aexit_doc,
+"__aexit__($self, /, *exc_info)\n"
+"--\n"
+"\n"
+"Nothing, in an awaitable that is done.");
+
+static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return fl_ticket_done(fl_shell_state(self));
+}
+
+PyDoc_STRVAR(set_doc,
+"_set($self, now, /)\n"
+"--\n"
+"\n"
+"By its clock: it is now that many nanoseconds, and remains so. Whoever is due is served.");
+
+static PyObject *set(PyObject *self, PyObject *number)
+{
+    long long now = PyLong_AsLongLong(number);
+    if (now == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    FL_WAKING(fl_rate_set(fl_shell_cell(self), now));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(next_doc,
+"_next($self, /)\n"
+"--\n"
+"\n"
+"For its clock: at how many nanoseconds the first that waits is due; None: nobody waits.");
+
+static PyObject *next(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int64_t date = fl_rate_next(fl_shell_cell(self));
+    if (date == FL_FOREVER) {
+        Py_RETURN_NONE;
+    }
+    return PyLong_FromLongLong(date);
+}
+
+/* Nanoseconds from one permit to the next; -1 with an exception set. */
+static int64_t parse_interval(double rate, double per, long long burst)
+{
+    if (!(rate > 0 && per > 0 && isfinite(rate) && isfinite(per))) {
+        PyErr_SetString(PyExc_ValueError, "rate and per must be more than 0, and finite");
+        return -1;
+    }
+    if (burst < 1 || burst > FL_RATE_MOST) {
+        PyErr_Format(PyExc_ValueError, "burst must be one or more, and at most %u", FL_RATE_MOST);
+        return -1;
+    }
+    double interval = ceil(per * 1e9 / rate);
+    if (interval * (double)burst > (double)FL_RATE_LONGEST) {
+        PyErr_SetString(PyExc_ValueError, "that many permits at that rate come in more than 36 years");
+        return -1;
+    }
+    return (int64_t)interval;
+}
+
+/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
+static char rate_word[] = "rate", per_word[] = "per", burst_word[] = "burst", clock_word[] = "clock";
+
+static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {rate_word, per_word, burst_word, clock_word, NULL};
+    double rate, per = 1;
+    long long burst = 1;
+    PyObject *clock = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d|d$LO:RateLimiter", names, &rate, &per, &burst,
+                                     &clock)) {
+        return NULL;
+    }
+    int64_t interval = parse_interval(rate, per, burst);
+    PyObject *self = interval < 0 ? NULL : fl_shell_new(type, fl_rate_new(interval, (uint32_t)burst));
+    if (self != NULL && clock != Py_None) {
+        PyObject *adopted = PyObject_CallMethod(clock, "_adopt", "O", self);
+        if (adopted == NULL) {
+            if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+                PyErr_Format(PyExc_TypeError, "clock must be a ManualClock or None, not a %s",
+                             Py_TYPE(clock)->tp_name);
+            }
+            Py_CLEAR(self);
+        }
+        Py_XDECREF(adopted);
+    }
+    return self;
+}
+
+static PyMethodDef methods[] = {
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
+    {"try_acquire", FL_METHOD(try_acquire), METH_FASTCALL | METH_KEYWORDS, try_acquire_doc},
+    {"acquire_async", FL_METHOD(acquire_async), METH_FASTCALL | METH_KEYWORDS, acquire_async_doc},
+    {"delay", FL_METHOD(delay), METH_FASTCALL | METH_KEYWORDS, delay_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__enter__", enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
+    {"__aenter__", aenter, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"_set", set, METH_O, set_doc},
+    {"_next", next, METH_NOARGS, next_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+"RateLimiter(rate, per=1.0, *, burst=1, clock=None)\n"
+"--\n"
+"\n"
+"So many permits in so many seconds, for threads and tasks alike; they come by themselves, evenly.\n"
+"\n"
+"burst is how many may be taken at once after a pause, and at first. In t seconds, whichever, never more\n"
+"than burst + t * rate / per permits are given; the time from one to the next is rounded up to a whole\n"
+"nanosecond. Everyone is served in the order in which they began to wait, whoever wants many not starved by\n"
+"those who want one, and nobody passes. Who is cancelled, or times out, gives its place back: those behind\n"
+"it are served sooner. Time is the system's monotonic clock, or for tests a ManualClock.\n"
+"In a forked child what was taken is taken, and nobody waits.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)limiter_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "fairlead.sync.RateLimiter",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+static PyStructSequence_Field fields[] = {
+    {"available", "permits that could be taken at once, if nobody waited"},
+    {"burst", "how many may be taken at once"},
+    {"waiting", "threads and tasks that wait"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc desc = {
+    .name = "fairlead.sync.RateLimiterStatistics",
+    .doc = "A rate limiter at one moment.",
+    .fields = fields,
+    .n_in_sequence = 3,
+};
+
+int fl_rate_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->rate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->rate_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->rate_type, state->rate_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

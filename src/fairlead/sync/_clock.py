@@ -1,0 +1,57 @@
+"""ManualClock: time that passes when a test says so."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakSet
+
+from fairlead._native import RateLimiter
+from fairlead.errors import UsageError
+
+
+class ManualClock:
+    """A clock for tests of what waits for time: it stands still, and ``advance`` moves it.
+
+    ``RateLimiter(..., clock=ManualClock())`` goes by it: threads and tasks then wait until the clock has been
+    advanced far enough, and never for real time. Its time-outs are of that clock, too.
+    """
+
+    __slots__ = ("__weakref__", "_adopted", "_advancing", "_now")
+
+    def __init__(self) -> None:
+        self._now = 0  # nanoseconds
+        self._advancing = threading.RLock()
+        self._adopted: WeakSet[RateLimiter] = WeakSet()
+
+    @property
+    def now(self) -> float:
+        """Seconds since it was made."""
+        return self._now / 1e9
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass. Who is due meanwhile is served at its moment, in order, before this returns.
+
+        Any thread or task; never waits for those who are served to run.
+        """
+        if not 0 <= seconds < 2**30:
+            raise UsageError(f"a clock is advanced by 0 seconds or more, not by {seconds!r}")
+        with self._advancing:
+            until = self._now + round(seconds * 1e9)
+            while True:
+                due = [date for one in list(self._adopted) if (date := one._next()) is not None]
+                self._set(min([until, *(max(date, self._now) for date in due)]))
+                if self._now == until:
+                    return
+
+    def _set(self, now: int) -> None:
+        self._now = now
+        for one in list(self._adopted):
+            one._set(now)
+
+    def _adopt(self, limiter: RateLimiter) -> None:
+        with self._advancing:
+            self._adopted.add(limiter)
+            limiter._set(self._now)
+
+    def __repr__(self) -> str:
+        return f"<fairlead.sync.ManualClock at {self.now} s>"

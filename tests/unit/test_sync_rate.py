@@ -1,0 +1,402 @@
+"""RateLimiter: how many in which time, order, what a place is worth when its waiter goes, and real clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import pickle
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, run, until, until_async
+
+from fairlead import errors, machine
+from fairlead.sync import ManualClock, RateLimiter, select
+from fairlead.wait import Port
+
+
+def slow(burst: int = 1) -> tuple[RateLimiter, ManualClock]:
+    """One permit a second; those that there are have been taken."""
+    clock = ManualClock()
+    limiter = RateLimiter(1, burst=burst, clock=clock)
+    assert limiter.try_acquire(burst)
+    return limiter, clock
+
+
+def waits(limiter: RateLimiter, count: int) -> None:
+    until(lambda: limiter.statistics().waiting == count)
+
+
+def queue(limiter: RateLimiter, log: list[str], name: str, n: int = 1) -> Thread:
+    """A thread that waits."""
+    count = limiter.statistics().waiting
+
+    def body() -> None:
+        assert limiter.acquire(n)
+        log.append(name)
+
+    thread = Thread(body)
+    waits(limiter, count + 1)
+    return thread
+
+
+async def queue_task(limiter: RateLimiter, log: list[str], name: str, n: int = 1) -> asyncio.Task[None]:
+    count = limiter.statistics().waiting
+
+    async def body() -> None:
+        await limiter.acquire_async(n)
+        log.append(name)
+
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: limiter.statistics().waiting == count + 1)
+    return task
+
+
+def test_permits_come_evenly_and_a_burst_of_them_gathers_at_most() -> None:
+    clock = ManualClock()
+    limiter = RateLimiter(10, 5, burst=3, clock=clock)
+    assert [limiter.try_acquire() for _ in range(4)] == [True, True, True, False]
+    assert limiter.delay() == 0.5
+    assert limiter.delay(3) == 1.5
+    clock.advance(0.499)
+    assert limiter.try_acquire() is False
+    clock.advance(0.001)
+    assert [limiter.try_acquire(), limiter.try_acquire()] == [True, False]
+    clock.advance(1000)
+    assert [limiter.try_acquire(3), limiter.try_acquire()] == [True, False]
+    assert limiter.statistics() == (0, 3, 0)
+    assert "0 of 3 available, one each 500000000 ns, 0 waiting" in repr(limiter)
+    assert clock.now == 1000.5
+
+
+def test_time_between_permits_is_rounded_up_so_that_there_are_never_too_many() -> None:
+    clock = ManualClock()
+    limiter = RateLimiter(3, clock=clock)
+    assert limiter.try_acquire()
+    clock.advance(0.333333333)
+    assert limiter.try_acquire() is False
+    clock.advance(1e-9)
+    assert limiter.try_acquire() is True
+
+
+def test_timeout_that_is_known_not_to_suffice_is_refused_at_once_and_holds_up_nobody() -> None:
+    limiter, clock = slow()
+    assert limiter.acquire(timeout=0.999) is False
+    first = Thread(limiter.acquire, 1, 1.0)
+    waits(limiter, 1)
+    assert limiter.acquire(timeout=1.999) is False
+    assert limiter.acquire(timeout=0) is False
+    assert limiter.delay() == 2.0
+    clock.advance(1)
+    assert first.result() is True
+
+
+def test_who_wants_many_is_not_passed_by_those_who_want_one() -> None:
+    limiter, clock = slow(burst=3)
+    log: list[str] = []
+    many = queue(limiter, log, "many", 3)
+    one = queue(limiter, log, "one")
+    clock.advance(2.9)
+    assert limiter.try_acquire() is False  # two are there, and are not for those who come
+    assert log == []
+    clock.advance(0.1)
+    many.result()
+    clock.advance(1)
+    one.result()
+    assert log == ["many", "one"]
+
+
+def test_threads_and_tasks_of_two_libraries_are_served_in_the_order_of_waiting() -> None:
+    limiter, clock = slow()
+    log: list[str] = []
+
+    def in_trio() -> None:
+        async def main() -> None:
+            await limiter.acquire_async()
+            log.append("trio")
+
+        trio.run(main)
+
+    async def main() -> None:
+        threads = [queue(limiter, log, "thread")]
+        task = await queue_task(limiter, log, "asyncio")
+        threads.append(Thread(in_trio))
+        waits(limiter, 3)
+        for name in ("thread", "asyncio", "trio"):
+            before = len(log)
+            await asyncio.to_thread(clock.advance, 1)
+            await until_async(lambda: len(log) > before)  # noqa: B023
+            assert log[before:] == [name]
+        await task
+        for thread in threads:
+            thread.result()
+
+    run(main())
+
+
+def test_cancelled_waiter_gives_its_place_back_and_those_behind_are_served_sooner() -> None:
+    async def main() -> None:
+        limiter, clock = slow(burst=2)
+        log: list[str] = []
+        tasks = [await queue_task(limiter, log, name, n) for name, n in (("a", 1), ("b", 2), ("c", 1))]
+        assert limiter.delay() == 5.0
+        tasks[1].cancel()
+        await asyncio.wait([tasks[1]])
+        assert limiter.delay() == 3.0
+        clock.advance(2)
+        await tasks[0]
+        await tasks[2]
+        assert log == ["a", "c"]
+
+    run(main())
+
+
+def test_granted_then_cancelled_before_it_resumes_passes_on() -> None:
+    async def main() -> None:
+        limiter, clock = slow()
+        log: list[str] = []
+        first, second = [await queue_task(limiter, log, name) for name in "ab"]
+        clock.advance(1)
+        assert limiter.statistics().waiting == 1
+        first.cancel()
+        await second
+        assert first.cancelled()
+        assert log == ["b"]
+        assert limiter.delay() == 1.0
+
+    run(main())
+
+
+def test_what_was_granted_and_not_used_is_lost_if_others_were_granted_something_since() -> None:
+    """Given back it could let through more than the rate allows."""
+
+    async def main() -> None:
+        limiter, clock = slow()
+        first, second = [await queue_task(limiter, [], name) for name in "ab"]
+        clock.advance(2)
+        first.cancel()
+        await second
+        assert limiter.statistics() == (0, 1, 0)
+        assert limiter.delay() == 1.0
+
+    run(main())
+
+
+def in_asyncio(limiter: RateLimiter, n: int) -> None:
+    async def main() -> None:
+        await asyncio.gather(*(body() for _ in range(n)))
+
+    async def body() -> None:
+        async with limiter:
+            pass
+
+    run(main())
+
+
+def in_trio(limiter: RateLimiter, n: int) -> None:
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(n):
+                nursery.start_soon(limiter.acquire_async)
+
+    trio.run(main)
+
+
+def in_threads(limiter: RateLimiter, n: int) -> None:
+    def body() -> None:
+        with limiter:
+            pass
+
+    for thread in [Thread(body) for _ in range(n)]:
+        thread.result()
+
+
+@pytest.mark.parametrize("use", [in_asyncio, in_trio, in_threads])
+def test_by_the_clock_of_the_system_nobody_is_early_and_everybody_is_served(
+    use: Callable[[RateLimiter, int], None],
+) -> None:
+    limiter = RateLimiter(1000, burst=2)
+    begin = machine.clock_ns()
+    use(limiter, 8)
+    assert machine.clock_ns() - begin >= 6_000_000
+    assert limiter.statistics().waiting == 0
+
+
+def test_cancelled_head_wakes_the_next_which_sets_its_timer_anew() -> None:
+    """By the system's clock: the second would be due in days, if the first had kept its place."""
+
+    async def main() -> None:
+        limiter = RateLimiter(1, 0.05, burst=5_000_000)
+        assert limiter.try_acquire(5_000_000)
+        log: list[str] = []
+        first = await queue_task(limiter, log, "many", 5_000_000)
+        second = await queue_task(limiter, log, "one")
+        assert limiter.delay() > 86400
+        first.cancel()
+        await second
+        assert log == ["one"]
+
+    run(main())
+
+
+def test_timed_out_thread_and_scopes_of_trio_leave_nothing_behind() -> None:
+    limiter = RateLimiter(1, 3600)
+    assert limiter.acquire()
+    assert limiter.acquire(timeout=3599) is False
+
+    async def main() -> None:
+        with trio.move_on_after(0.001) as scope:
+            await limiter.acquire_async()
+        assert scope.cancelled_caught
+
+    trio.run(main)
+    assert limiter.statistics() == (0, 1, 0)
+
+
+def test_exception_of_a_signal_handler_ends_the_wait_and_one_that_returns_keeps_the_place() -> None:
+    limiter, clock = slow()
+    calls: list[int] = []
+    log: list[str] = []
+
+    def handler(*_: object) -> None:
+        calls.append(limiter.statistics().waiting)
+        if len(calls) == 2:
+            raise InterruptedError
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        main = threading.main_thread().ident
+        assert main is not None
+
+        def interrupt() -> None:
+            waits(limiter, 1)
+            queue(limiter, log, "behind")
+            for count in (1, 2):
+                signal.pthread_kill(main, signal.SIGUSR1)
+                until(lambda: len(calls) == count)  # noqa: B023
+
+        thread = Thread(interrupt)
+        with pytest.raises(InterruptedError):
+            limiter.acquire()
+        thread.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    clock.advance(1)
+    until(lambda: log == ["behind"])
+
+
+def test_destructor_and_signal_handler_may_try() -> None:
+    limiter, _ = slow(burst=1)
+    got = []
+
+    class Taker:
+        def __del__(self) -> None:
+            got.append(limiter.try_acquire())
+
+    one: Any = Taker()
+    one.self = one
+    del one
+    gc.collect()
+    assert got == [False]
+
+
+def test_loop_closed_with_a_queued_and_a_granted_waiter_serves_those_behind() -> None:
+    limiter, clock = slow()
+    loop = asyncio.new_event_loop()
+    log: list[str] = []
+    tasks = [loop.run_until_complete(queue_task(limiter, log, name)) for name in "ab"]
+    behind = queue(limiter, log, "thread")
+    clock.advance(1)  # the first is granted, and never runs
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
+    behind.result()
+    assert log == ["thread"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_no_timer_and_no_cycle_keeps_a_limiter_alive() -> None:
+    async def main() -> weakref.ref[RateLimiter]:
+        limiter = RateLimiter(1, 3600)
+        assert limiter.try_acquire()
+        tasks = [await queue_task(limiter, [], str(i)) for i in range(3)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        return weakref.ref(limiter)
+
+    gone = run(main())
+    gc.collect()
+    assert gone() is None
+
+
+def test_loop_whose_port_has_no_timers_is_told() -> None:
+    class Future:
+        def done(self) -> bool:
+            return False
+
+        def set_result(self, _: None) -> None: ...
+
+        def __await__(self) -> Any:
+            yield
+
+    from fairlead import _native
+    from fairlead.wait import current_port
+
+    limiter = RateLimiter(1, 3600)
+    port = Port(Future)
+    _native.use_ports(lambda: port)
+    try:
+        assert limiter.try_acquire()
+        with pytest.raises(RuntimeError, match="without call_later"):
+            limiter.acquire_async().send(None)
+    finally:
+        _native.use_ports(current_port)
+    assert limiter.statistics().waiting == 0
+
+
+@pytest.mark.parametrize("arguments", [(0,), (-1,), (math.nan,), (math.inf,), (1, 0), (1, math.inf)])
+def test_senseless_rates_are_refused(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="rate and per must be more than 0, and finite"):
+        RateLimiter(*arguments)
+
+
+def test_senseless_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="burst must be one or more"):
+        RateLimiter(1, burst=0)
+    with pytest.raises(ValueError, match="more than 36 years"):
+        RateLimiter(1e-9, burst=3)
+    with pytest.raises(TypeError, match="must be a ManualClock or None, not a int"):
+        RateLimiter(1, clock=7)  # type: ignore[arg-type]
+    limiter, clock = slow(burst=2)
+    for n in (0, 3, -1):
+        for call in (limiter.acquire, limiter.try_acquire, limiter.acquire_async, limiter.delay):
+            with pytest.raises(ValueError, match="at most the burst, which is 2"):
+                call(n)
+    with pytest.raises(ValueError, match="non-negative"):
+        limiter.acquire(timeout=-2)
+    with pytest.raises(ValueError, match="non-negative"):
+        limiter.acquire(timeout=math.nan)
+    with pytest.raises(OverflowError, match="too large"):
+        limiter.acquire(timeout=1e300)
+    with pytest.raises(TypeError):
+        limiter.acquire("1")  # type: ignore[arg-type]
+    with pytest.raises(errors.UsageError, match="advanced by 0 seconds or more"):
+        clock.advance(-1)
+    with pytest.raises(errors.UsageError, match="cannot be selected"):
+        select(limiter.acquire_async())
+    assert limiter.statistics() == (0, 2, 0)
+
+
+def test_pickle_within_the_process_is_the_same_limiter() -> None:
+    limiter, clock = slow(burst=2)
+    other = pickle.loads(pickle.dumps(limiter))
+    clock.advance(1)
+    assert other.try_acquire()
+    assert limiter.try_acquire() is False
