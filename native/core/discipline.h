@@ -27,6 +27,9 @@ uint32_t fl_interactive_place(const fl_policy *policy, const fl_policy_thread *t
  * until the account is empty. */
 fl_policy_thread *fl_interactive_pick(fl_policy *policy, int64_t now, bool *slice);
 
+/* A slice of the share ends. */
+void fl_interactive_slice_ends(fl_policy *policy);
+
 /* How long the GIL is to be left free after this drop although `next` waits; 0: not at all. */
 int64_t fl_interactive_reserve(const fl_policy *policy, const fl_policy_thread *dropper,
                                const fl_policy_thread *next, bool slice, int64_t now);

@@ -374,6 +374,9 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         fl_fair_charge(thread, thread->hold);
     }
     settle(policy, false, now);
+    if (policy->holder_protected && !policy->fair) {
+        fl_interactive_slice_ends(policy);
+    }
     if (policy->waiting == 0) {
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && thread->hold < k->cpu_hold_ns;
         policy->alone = plain && thread->held_as < FL_CLASS_CPU ? thread : NULL;

@@ -115,6 +115,7 @@ typedef struct fl_policy {
 
     fl_waitqueue queues[FL_CLASSES];
     fl_account account;
+    uint32_t herd;      /* how many FRESH and BRIEF threads waited when the last slice ended */
     int64_t t_aged;     /* last pick by age */
     int64_t t_progress; /* last acquisition by a FRESH or BRIEF thread */
     const fl_policy_thread *server; /* the FRESH or BRIEF thread that acquired last; only compared ... */

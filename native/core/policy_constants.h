@@ -21,6 +21,13 @@
        longer are: long enough to pay for two switches, short enough to be the worst case of a             \
        request's wait. */                                                                                  \
     X(share_slice_ns, 1000000)                                                                             \
+    /* While it lasts, those who serve fall asleep, and are woken one by one when it ends: a slice is      \
+       longer by this for each that waited at the end of the last one ... */                               \
+    X(herd_ns, 80000)                                                                                      \
+    /* ... beyond so many, whom the cores get awake in less than a slice ... */                            \
+    X(herd_least, 16)                                                                                      \
+    /* ... and up to so many: 5 ms in all. */                                                              \
+    X(herd_most, 64)                                                                                       \
     /* The same for pollers, whose pass is short: small, so that their passes are spread out. */           \
     X(poll_credit_ns, 50000)                                                                               \
     /* The sliding window over which the share is kept. */                                                 \

@@ -14,6 +14,26 @@ static fl_policy_thread *first_of(const fl_policy *policy, fl_class cls)
     return (fl_policy_thread *)(void *)fl_waitqueue_first(&policy->queues[cls]);
 }
 
+static uint32_t waiting_servers(const fl_policy *policy)
+{
+    return policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count;
+}
+
+/* How far behind their share CPU-bound threads must be to go first. */
+static int64_t slice_ns(const fl_policy *policy)
+{
+    const fl_policy_constants *k = &policy->k;
+
+    int64_t herd = policy->herd < k->herd_most ? policy->herd : k->herd_most;
+
+    return k->share_slice_ns + (herd > k->herd_least ? k->herd_ns * (herd - k->herd_least) : 0);
+}
+
+void fl_interactive_slice_ends(fl_policy *policy)
+{
+    policy->herd = waiting_servers(policy);
+}
+
 bool fl_interactive_cpu_demand(const fl_policy *policy)
 {
     return (policy->queues[FL_CLASS_CPU].count | policy->queues[FL_CLASS_POLL].count
@@ -134,7 +154,7 @@ static int64_t spin_cpu(const fl_policy *policy, fl_policy_thread *thread, int64
 /* Under FAIR too, whose queues of classes are empty. */
 int64_t fl_interactive_spin(const fl_policy *policy, fl_policy_thread *thread, int64_t now)
 {
-    uint32_t others = policy->queues[FL_CLASS_FRESH].count + policy->queues[FL_CLASS_BRIEF].count;
+    uint32_t others = waiting_servers(policy);
 
     if (!policy->spare_cores) {
         return 0;
@@ -172,7 +192,7 @@ fl_policy_thread *fl_interactive_pick(fl_policy *policy, int64_t now, bool *slic
     fl_policy_thread *thread;
 
     *slice = false;
-    if (cpu != NULL && credit >= (cpu->cls == FL_CLASS_CPU ? k->share_slice_ns : k->poll_credit_ns)) {
+    if (cpu != NULL && credit >= (cpu->cls == FL_CLASS_CPU ? slice_ns(policy) : k->poll_credit_ns)) {
         *slice = cpu->cls == FL_CLASS_CPU;
         policy->counts.slices += *slice;
         return cpu;
@@ -225,7 +245,7 @@ int64_t fl_interactive_ask_at(fl_policy *policy, const fl_policy_thread *thread,
 
     if (policy->holder_class >= FL_CLASS_CPU && thread->cls < FL_CLASS_CPU) {
         int64_t credit = fl_account_credit(&policy->account, now);
-        if (credit >= k->share_slice_ns && policy->holder_class == FL_CLASS_CPU) {
+        if (credit >= slice_ns(policy) && policy->holder_class == FL_CLASS_CPU) {
             policy->holder_protected = true;
         }
         if (!policy->holder_protected) {

@@ -171,3 +171,12 @@ def test_a_lone_client_beside_cpu_threads_has_most_of_the_yardsticks_rate() -> N
         assert beside.requests >= 0.6 * alone.requests
         assert beside.p99_seconds is not None
         assert beside.p99_seconds <= 200e-6
+
+
+def test_slices_are_longer_where_many_serve_and_as_ever_where_few_do() -> None:
+    def requests(clients: int, **constants: int) -> int:
+        run = sim.simulate(sim.echo(clients, 1), constants=constants, until_seconds=0.3)
+        return sum(group.requests for name, group in run.groups.items() if name.startswith("client"))
+
+    assert requests(16) == requests(16, herd_ns=0)
+    assert requests(64) > 1.03 * requests(64, herd_ns=0)
