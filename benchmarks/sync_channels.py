@@ -4,6 +4,8 @@
 
 Peers: queue.Queue for threads; asyncio.Queue, anyio's memory streams and trio's memory channels for tasks.
 To many: ten receivers in one loop, against an asyncio.Queue for each.
+Without room: who sends waits until it is received. Peers: the same of a lock and a condition, for threads;
+anyio's and trio's streams of size 0, for tasks.
 Figures are CPU time of the process per object received.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -21,7 +24,7 @@ import trio
 
 from fairlead import sync
 
-PAIRS, OBJECTS, CAST, RECEIVERS = 50_000, 8_000, 1_000, 10
+PAIRS, OBJECTS, MEETINGS, CAST, RECEIVERS = 50_000, 8_000, 4_000, 1_000, 10
 
 
 def per_object(count: int, begin: int) -> dict[str, float]:
@@ -46,7 +49,63 @@ def pair(scale: int) -> Callable[[str], dict[str, float]]:
     return take
 
 
-def tasks(scale: int) -> Callable[[str], dict[str, float]]:
+class ByCondition:
+    """A rendezvous as one makes it of a lock and a condition."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._offered: list[Any] = []
+        self._taken = 0
+        self._given = 0
+
+    def send(self, item: Any) -> None:
+        with self._changed:
+            mine = self._given
+            self._given += 1
+            self._offered.append(item)
+            self._changed.notify_all()
+            while self._taken <= mine:
+                self._changed.wait()
+
+    def receive(self) -> Any:
+        with self._changed:
+            while not self._offered:
+                self._changed.wait()
+            self._taken += 1
+            self._changed.notify_all()
+            return self._offered.pop(0)
+
+
+def meet(scale: int) -> Callable[[str], dict[str, float]]:
+    """One thread sends, another receives, and nothing is kept in between."""
+
+    def take(mode: str) -> dict[str, float]:
+        many = MEETINGS // scale
+        if mode == "fairlead":
+            sender, receiver = sync.channel(0)
+            put, get = sender.send, receiver.receive
+        else:
+            line = ByCondition()
+            put, get = line.send, line.receive
+
+        def send() -> None:
+            for number in range(many):
+                put(number)
+
+        thread = threading.Thread(target=send)
+        begin, started = time.process_time_ns(), time.perf_counter_ns()
+        thread.start()
+        for _ in range(many):
+            get()
+        thread.join()
+        figures = per_object(many, begin)
+        figures["us"] = (time.perf_counter_ns() - started) / many / 1000
+        return figures
+
+    return take
+
+
+def tasks(scale: int, room: int) -> Callable[[str], dict[str, float]]:
     """One task sends, another receives until the channel is closed."""
 
     def take(mode: str) -> dict[str, float]:
@@ -68,11 +127,11 @@ def tasks(scale: int) -> Callable[[str], dict[str, float]]:
                 line: asyncio.Queue[int] = asyncio.Queue(10)
                 await of_asyncio(line.put, line.get)
             elif mode == "anyio":
-                send, receive = anyio.create_memory_object_stream[int](10)
+                send, receive = anyio.create_memory_object_stream[int](room)
                 with send, receive:
                     await of_asyncio(send.send, receive.receive)
             elif mode == "fairlead":
-                sender, receiver = sync.channel(10)
+                sender, receiver = sync.channel(room)
                 await of_asyncio(sender.send_async, receiver.receive_async)
             else:
                 await in_trio(mode)
@@ -80,10 +139,10 @@ def tasks(scale: int) -> Callable[[str], dict[str, float]]:
 
         async def in_trio(mode: str) -> None:
             if mode == "trio":
-                opened = trio.open_memory_channel[int](10)
+                opened = trio.open_memory_channel[int](room)
                 put, get = opened[0].send, opened[1].receive
             else:
-                sender, receiver = sync.channel(10)
+                sender, receiver = sync.channel(room)
                 put, get = sender.send_async, receiver.receive_async
 
             async def send() -> None:
@@ -147,12 +206,30 @@ def main() -> None:
         ),
         harness.Row(
             "task to task",
-            tasks(scale),
+            tasks(scale, 10),
             ["asyncio.Queue", "anyio", "fairlead", "trio", "fairlead in trio"],
             [
                 target("CPU ns", "fairlead", at_most=1, of="asyncio.Queue"),
                 target("CPU ns", "fairlead", at_most=0.5, of="anyio"),
                 target("CPU ns", "fairlead in trio", at_most=1, of="trio"),
+            ],
+        ),
+        harness.Row(
+            "no room, thread to thread",
+            meet(scale),
+            ["lock and condition", "fairlead"],
+            [
+                target("CPU ns", "fairlead", at_most=0.5, of="lock and condition"),
+                target("us", "fairlead", at_most=1, of="lock and condition"),
+            ],
+        ),
+        harness.Row(
+            "no room, task to task",
+            tasks(scale, 0),
+            ["anyio", "fairlead", "trio", "fairlead in trio"],
+            [
+                target("CPU ns", "fairlead", at_most=0.5, of="anyio"),
+                target("CPU ns", "fairlead in trio", at_most=2, of="trio"),
             ],
         ),
         harness.Row(

@@ -29,6 +29,7 @@
     X(PyTypeObject, count_statistics)                                                                      \
     X(PyTypeObject, barrier_type)                                                                          \
     X(PyTypeObject, barrier_statistics)                                                                    \
+    X(PyTypeObject, rendezvous_type)                                                                       \
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
@@ -93,6 +94,7 @@ int fl_combine_exec(PyObject *module);
 int fl_copy_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
+int fl_meeting_exec(PyObject *module);
 int fl_notices_exec(PyObject *module);
 int fl_handle_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);

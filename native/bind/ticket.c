@@ -26,6 +26,7 @@ typedef struct {
     PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
+    fl_parcel *parcel; /* of a meeting: what goes over, and then what came; who meets it writes here */
     fl_attempt attempt; /* NULL: the cell's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
@@ -52,6 +53,7 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->inner = NULL;
     self->item = Py_XNewRef(item);
     self->timer = NULL;
+    self->parcel = NULL;
     self->attempt = NULL;
     self->conclude = NULL;
     self->finish = finish;
@@ -80,6 +82,19 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
         self->attempt = attempt;
         self->conclude = conclude;
     }
+    return (PyObject *)self;
+}
+
+PyObject *fl_ticket_meeting(fl_state *state, PyObject *shell, fl_meeting_side side, fl_parcel *parcel,
+                            fl_finish finish)
+{
+    ticket *self = (ticket *)fl_ticket_new(state, shell, side, finish);
+    if (self == NULL) {
+        fl_parcel_drop(parcel);
+        return NULL;
+    }
+    self->parcel = parcel;
+    self->owner = fl_meeting_place(&self->parcel);
     return (PyObject *)self;
 }
 
@@ -129,11 +144,58 @@ static void give_up(ticket *self)
     }
 }
 
+/* Whether an exception that ends a wait, which met somebody all the same, comes again at the next one. */
+static bool postpone(PyObject *error)
+{
+    PyObject *wait = PyImport_ImportModule("fairlead.wait");
+    PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
+    bool postponed = answer == Py_True;
+    if (answer == NULL) {
+        PyErr_WriteUnraisable(error);
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(wait);
+    return postponed;
+}
+
+/* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
+   final and stands, and the exception has been put off. */
+static bool stands(ticket *self)
+{
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    uint32_t granted = FL_GRANTED;
+    bool stands = self->waiter != NULL && self->waiter->final &&
+                  !fl_waiter_abandon(self->waiter, FL_CANCELLED) &&
+                  fl_cas(&self->waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* fl_port_close */
+    if (stands) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        stands = postpone(value);
+    }
+    give_up(self);
+    if (stands) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+    return stands;
+}
+
 static PySendResult finish(ticket *self, bool refused, PyObject **result)
 {
+    fl_parcel *parcel = self->parcel;
+    self->parcel = NULL;
     self->phase = OVER;
     stop_timer(self);
-    if (self->conclude != NULL) {
+    if (parcel != NULL) {
+        *result = self->finish(self->shell, parcel->object, refused);
+        fl_parcel_drop(parcel);
+    } else if (self->conclude != NULL) {
         *result = self->conclude(self->shell, self->wanted, refused);
     } else if (self->finish != NULL) {
         *result = self->finish(self->shell, self->item, refused);
@@ -217,8 +279,14 @@ static PyObject *look(PyObject *op, PyObject *Py_UNUSED(ignored))
 static int begin(ticket *self)
 {
     fl_cell *cell = self->cell;
-    int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
-                                      : cell->kind->attempt(cell, self->wanted, holder(self));
+    int taken;
+    if (self->attempt != NULL) {
+        taken = self->attempt(self->shell, &self->wanted);
+    } else if (cell->kind == &fl_meeting_kind) { /* which may wake somebody */
+        FL_WAKING(taken = cell->kind->attempt(cell, self->wanted, self->owner));
+    } else {
+        taken = cell->kind->attempt(cell, self->wanted, holder(self));
+    }
     if (taken) {
         return taken;
     }
@@ -289,6 +357,11 @@ fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
     if (looks(self)) {
         return fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
     }
+    if (kind == &fl_meeting_kind) {
+        return fl_raise("UsageError",
+                        "a rendezvous and an exchange cannot be selected: two would have to choose each "
+                        "other in one instant; select a channel with room for one");
+    }
     if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
         return fl_raise("UsageError",
                         "a barrier, a condition and a combining lock cannot be selected: who leaves them has "
@@ -348,8 +421,7 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         }
         Py_CLEAR(self->inner);
         if (sent == PYGEN_ERROR) {
-            give_up(self);
-            return sent;
+            return stands(self) ? finish(self, false, result) : sent;
         }
         Py_CLEAR(*result);
         if (self->waiter != NULL && looks(self)) {
@@ -456,12 +528,17 @@ static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t co
     if (yielded != NULL) {
         return yielded; /* the future will not go yet */
     }
-    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyObject *inner = self->inner, *result;
+    self->inner = NULL;
+    PyObject *type, *value, *traceback; /* an exception that is set while the future goes */
     PyErr_Fetch(&type, &value, &traceback);
-    Py_CLEAR(self->inner);
-    give_up(self);
+    Py_XDECREF(inner);
     PyErr_Restore(type, value, traceback);
-    return NULL;
+    if (!stands(self)) {
+        return NULL;
+    }
+    PySendResult sent = finish(self, false, &result);
+    return fl_as_iteration(sent, result);
 }
 
 PyDoc_STRVAR(throw_doc,
@@ -507,6 +584,9 @@ static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->inner);
     Py_VISIT(self->item);
     Py_VISIT(self->timer);
+    if (self->parcel != NULL) {
+        Py_VISIT((PyObject *)self->parcel->object);
+    }
     if (self->waiter != NULL) {
         PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
         Py_VISIT(future);
@@ -520,6 +600,9 @@ static int ticket_clear(PyObject *op)
     give_up(self);
     Py_CLEAR(self->inner);
     Py_CLEAR(self->item);
+    fl_parcel *parcel = self->parcel;
+    self->parcel = NULL;
+    fl_parcel_drop(parcel);
     Py_CLEAR(self->shell);
     return 0;
 }

@@ -41,6 +41,25 @@ void fl_shell_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+fl_parcel *fl_parcel_new(PyObject *object)
+{
+    fl_parcel *parcel = PyMem_RawMalloc(sizeof *parcel);
+    if (parcel == NULL) {
+        return (fl_parcel *)PyErr_NoMemory();
+    }
+    *parcel = (fl_parcel){.object = Py_NewRef(object)};
+    return parcel;
+}
+
+void fl_parcel_drop(fl_parcel *parcel)
+{
+    if (parcel != NULL) {
+        PyObject *object = parcel->object;
+        PyMem_RawFree(parcel);
+        Py_DECREF(object);
+    }
+}
+
 /* threading.TIMEOUT_MAX: what fits a signed 64-bit number of nanoseconds. */
 #define LONGEST_SECONDS 9223372036.0
 

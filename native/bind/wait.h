@@ -13,6 +13,7 @@
 #include <structmember.h>
 
 #include "core/cell.h"
+#include "core/meeting.h"
 #include "core/port.h"
 #include "core/semaphore.h"
 #include "core/shared.h"
@@ -92,6 +93,17 @@ PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_fi
 /* From another cell that lives as long as the shell; `item` may be NULL. */
 PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
                        PyObject *item);
+
+/* A parcel with an object, for who sends or exchanges; NULL with an exception. */
+fl_parcel *fl_parcel_new(PyObject *object);
+/* With what is in it; may be NULL. */
+void fl_parcel_drop(fl_parcel *parcel);
+
+/* An awaitable of a meeting, by this side, which steals the parcel (NULL: who receives brings none); `finish`
+   is given what is in its place by then. Once it has met, a cancellation is too late for one that sends or
+   exchanges: it ends as if there was none, and the task is cancelled at its next wait. */
+PyObject *fl_ticket_meeting(fl_state *state, PyObject *shell, fl_meeting_side side, fl_parcel *parcel,
+                            fl_finish finish);
 
 /* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. */
 typedef PyObject *(*fl_conclude)(PyObject *shell, uint32_t wanted, bool refused);

@@ -24,8 +24,9 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return false; /* who arrives needs the queue lock */
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     uint64_t word = fl_load(&cell->word, relaxed); /* under the queue lock */
     if (word & FL_BARRIER_BROKEN) {
         fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */

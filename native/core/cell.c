@@ -247,8 +247,10 @@ bool fl_cell_enter(fl_waiter *waiter)
     fl_cell *cell = waiter->cell;
     fl_cell_lock(cell);
     fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
-    bool taken = cell->kind->enter(cell, waiter);
-    fl_mutex_unlock(&cell->lock);
+    fl_wakes wakes;
+    wakes.count = 0;
+    bool taken = cell->kind->enter(cell, waiter, &wakes);
+    fl_cell_unlock(cell, &wakes);
     return taken;
 }
 
@@ -302,6 +304,9 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
 {
     if (fl_cell_leave(waiter, why)) {
         return true;
+    }
+    if (waiter->final && why == FL_CANCELLED) {
+        return false;
     }
     uint32_t state = FL_GRANTED;
     while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle, fl_combine_done */

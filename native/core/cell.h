@@ -43,7 +43,8 @@
  *                that sees that there is nothing to take. Then no fence is needed between "I queued" and
  *                "is it free now?".
  *   attempt      the same as a function, for the endings.
- *   enter        under the queue lock: take it, or set the flag and fl_cell_push.
+ *   enter        under the queue lock: take it, or set the flag and fl_cell_push. Where the others have gone
+ *                on with what is granted, so that it cannot be given back, the waiter is `final`.
  *   serve        under the queue lock: give to the head and the next as long as there is something:
  *                fl_cell_grant (it is theirs), or fl_cell_nudge (they try themselves, by `retry`; only where
  *                others may come first). Called after every leave, and by what makes something available.
@@ -82,6 +83,7 @@ typedef struct fl_waiter {
     struct fl_waiter *prev, *next;  /* queue lock */
     uint32_t generation;            /* queue lock; of the process it was queued in */
     bool queued;                    /* queue lock */
+    bool final;                     /* queue lock; what it was granted cannot be given back */
     fl_atomic(uint8_t) posted;      /* in the list of its port */
     fl_atomic(uint32_t) refs;       /* task only */
     struct fl_port *port;           /* NULL: a thread */
@@ -122,7 +124,7 @@ typedef struct fl_cell {
 
 typedef struct fl_kind {
     bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
-    bool (*enter)(fl_cell *cell, fl_waiter *waiter);                  /* queue lock; true: taken at once */
+    bool (*enter)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
     bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
     void (*serve)(fl_cell *cell, fl_wakes *wakes);                    /* queue lock */
     void (*give_back)(fl_waiter *waiter);                             /* no lock */
@@ -223,8 +225,9 @@ bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why);
 /* A nudged waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
 bool fl_cell_retry(fl_waiter *waiter);
 
-/* Leaves, or gives back what it was granted. True: it did one or the other; false: it was settled before. For
-   a thread's waiter that is not to be used, and for a task's at any time, from any thread. */
+/* Leaves, or gives back what it was granted. True: it did one or the other; false: it was settled before, or
+   is to be cancelled and what it was granted is final. For a thread's waiter that is not to be used, and for
+   a task's at any time, from any thread. */
 bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why);
 
 #endif

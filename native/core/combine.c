@@ -20,8 +20,9 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return fl_combine_try(cell);
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     for (;;) {
         if (!(word & FL_COMBINE_HELD)) {

@@ -7,8 +7,9 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return fl_flag_is_set(cell);
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     if (fl_load(&cell->word, acquire) == 0) { /* pairs with fl_count_down */
         return true;
     }

@@ -7,8 +7,9 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return false;
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     fl_cell_push(cell, waiter);
     return false;
 }

@@ -161,8 +161,9 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
     tell_head(rate_of(cell), wakes);
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     fl_rate *rate = rate_of(cell);
     int64_t now = now_of(rate), latest = waiter->since == 0 ? waiter->look : FL_FOREVER;
     uint64_t word = fl_load(&cell->word, relaxed), next; /* only a first guess */

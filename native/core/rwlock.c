@@ -132,8 +132,9 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
     serve_phase(cell, wakes, false);
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     bool writes = waiter->wanted >= FL_RW_WRITE;
     uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     for (;;) {

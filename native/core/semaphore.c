@@ -60,8 +60,9 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
     fl_fetch_and(&cell->word, ~flags, release); /* pairs with fl_sem_try */
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     uint64_t flags = FL_SEM_QUEUED | (cell->flags & FL_CELL_FAIR ? FL_SEM_RESERVED : 0);
     uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     for (;;) {

@@ -7,8 +7,9 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return fl_version_seen(fl_version_word(cell)) != wanted;
 }
 
-static bool enter(fl_cell *cell, fl_waiter *waiter)
+static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
+    (void)wakes;
     uint64_t word = fl_load(&cell->word, acquire); /* pairs with fl_version_advance */
     if (fl_version_seen(word) != waiter->wanted) {
         return true;

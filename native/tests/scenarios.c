@@ -80,7 +80,13 @@ void fl_bell_clear(int poll)
 /* Whether the task took one permit; `refused`, if not NULL, whether the cell was closed. */
 bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
 {
-    fl_waiter *waiter = fl_port_waiter(port, here, 1, fl_owner_task());
+    return model_run_loop_as(here, 1, fl_owner_task(), close_when_interrupted, refused);
+}
+
+bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+                       bool *refused)
+{
+    fl_waiter *waiter = fl_port_waiter(port, here, wanted, owner);
     MODEL_CHECK(waiter != NULL);
     bool taken = fl_cell_enter(waiter), closed = false;
     while (!taken) {
@@ -95,6 +101,11 @@ bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
                 closed = true;
                 MODEL_CHECK(!fl_waiter_abandon(waiter, FL_CANCELLED));
             } else if (!fl_waiter_abandon(waiter, FL_CANCELLED)) {
+                uint32_t granted = FL_GRANTED;
+                taken = waiter->final && fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire);
+                if (taken) {
+                    break;
+                }
                 MODEL_CHECK(refused != NULL && waiter->state == FL_REFUSED);
                 *refused = true;
             }

@@ -19,7 +19,7 @@ typedef struct {
 #define MODEL_TABLE(scenarios) {scenarios, sizeof scenarios / sizeof scenarios[0]}
 
 extern const model_table rw_scenarios, queue_scenarios, section_scenarios, meeting_scenarios;
-extern const model_table select_scenarios, rate_scenarios;
+extern const model_table select_scenarios, rate_scenarios, meet_scenarios;
 
 extern fl_cell *cell;
 extern uint32_t permits, held; /* how many there are, and are held */
@@ -38,6 +38,8 @@ void model_give(uint32_t count);
 fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline);
 bool model_wait_for(uint32_t wanted, int64_t deadline);
 bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused);
+bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+                       bool *refused);
 void model_begin(uint32_t value, uint32_t flags);
 void model_end_poison(void);
 void model_end(void);

@@ -469,3 +469,23 @@ def child():
 mine.run(lambda: in_child(child))
 mine.run(int)
 """)
+
+
+def test_forked_child_has_a_channel_without_room_of_its_own_where_nobody_waits() -> None:
+    run("""
+sender, receiver = channel(0)
+others = [start(sender.send, number) for number in range(2)]
+until(lambda: sender.statistics().sending == 2)
+
+def child():
+    assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
+    other = start(receiver.receive)
+    until(lambda: receiver.statistics().receiving == 1)
+    sender.send_nowait("mine")
+    other.join()
+    assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
+
+in_child(child)
+assert sorted([receiver.receive(), receiver.receive()]) == [0, 1]
+for other in others: other.join()
+""")

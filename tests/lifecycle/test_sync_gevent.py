@@ -410,3 +410,54 @@ def body():
 gevent.joinall([gevent.spawn(body) for _ in range(5)], raise_error=True)
 assert most == [2] and limiter.borrowed_tokens == 0
 """)
+
+
+def test_greenlets_meet_in_a_channel_without_room_and_a_kill_that_is_too_late_comes_at_the_next_switch() -> (
+    None
+):
+    run("""
+sender, receiver = channel(0)
+got = gevent.spawn(lambda: [receiver.receive() for _ in range(3)])
+for number in range(3):
+    sender.send(number)
+assert got.get() == [0, 1, 2]
+for call, args, error in (sender.send, (1, True, 0.01), QueueFull), (receiver.receive, (1, 0.01), QueueEmpty):
+    try:
+        call(*args)
+    except error:
+        pass
+    else:
+        raise AssertionError
+assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
+
+told = []
+def send():
+    sender.send("late")
+    told.append("sent")
+    gevent.sleep(100)
+killed = gevent.spawn(send)
+until(lambda: sender.statistics().sending == 1)
+killed.kill(block=False)
+assert receiver.receive_nowait() == "late"
+killed.join()
+assert told == ["sent"] and isinstance(killed.value, gevent.GreenletExit)
+
+killed = gevent.spawn(receiver.receive)
+until(lambda: receiver.statistics().receiving == 1)
+sender.send_nowait("for the next")
+killed.kill()
+assert receiver.receive() == "for the next"
+
+def within():
+    with gevent.Timeout(3600) as limit:
+        limits.append(limit)
+        sender.send("in time")
+    gevent.sleep(0)
+    return True
+limits = []
+late = gevent.spawn(within)
+until(lambda: sender.statistics().sending == 1)
+gevent.get_hub().loop.run_callback(late.throw, limits[0])
+assert receiver.receive_nowait() == "in time"
+assert late.get() is True
+""")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from fairlead._native import CountdownEvent, Queue, Reader, Tape, Ticket
+from fairlead._native import CountdownEvent, Queue, Reader, Rendezvous, Tape, Ticket
 from fairlead.errors import ChannelClosed, QueueFull, UsageError
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class _Line(NamedTuple):
     """What the ends of one channel have in common."""
 
     line: Any
-    """A Queue or a Tape."""
+    """A Queue, a Rendezvous or a Tape."""
     senders: CountdownEvent
     receivers: CountdownEvent
 
@@ -126,6 +126,9 @@ def _statistics(line: _Line, pending: int | None = None) -> ChannelStatistics:
     if isinstance(line.line, Queue):
         size, _, getting, putting, _, _, shut, _ = line.line.statistics()
         return ChannelStatistics(size, *ends, putting, getting, shut)
+    if isinstance(line.line, Rendezvous):
+        back, putting, getting, shut = line.line.statistics()
+        return ChannelStatistics(back, *ends, putting, getting, shut)
     return ChannelStatistics(pending or 0, *ends, 0, line.line.waiting(), line.line.is_closed())
 
 
@@ -139,7 +142,8 @@ class Sender(_Sending, Generic[T]):
 
     send: Callable[..., None]
     """send(item, block=True, timeout=None): sends, waiting for room. For threads. QueueFull (a queue.Full) if
-    there is none, ChannelClosed if every receiver is closed; then nothing was sent."""
+    there is none, ChannelClosed if every receiver is closed; then nothing was sent. Where the capacity is
+    0 it waits until the object is received."""
     send_nowait: Callable[[T], None]
     """As send(item, False)."""
     send_async: Callable[[T], Ticket[None]]
@@ -238,11 +242,12 @@ def channel(capacity: int | None = None) -> tuple[Sender[Any], Receiver[Any]]:
     """A line from any number of senders to any number of receivers, first in, first out.
 
     Args:
-        capacity: how many objects there is room for; None: any number, and sending never waits.
+        capacity: how many objects there is room for; None: any number, and sending never waits; 0: none, and
+            who sends waits for who receives. Such a channel stays in its interpreter.
     """
-    if capacity is not None and capacity < 1:
-        raise ValueError("capacity must be one or more, or None for any number")
-    line = _line(Queue(capacity or 0))
+    if capacity is not None and capacity < 0:
+        raise ValueError("capacity must be 0 or more, or None for any number")
+    line = _line(Rendezvous() if capacity == 0 else Queue(capacity or 0))
     return Sender(line), Receiver(line)
 
 

@@ -16,7 +16,16 @@ from typing import Any
 
 from fairlead._native import Port, Ticket, use_ports, use_tasks
 
-__all__ = ["Port", "Ticket", "add_loop", "current_port", "current_task", "others_run", "uncancelled"]
+__all__ = [
+    "Port",
+    "Ticket",
+    "add_loop",
+    "current_port",
+    "current_task",
+    "others_run",
+    "postponed",
+    "uncancelled",
+]
 
 _others: list[Callable[[], Port | None]] = []
 
@@ -84,6 +93,22 @@ def others_run() -> bool:
     from fairlead.wait import _gevent
 
     return _gevent.in_greenlet()
+
+
+def postponed(error: BaseException) -> bool:
+    """Asked in a task whose wait an exception ends after what it waited for was done, and cannot be undone.
+
+    Whether the exception may be dropped now, because it is a cancellation and comes again at the task's next
+    wait, or a time-out that was too late.
+    """
+    for adapter in _adapters():
+        if adapter.task() is not None:
+            return adapter.postponed(error)  # type: ignore[no-any-return]
+    if "gevent.hub" in sys.modules:
+        from fairlead.wait import _gevent
+
+        return _gevent.postponed(error)
+    return False
 
 
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:

@@ -56,6 +56,22 @@ def port() -> Port | None:
     return found
 
 
+def postponed(error: BaseException) -> bool:
+    """See fairlead.wait. A time-out that has been left by then has taken its cancellation back."""
+    here = task()
+    if here is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    asked, arguments = here.cancelling(), error.args
+
+    def again() -> None:
+        if not here.done() and here.cancelling() >= asked:
+            here.uncancel()
+            here.cancel(*arguments)
+
+    here.get_loop().call_soon(again)
+    return True
+
+
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
     """See fairlead.wait. Every cancellation ends one future, so that the next is waited for."""
     cancelled = None

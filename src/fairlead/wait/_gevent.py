@@ -85,6 +85,14 @@ def task() -> Any:
     return None if greenlet.parent is None else greenlet
 
 
+def postponed(error: BaseException) -> bool:
+    """See fairlead.wait. A time-out was too late; who is killed is killed where it next switches."""
+    if isinstance(error, gevent.GreenletExit):
+        gevent.get_hub().loop.run_callback(gevent.getcurrent().throw, error)
+        return True
+    return isinstance(error, gevent.Timeout)
+
+
 def wait(ticket: Ticket[Any], seconds: float | None) -> Any:
     """What the ticket ends with; None: the time was over first."""
     with gevent.Timeout(seconds, False):

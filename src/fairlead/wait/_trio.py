@@ -82,6 +82,11 @@ def port() -> Port | None:
     return found
 
 
+def postponed(error: BaseException) -> bool:
+    """See fairlead.wait. A scope that is cancelled cancels the next checkpoint, too."""
+    return isinstance(error, trio.Cancelled)
+
+
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
     """See fairlead.wait. The cancellation comes through at the next checkpoint."""
     with trio.CancelScope(shield=True):

@@ -1,0 +1,251 @@
+/* Those who send and who receive, and those who exchange: every order of coming, leaving and giving back. */
+#include "core/meeting.h"
+#include "scenarios.h"
+
+#include <string.h>
+
+/* Each thread has a parcel to send. It is in one place; whoever was told that it is sent has it no more. */
+static fl_parcel parcels[MODEL_THREADS];
+static bool sent[MODEL_THREADS];
+static uint32_t received[MODEL_THREADS];
+static bool closed;
+
+/* Beside the waiter on the stack of its thread, and gone with it. */
+static fl_parcel *places[MODEL_THREADS][4], *nowhere;
+
+static void begin_meeting(void)
+{
+    memset(frames, 0, sizeof frames);
+    memset(parcels, 0, sizeof parcels);
+    memset(sent, 0, sizeof sent);
+    memset(received, 0, sizeof received);
+    memset(&nowhere, 0x5a, sizeof nowhere);
+    closed = false;
+    bell = 0;
+    cell = fl_meeting_new();
+    port = fl_port_new();
+}
+
+static bool meet(fl_meeting_side side, fl_parcel **parcel, int64_t deadline)
+{
+    int frame = 0;
+    while (frames[model_self()][frame].used) {
+        frame++;
+    }
+    frames[model_self()][frame].used = true;
+    fl_waiter *waiter = &frames[model_self()][frame].waiter;
+    fl_parcel **place = &places[model_self()][frame];
+    *place = *parcel;
+    fl_waiter_init(waiter, cell, side, fl_meeting_place(place));
+    fl_wait_result result = FL_WAIT_INTERRUPTED;
+    while (result == FL_WAIT_INTERRUPTED) {
+        result = fl_cell_enter(waiter) ? FL_WAIT_GRANTED : fl_cell_wait(waiter, deadline);
+    }
+    MODEL_CHECK(result != FL_WAIT_REFUSED || closed);
+    *parcel = *place;
+    *place = nowhere;
+    model_poison(waiter);
+    return result == FL_WAIT_GRANTED;
+}
+
+static void note_received(fl_parcel *parcel)
+{
+    MODEL_CHECK(parcel != NULL);
+    received[parcel - parcels]++;
+}
+
+static bool send_parcel(fl_parcel *parcel, int64_t deadline)
+{
+    fl_parcel *mine = parcel;
+    bool met = meet(FL_MEET_SEND, &mine, deadline);
+    MODEL_CHECK(mine == (met ? NULL : parcel));
+    return met;
+}
+
+static void send_within(int64_t deadline)
+{
+    sent[model_self()] = send_parcel(&parcels[model_self()], deadline);
+}
+
+static void send_for_ever(void)
+{
+    send_within(FL_FOREVER);
+}
+
+static void send_within_a_time(void)
+{
+    send_within(1);
+}
+
+static void try_to_send(void)
+{
+    fl_parcel *mine = &parcels[model_self()];
+    sent[model_self()] = fl_meeting_try(cell, FL_MEET_SEND, &mine);
+}
+
+static void receive_within(int64_t deadline)
+{
+    fl_parcel *came = NULL;
+    bool met = meet(FL_MEET_RECEIVE, &came, deadline);
+    MODEL_CHECK(met == (came != NULL));
+    if (met) {
+        note_received(came);
+    }
+}
+
+static void receive_for_ever(void)
+{
+    receive_within(FL_FOREVER);
+}
+
+static void receive_within_a_time(void)
+{
+    receive_within(1);
+}
+
+/* A task that receives, is cancelled by a signal, and hands on what it took. */
+static void receive_in_a_loop(bool close_when_interrupted)
+{
+    fl_parcel *came = NULL;
+    bool refused = false;
+    uint64_t place = fl_meeting_place(&came);
+    if (model_run_loop_as(cell, FL_MEET_RECEIVE, place, close_when_interrupted, &refused)) {
+        MODEL_CHECK(came != NULL);
+        send_parcel(came, FL_FOREVER);
+    } else {
+        MODEL_CHECK(came == NULL && (closed || !refused));
+    }
+}
+
+static void loop_that_receives(void)
+{
+    receive_in_a_loop(false);
+}
+
+static void loop_that_closes(void)
+{
+    receive_in_a_loop(true);
+}
+
+/* A task that sends, and is cancelled by a signal: too late, once somebody has it. Else its thread sends. */
+static void loop_that_sends(void)
+{
+    fl_parcel *mine = &parcels[model_self()];
+    sent[model_self()] = model_run_loop_as(cell, FL_MEET_SEND, fl_meeting_place(&mine), false, NULL);
+    MODEL_CHECK((mine == NULL) == sent[model_self()]);
+    if (mine != NULL) {
+        send_for_ever();
+    }
+}
+
+static void close_meeting(void)
+{
+    closed = true;
+    fl_meeting_close(cell);
+}
+
+/* So that a task which was not cancelled, and has nothing to wait for, ends. */
+static void receive_and_close(void)
+{
+    receive_for_ever();
+    close_meeting();
+}
+
+/* Each gets what one other had, who gets what it had. */
+static fl_parcel *swapped[MODEL_THREADS];
+
+static void begin_exchange(void)
+{
+    begin_meeting();
+    memset(swapped, 0, sizeof swapped);
+}
+
+static void exchange_within(int64_t deadline)
+{
+    fl_parcel *mine = &parcels[model_self()];
+    bool met = meet(FL_MEET_SWAP, &mine, deadline);
+    MODEL_CHECK(met == (mine != &parcels[model_self()]));
+    swapped[model_self()] = met ? mine : NULL;
+}
+
+static void exchange_for_ever(void)
+{
+    exchange_within(FL_FOREVER);
+}
+
+static void exchange_within_a_time(void)
+{
+    exchange_within(1);
+}
+
+static void loop_that_exchanges(void)
+{
+    fl_parcel *mine = &parcels[model_self()];
+    bool met = model_run_loop_as(cell, FL_MEET_SWAP, fl_meeting_place(&mine), false, NULL);
+    MODEL_CHECK(met == (mine != &parcels[model_self()]));
+    if (met) {
+        swapped[model_self()] = mine;
+    } else {
+        exchange_within(FL_FOREVER);
+    }
+}
+
+static void end_meeting(void)
+{
+    model_end_poison();
+    for (int thread = 0; thread < MODEL_THREADS; thread++) {
+        for (int frame = 0; frames[thread][frame].used; frame++) {
+            MODEL_CHECK(places[thread][frame] == nowhere);
+        }
+    }
+    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
+    uint64_t before = 0;
+    for (fl_parcel *listed = fl_meeting_clear(cell); listed != NULL; listed = listed->next) {
+        MODEL_CHECK(listed->number > before);
+        before = listed->number;
+        note_received(listed);
+    }
+    for (int thread = 0; thread < MODEL_THREADS; thread++) {
+        MODEL_CHECK(received[thread] == sent[thread]);
+    }
+    if (!port->closed) {
+        fl_port_close(port);
+    }
+    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL);
+    fl_cell_unref(cell);
+    fl_port_unref(port);
+}
+
+static void end_exchange(void)
+{
+    for (int thread = 0; thread < MODEL_THREADS; thread++) {
+        if (swapped[thread] != NULL) {
+            MODEL_CHECK(swapped[swapped[thread] - parcels] == &parcels[thread]);
+        }
+    }
+    end_meeting();
+}
+
+static const model_scenario scenarios[] = {
+    {"meet-2", 3, 2, PATIENT, begin_meeting, end_meeting, {send_for_ever, receive_for_ever}},
+    {"meet-2-timed", 3, 1, PATIENT, begin_meeting, end_meeting, {send_within_a_time, receive_within_a_time}},
+    {"meet-2-task-sends", 3, 1, PATIENT, begin_meeting, end_meeting,
+     {loop_that_sends, receive_for_ever}},
+    {"meet-3-timed", 3, 0, PATIENT, begin_meeting, end_meeting,
+     {send_within_a_time, receive_within_a_time, send_within_a_time}},
+    {"meet-3-try", 2, 0, PATIENT, begin_meeting, end_meeting,
+     {try_to_send, receive_within_a_time, receive_within_a_time}},
+    {"meet-3-task", 2, 1, PATIENT, begin_meeting, end_meeting,
+     {loop_that_receives, send_for_ever, receive_and_close}},
+    {"meet-3-task-closes", 2, 1, PATIENT, begin_meeting, end_meeting,
+     {loop_that_closes, send_for_ever, receive_and_close}},
+    {"meet-3-closed", 2, 0, PATIENT, begin_meeting, end_meeting,
+     {send_for_ever, receive_for_ever, close_meeting}},
+    {"exchange-2", 3, 2, PATIENT, begin_exchange, end_exchange, {exchange_for_ever, exchange_for_ever}},
+    {"exchange-3-timed", 3, 0, PATIENT, begin_exchange, end_exchange,
+     {exchange_within_a_time, exchange_within_a_time, exchange_within_a_time}},
+    {"exchange-2-task", 3, 1, PATIENT, begin_exchange, end_exchange,
+     {loop_that_exchanges, exchange_for_ever}},
+};
+
+const model_table meet_scenarios = MODEL_TABLE(scenarios);
