@@ -65,6 +65,8 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_seat_exec},
     {Py_mod_exec, (void *)fl_view_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
+    {Py_mod_exec, (void *)fl_shm_exec},
+    {Py_mod_exec, (void *)fl_shm_lock_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
@@ -84,6 +86,12 @@ static struct PyModuleDef native_module = {
     .m_clear = native_clear,
     .m_free = native_free,
 };
+
+fl_state *fl_state_under(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &native_module);
+    return module == NULL ? NULL : fl_state_of(module);
+}
 
 PyMODINIT_FUNC PyInit__native(void);
 

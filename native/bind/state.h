@@ -51,6 +51,8 @@
     X(PyTypeObject, job_type)                                                                              \
     X(PyTypeObject, seat_type)                                                                             \
     X(PyTypeObject, view_type)                                                                             \
+    X(PyTypeObject, segment_type)                                                                          \
+    X(PyTypeObject, shared_lock_type)                                                                      \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
@@ -83,6 +85,9 @@ static inline fl_state *fl_state_of(PyObject *module)
     return (fl_state *)PyModule_GetState(module);
 }
 
+/* Of a type of ours, or one that Python derived from it; NULL with an exception. */
+fl_state *fl_state_under(PyTypeObject *type);
+
 /* Adds types, those that could not be made (NULL, with the exception set) refused; -1 on failure. */
 int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count);
 
@@ -105,6 +110,8 @@ int fl_rlock_exec(PyObject *module);
 int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
 int fl_select_exec(PyObject *module);
+int fl_shm_exec(PyObject *module);
+int fl_shm_lock_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
 int fl_tape_exec(PyObject *module);

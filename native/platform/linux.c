@@ -1,18 +1,26 @@
-/* Linux: affinity masks of any size, accounts per thread, futexes and eventfds. */
+/* Linux: affinity masks of any size, accounts per thread, futexes, eventfds, and who a process is. */
 #define _GNU_SOURCE /* cpu_set_t of any size, RUSAGE_THREAD */
 
 #include "platform/unix.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/cell.h"
 #include "core/cores.h"
-#include "core/fl_atomic.h"
+#include "core/process.h"
+#include "core/shm.h"
 
 int fl_cores_affinity(void)
 {
@@ -60,15 +68,31 @@ bool fl_park_misses_signals(void)
 }
 
 /* The time is absolute and of the monotonic clock, so that nothing is lost by waiting again. */
-fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
+static fl_park_result park(int operation, fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
 {
     struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
-    long status = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
-                          deadline == FL_FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    long status = syscall(SYS_futex, word, operation, value, deadline == FL_FOREVER ? NULL : &until, NULL,
+                          FUTEX_BITSET_MATCH_ANY);
     if (status == 0 || (errno != ETIMEDOUT && errno != EINTR)) {
         return FL_PARK_WOKEN;
     }
     return errno == EINTR ? FL_PARK_INTERRUPTED : FL_PARK_TIMED_OUT;
+}
+
+fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
+{
+    return park(FUTEX_WAIT_BITSET_PRIVATE, word, value, deadline);
+}
+
+fl_park_result fl_park_shared(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
+{
+    return park(FUTEX_WAIT_BITSET, word, value, deadline);
+}
+
+uint32_t fl_unpark_shared(const fl_atomic(uint32_t) *word, uint32_t most)
+{
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE, most > INT_MAX ? INT_MAX : (int)most);
+    return woken > 0 ? (uint32_t)woken : 0;
 }
 
 void fl_unpark(const fl_atomic(uint32_t) *word)
@@ -98,4 +122,83 @@ void fl_bell_clear(int poll)
 {
     eventfd_t count;
     eventfd_read(poll, &count); /* fails when it was not rung, which is fine */
+}
+
+/* What /proc says of a process: false: nothing. `file` is its number, or "self". */
+struct status {
+    int number;
+    unsigned long long start;
+    bool ended;
+};
+
+static bool read_status(const char *file, struct status *found)
+{
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%s/stat", file);
+    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
+        return false;
+    }
+    ssize_t length = read(opened, text, sizeof text - 1);
+    close(opened);
+    if (length <= 0) {
+        return false;
+    }
+    text[length] = '\0';
+    /* The name in brackets may be anything, so what follows the last bracket. Field 3, the state, is
+       next; field 20 says how many threads there are, and field 22 when it started (proc(5)). One whose
+       first thread has ended looks like one that has ended, but for the others. */
+    const char *field = strrchr(text, ')');
+    char state;
+    long threads;
+    if (field == NULL || sscanf(text, "%d", &found->number) != 1 ||
+        sscanf(field + 1,
+               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+               &state, &threads, &found->start) != 3) {
+        return false;
+    }
+    found->ended = (state == 'Z' || state == 'X' || state == 'x') && threads <= 1;
+    return true;
+}
+
+static uint64_t identity(const struct status *found)
+{
+    return (uint64_t)found->number << 32 | (uint32_t)found->start;
+}
+
+uint64_t fl_process_self(void)
+{
+    static fl_atomic(uint64_t) mine;
+    static fl_atomic(uint32_t) generation; /* that `mine` is of */
+    if (fl_load(&generation, acquire) != fl_fork_generation) { /* pairs with the release below */
+        struct status found;
+        if (!read_status("self", &found) || found.number != getpid()) { /* another space's /proc */
+            return 0;
+        }
+        fl_store(&mine, identity(&found), relaxed); /* published with the generation */
+        fl_store(&generation, fl_fork_generation, release);
+    }
+    return fl_load(&mine, relaxed);
+}
+
+bool fl_process_alive(uint64_t who)
+{
+    char number[16];
+    struct status found;
+    int error = errno;
+    snprintf(number, sizeof number, "%d", fl_process_number(who));
+    bool alive;
+    if (read_status(number, &found)) {
+        alive = !found.ended && identity(&found) == who;
+    } else {
+        alive = kill(fl_process_number(who), 0) == 0 || errno != ESRCH; /* /proc may hide others' */
+    }
+    errno = error;
+    return alive;
+}
+
+uint64_t fl_process_space(void)
+{
+    struct stat space;
+    return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
 }

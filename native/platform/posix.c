@@ -10,7 +10,8 @@
 
 #include "core/clock.h"
 #include "core/cores.h"
-#include "core/fl_atomic.h"
+#include "core/process.h"
+#include "core/shm.h"
 
 int fl_cores_affinity(void)
 {
@@ -131,4 +132,34 @@ void fl_bell_clear(int poll)
     char some[64];
     while (read(poll, some, sizeof some) > 0) {
     }
+}
+
+/* Nothing that POSIX has tells a process from a later one of the same number, so that nobody can be told
+   dead: 0 says that memory is not shared here. */
+uint64_t fl_process_self(void)
+{
+    return 0;
+}
+
+bool fl_process_alive(uint64_t who)
+{
+    (void)who;
+    return true;
+}
+
+uint64_t fl_process_space(void)
+{
+    return 0;
+}
+
+fl_park_result fl_park_shared(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
+{
+    return fl_park(word, value, deadline);
+}
+
+uint32_t fl_unpark_shared(const fl_atomic(uint32_t) *word, uint32_t most)
+{
+    (void)most;
+    fl_unpark(word);
+    return 1;
 }

@@ -14,11 +14,13 @@
 
 #include "core/cell.h"
 #include "core/clock.h"
+#include "core/shm.h"
 
 #define STACK 65536
 #define MOST_CHOICES 4000
+#define MOST_OPERATIONS 100000
 
-enum run_state { RUNNING, PARKED, ENDED };
+enum run_state { RUNNING, PARKED, ENDED, DEAD };
 
 static struct {
     jmp_buf base, here; /* the bottom of its stack; where it goes on */
@@ -26,6 +28,7 @@ static struct {
     enum run_state state;
     const void *word; /* where it is parked */
     bool timed;       /* by a deadline */
+    bool looks;       /* which is only a look */
     fl_park_result result;
     char stack[STACK];
 } threads[MODEL_THREADS];
@@ -33,6 +36,7 @@ static struct {
 static const model_scenario *scenario;
 static jmp_buf searcher;
 static int self, count, preemptions, signals;
+static int deaths, looks, deaths_allowed, looks_allowed;
 static int64_t now;
 static unsigned operations;
 static const char *failure;
@@ -63,6 +67,12 @@ void model_fail(const char *what)
     leave_execution();
 }
 
+void model_allow(int dying, int looking)
+{
+    deaths_allowed = dying;
+    looks_allowed = looking;
+}
+
 /* Of threads that do the same, and have not begun, the first begins first: which of them is which makes no
    difference. */
 static bool may_start(int thread)
@@ -71,17 +81,19 @@ static bool may_start(int thread)
         return true;
     }
     for (int other = 0; other < thread; other++) {
-        if (!threads[other].started && scenario->body[other] == scenario->body[thread]) {
+        if (!threads[other].started && threads[other].state != DEAD &&
+            scenario->body[other] == scenario->body[thread]) {
             return false;
         }
     }
     return true;
 }
 
-/* Whether a thread can run, and if it sleeps, why it would wake. */
-static bool can_run(int thread, fl_park_result *why)
+/* Whether a thread can run, and if it sleeps, why it would wake. `stuck`: nothing else can. */
+static bool can_run(int thread, bool stuck, fl_park_result *why)
 {
-    if (threads[thread].state == PARKED && threads[thread].timed) {
+    bool may_look = !threads[thread].looks || looks < looks_allowed || (stuck && deaths_allowed > 0);
+    if (threads[thread].state == PARKED && threads[thread].timed && may_look) {
         *why = FL_PARK_TIMED_OUT;
     } else if (threads[thread].state == PARKED && signals < scenario->signals) {
         *why = FL_PARK_INTERRUPTED;
@@ -118,44 +130,64 @@ static void switch_to(int next)
     }
 }
 
-/* Lets a thread run next: this one, if it can, or another. Returns in the context of this one, later. */
+/* Lets a thread run next: this one, if it can, or another; or lets one die first. Returns in the context
+   of this one, later. */
 static void schedule_next(void)
 {
-    int ready[MODEL_THREADS];
+    int ready[2 * MODEL_THREADS];
     fl_park_result why[MODEL_THREADS];
-    unsigned options = 0;
     int before = self;
-    bool goes_on = threads[before].state == RUNNING;
-    if (goes_on) {
-        ready[options++] = before;
-    }
-    for (int thread = 0; thread < count; thread++) {
-        if (goes_on ? thread != before && preemptions < scenario->preemptions && can_run(thread, &why[thread])
-                    : can_run(thread, &why[thread])) {
-            ready[options++] = thread;
+    for (;;) {
+        unsigned options = 0;
+        bool goes_on = threads[before].state == RUNNING;
+        if (goes_on) {
+            ready[options++] = before;
         }
-    }
-    if (options == 0) {
-        bool ended = true;
-        for (int thread = 0; thread < count; thread++) {
-            ended = ended && threads[thread].state == ENDED;
+        for (int stuck = 0; stuck < 2 && options <= goes_on; stuck++) {
+            for (int thread = 0; thread < count; thread++) {
+                if (goes_on ? !stuck && thread != before && preemptions < scenario->preemptions &&
+                                  can_run(thread, false, &why[thread])
+                            : can_run(thread, stuck, &why[thread])) {
+                    ready[options++] = thread;
+                }
+            }
         }
-        if (!ended) {
-            model_fail("some thread can go on (a wake-up was lost)");
+        if (options == 0) {
+            bool ended = true;
+            for (int thread = 0; thread < count; thread++) {
+                ended = ended && threads[thread].state >= ENDED;
+            }
+            if (!ended) {
+                model_fail("some thread can go on (a wake-up was lost)");
+            }
+            leave_execution();
         }
-        leave_execution();
-    }
-    int next = ready[choose(options)];
-    if (next == before && goes_on) {
+        unsigned live = options;
+        for (int thread = 0; thread < count && deaths < deaths_allowed; thread++) {
+            if (threads[thread].state < ENDED && (threads[thread].started || may_start(thread))) {
+                ready[options++] = thread;
+            }
+        }
+        unsigned taken = choose(options);
+        int next = ready[taken];
+        if (taken >= live) {
+            threads[next].state = DEAD;
+            deaths++;
+            continue;
+        }
+        if (next == before && goes_on) {
+            return;
+        }
+        preemptions += goes_on;
+        if (threads[next].state == PARKED) {
+            signals += why[next] == FL_PARK_INTERRUPTED;
+            looks += why[next] == FL_PARK_TIMED_OUT && threads[next].looks;
+            threads[next].state = RUNNING;
+            threads[next].result = why[next];
+        }
+        switch_to(next);
         return;
     }
-    preemptions += goes_on;
-    if (threads[next].state == PARKED) {
-        signals += why[next] == FL_PARK_INTERRUPTED;
-        threads[next].state = RUNNING;
-        threads[next].result = why[next];
-    }
-    switch_to(next);
 }
 
 static bool exploring;
@@ -163,12 +195,14 @@ static bool exploring;
 void fl_model_point(void)
 {
     if (exploring) { /* not while a scenario begins or ends */
-        operations++;
+        if (operations++ == MOST_OPERATIONS) {
+            model_fail("the execution ends");
+        }
         schedule_next();
     }
 }
 
-fl_park_result fl_park(uint32_t *word, uint32_t value, int64_t deadline)
+static fl_park_result park(uint32_t *word, uint32_t value, int64_t deadline, bool shared)
 {
     fl_model_point();
     if (*word != value) {
@@ -177,20 +211,56 @@ fl_park_result fl_park(uint32_t *word, uint32_t value, int64_t deadline)
     threads[self].state = PARKED;
     threads[self].word = word;
     threads[self].timed = deadline != FL_FOREVER;
+    threads[self].looks = shared;
     schedule_next();
     return threads[self].result;
 }
 
-void fl_unpark(const uint32_t *word)
+fl_park_result fl_park(uint32_t *word, uint32_t value, int64_t deadline)
 {
+    return park(word, value, deadline, false);
+}
+
+fl_park_result fl_park_shared(uint32_t *word, uint32_t value, int64_t deadline)
+{
+    return park(word, value, deadline, true);
+}
+
+uint32_t fl_unpark_shared(const uint32_t *word, uint32_t most)
+{
+    uint32_t woken = 0;
     fl_model_point();
-    for (int thread = 0; thread < count; thread++) {
+    for (int thread = 0; thread < count && woken < most; thread++) {
         if (threads[thread].state == PARKED && threads[thread].word == word) {
             threads[thread].state = RUNNING;
             threads[thread].result = FL_PARK_WOKEN;
-            return;
+            woken++;
         }
     }
+    return woken;
+}
+
+void fl_unpark(const uint32_t *word)
+{
+    fl_unpark_shared(word, 1);
+}
+
+/* Each thread is a process, for those that can die. */
+static uint64_t identity(int thread)
+{
+    return (uint64_t)(thread + 1) << 32;
+}
+
+uint64_t fl_process_self(void)
+{
+    return identity(self);
+}
+
+bool fl_process_alive(uint64_t who)
+{
+    fl_model_point();
+    int thread = fl_process_number(who) - 1;
+    return thread < 0 || thread >= MODEL_THREADS || threads[thread].state != DEAD;
 }
 
 int64_t fl_clock_now(void)
@@ -233,7 +303,8 @@ static void make_threads(void)
 /* One execution by the prescribed choices, and the first option wherever there is none. */
 static void execute(void)
 {
-    made = preemptions = signals = 0;
+    made = preemptions = signals = deaths = looks = 0;
+    model_allow(0, 0);
     operations = 0;
     failure = NULL;
     now = 1;

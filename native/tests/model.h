@@ -7,6 +7,11 @@
  * the choice is free. A sleeper with a deadline may wake by it at any time, and any sleeper by a signal, as
  * often as the scenario allows.
  *
+ * Where a scenario lets threads die, any of them may at any operation, its own or another's: nothing of it
+ * runs again. Memory stays as it is, as that which processes share does. fl_park_shared looks by itself
+ * from time to time: as often as the scenario allows, and beyond that once nothing else can go on, but only
+ * where there are deaths.
+ *
  * Threads that do the same are not told apart: of those that have not begun the first one begins.
  *
  * An execution is a list of choices. The search is depth first over those lists, and runs each from the
@@ -33,6 +38,9 @@ typedef struct {
 /* Fails the execution unless it is true. */
 #define MODEL_CHECK(condition) ((condition) ? (void)0 : model_fail(#condition))
 void model_fail(const char *what);
+
+/* In begin(): so many may die in one execution, and sleepers on shared words look so often. */
+void model_allow(int deaths, int looks);
 
 /* The thread that runs, from 0 on. */
 int model_self(void);

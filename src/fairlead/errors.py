@@ -79,6 +79,26 @@ class HandleGone(FairleadError, LookupError):
     """The primitive with this handle does not exist any more: no interpreter has kept it."""
 
 
+class OwnerDied(FairleadError, RuntimeError):
+    """The process that held something in shared memory died with it; the message says how to go on.
+
+    Attributes:
+        pid: the number that it had.
+    """
+
+    def __init__(self, message: str, pid: int) -> None:
+        super().__init__(message)
+        self.pid = pid
+
+    def __reduce__(self) -> "tuple[type[OwnerDied], tuple[str, int]]":
+        return OwnerDied, (str(self), self.pid)
+
+
+class WrongSegment(FairleadError, ValueError):
+    """Shared memory of that name is something else: of another version of fairlead, another kind of
+    primitive, another pid namespace, or not fairlead's; the message says which."""
+
+
 class ChannelClosed(FairleadError):
     """Nothing more can come, or nobody is there to receive it: the other end of a channel is closed, or this
     one is. A queue that was shut down is closed, too."""

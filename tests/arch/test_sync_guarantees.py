@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
 NAMED = re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", PAGE)
 SCENARIOS = re.findall(
-    r"`((?:lock|queue|task|condition|barrier|count|rw|version|select|rate|meet|exchange)-\d[a-z0-9-]*)`", PAGE
+    r"`((?:lock|queue|task|condition|barrier|count|rw|version|select|rate|meet|exchange|shm-[a-z]+)-\d[a-z0-9-]*)`", PAGE
 )
 
 

@@ -1,0 +1,67 @@
+/* What the types over shared memory are made of: a segment that is mapped, and the thread's wait
+ * (core/shm.h).
+ *
+ * These types are bases: fairlead.sync.shared finds the segment's descriptor, by name or by pickle, and
+ * adds the waits of tasks, which are made of _ask, _arm and _disarm of the common base.
+ */
+#ifndef FL_BIND_SHM_H
+#define FL_BIND_SHM_H
+
+#include "bind/wait.h"
+
+#include "core/herald.h"
+#include "core/shm.h"
+
+#define FL_SHM_TURNS 2
+
+typedef enum {
+    FL_SHM_LOCK = 1,
+} fl_shm_kind;
+
+/* A segment in this process: counted, by its object and by its heralds. */
+typedef struct {
+    fl_atomic(uint32_t) refs;
+    fl_shm_header *map;
+    size_t size;
+    fl_herald heralds[FL_SHM_TURNS];
+} fl_shm_body;
+
+/* How a kind of primitive is made and looked at. */
+typedef struct {
+    fl_shm_kind kind;
+    size_t (*size)(uint32_t amount, uint32_t flags);           /* of what follows the header */
+    void (*make)(void *part, uint32_t amount, uint32_t flags); /* zeroed memory; NULL: is fine as it is */
+    fl_shm_turn *(*turn)(void *part, int which);               /* below FL_SHM_TURNS; NULL: no such */
+    bool (*worth)(void *part, fl_shm_turn *turn);              /* trying might bring something */
+} fl_shm_type;
+
+typedef struct {
+    PyObject_HEAD
+    fl_shm_body *body;
+    const fl_shm_type *kind;
+    fl_state *state;
+    uint32_t amount, flags; /* as in the header, which is not trusted after it was read */
+} fl_shm_object;
+
+static inline void *fl_shm_part(PyObject *self)
+{
+    return ((fl_shm_object *)self)->body->map + 1;
+}
+
+/* The only constructor of the types, with a tuple: (fd, token, make, amount, flags). Takes no descriptor: who
+   calls closes it. Maps the segment, and writes it first where `make` is true. */
+PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args);
+
+/* Tries; `turn` is to be set with FL_SHM_NOT. -1: an exception. Attached. */
+typedef int (*fl_shm_attempt)(PyObject *self, void *call, bool look, fl_shm_turn **turn);
+/* Until the attempt has another result than FL_SHM_NOT, which here means that the time is over. -1: an
+   exception, of the attempt or of a signal handler. */
+int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64_t deadline);
+
+/* Raises OwnerDied with the number of that process. */
+void *fl_shm_raise_died(uint64_t dead, const char *what);
+
+/* A type over shared memory, as its base says; NULL with an exception. */
+PyTypeObject *fl_shm_type_new(PyObject *module, PyType_Spec *spec);
+
+#endif

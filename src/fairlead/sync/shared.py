@@ -1,0 +1,170 @@
+"""Primitives in shared memory, for threads and tasks of several processes; Linux only.
+
+    from multiprocessing import Process
+    from fairlead.sync.shared import Lock
+
+    lock = Lock()
+    Process(target=work, args=(lock,)).start()     # spawn, forkserver and fork
+
+Or by a name, which any process of the user may open: ``Lock("printer")``. Whatever process is killed at
+whatever moment, what it held is not lost. docs/reference/shared.md tells what each promises.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import finalize
+
+import fairlead.sync as _local
+from fairlead._native import Segment, SharedLock
+from fairlead.errors import UsageError
+from fairlead.sync import _segments
+from fairlead.sync._segments import sweep
+
+__all__ = ["Lock", "LockStatistics", "sweep"]
+
+_S = TypeVar("_S", bound="_Shared")
+_T = TypeVar("_T")
+
+
+class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
+    """What all have: a segment that is found by name or by pickle, and the wait of a task."""
+
+    _fd: int
+    _name: str | None
+    _token: bytes
+    _lines: dict[tuple[int, int], tuple[_local.Lock, _local.Semaphore]]
+
+    @classmethod
+    def _open(cls: type[_S], name: str | None, amount: int = 0, flags: int = 0) -> _S:
+        def build(fd: int, token: bytes | None, making: bool) -> _S:
+            return cls._map(fd, token, making, amount, flags)
+
+        if name is None:
+            self, fd, token = _segments.make(build)
+            self._keep(fd, token)
+        else:
+            self, place = _segments.open_named(_segments.path_of(name), build)
+            self._fd, self._token, self._name, self._lines = -1, b"", name, {}
+            finalize(self, place.leave)
+        if (self._amount, self._flags) != (amount, flags):
+            raise UsageError(
+                f"{name!r} is in use and was made with other arguments; all processes must give the same"
+            )
+        return self
+
+    @classmethod
+    def _map(cls: type[_S], *args: Any) -> _S:
+        raise NotImplementedError
+
+    @classmethod
+    def _arrive(cls: type[_S], pid: int, number: int, token: bytes) -> _S:
+        def build(fd: int, token: bytes | None, making: bool) -> _S:
+            return cls._map(fd, token, making, 0, 0)
+
+        self, fd = _segments.borrow(pid, number, token, build)
+        self._keep(fd, token)
+        return self
+
+    def _keep(self, fd: int, token: bytes) -> None:
+        self._fd, self._token, self._name, self._lines = fd, token, None, {}
+        finalize(self, os.close, fd).atexit = False  # others may still ask for it
+
+    @property
+    def name(self) -> str | None:
+        """What other processes open it by; None: it travels by pickle alone."""
+        return self._name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._name is not None:
+            return type(self)._open, (self._name, self._amount, self._flags)
+        return type(self)._arrive, (os.getpid(), self._fd, self._token)
+
+    async def _until(self, which: int, attempt: Callable[[], _T]) -> _T:
+        """The first true result of the attempt. Tasks stand in line, and the first one's herald waits."""
+        key = (os.getpid(), which)  # a forked child has tasks of its own
+        line, bell = self._lines.get(key) or self._lines.setdefault(
+            key, (_local.Lock(fair=True), _local.Semaphore(0))
+        )
+        async with line:
+            while True:
+                seen = self._ask(which)
+                if result := attempt():
+                    return result
+                self._arm(which, seen, bell)
+                try:
+                    await bell.acquire_async()
+                except BaseException:
+                    self._disarm(which)
+                    raise
+
+
+class LockStatistics(NamedTuple):
+    """A lock at one moment.
+
+    Attributes:
+        locked: whether a process holds it.
+        owner: the number of that process, or None.
+        owner_alive: whether that still runs; True where there is none.
+        deaths: how many died with the lock, of those that were recovered from.
+    """
+
+    locked: bool
+    owner: int | None
+    owner_alive: bool
+    deaths: int
+
+
+class Lock(_Shared, SharedLock):
+    """A lock that processes share, as multiprocessing.Lock, and that outlives them.
+
+    It belongs to the process that takes it: any thread or task of that may release it. When the process ends
+    with it, killed or not, the lock is not free, because what it protects may be half done: ``acquire``
+    raises OwnerDied, for everyone, until somebody calls ``recover``. With ``take_over=True`` the next one
+    simply has it. Nobody is served in order: who comes may pass those who sleep.
+    """
+
+    def __new__(cls, name: str | None = None, *, take_over: bool = False) -> Lock:
+        return cls._open(name, 0, bool(take_over))
+
+    @classmethod
+    def _map(cls, *args: Any) -> Lock:
+        return SharedLock.__new__(cls, *args)
+
+    async def acquire_async(self) -> bool:
+        """As ``acquire``, for tasks, with the time-outs of their library."""
+        return self.acquire(False) or await self._until(0, lambda: self.acquire(False))
+
+    async def recover_async(self) -> bool:
+        """As ``recover``, for tasks."""
+
+        def attempt() -> tuple[bool] | None:
+            try:
+                return (self.recover(0),)
+            except TimeoutError:
+                return None
+
+        found = attempt() or await self._until(0, attempt)
+        return found is not None and found[0]
+
+    async def __aenter__(self) -> None:
+        await self.acquire_async()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+
+    def locked(self) -> bool:
+        """Whether a process, alive or dead, holds it."""
+        return self.statistics().locked
+
+    def statistics(self) -> LockStatistics:
+        """A record of the moment."""
+        owner, alive, deaths = self._look()
+        return LockStatistics(owner != 0, owner or None, alive, deaths)
+
+    def __repr__(self) -> str:
+        locked, owner, alive, _ = self.statistics()
+        state = "free" if not locked else f"held by process {owner}" + ("" if alive else ", which is dead")
+        return f"<fairlead.sync.shared.Lock {self.name or 'without a name'}, {state}>"

@@ -1,0 +1,279 @@
+"""fairlead.sync.shared in several processes, some of which are killed: each test a program of its own.
+
+The same a thousand times, at random moments: tools/shared_stress.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from syncprograms import run
+
+SHARED = """
+from fairlead.sync import shared
+from fairlead.errors import *
+def fork(function):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        try:
+            function()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return child
+def kill(child):
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+def done(child):
+    assert os.waitpid(child, 0)[1] == 0
+def asleep(child):
+    return open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "S"
+def hold(lock):
+    ready, tell = os.pipe()
+    def body():
+        lock.acquire()
+        os.write(tell, b".")
+        signal.pause()
+    child = fork(body)
+    os.read(ready, 1)
+    return child
+"""
+
+
+METHODS = """
+import multiprocessing, sys
+from fairlead.sync import shared
+
+def add(lock, path, times):
+    for _ in range(times):
+        with lock:
+            with open(path) as file:
+                number = int(file.read())
+            with open(path, "w") as file:
+                file.write(str(number + 1))
+
+if __name__ == "__main__":
+    path, lock, workers = sys.argv[1], shared.Lock(), []
+    for method in ("spawn", "forkserver", "fork"):
+        context = multiprocessing.get_context(method)
+        workers.append(context.Process(target=add, args=(lock, path, 100)))
+    for worker in workers:
+        worker.start()
+    add(lock, path, 100)
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0, worker
+    with open(path) as file:
+        assert file.read() == "400"
+"""
+
+
+def test_lock_goes_to_processes_of_every_start_method(tmp_path: Path) -> None:
+    program, number = tmp_path / "program.py", tmp_path / "number"
+    program.write_text(METHODS)
+    number.write_text("0")
+    done = subprocess.run(
+        [sys.executable, program, number], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr  # nor has a resource tracker anything to say
+
+
+def test_death_with_the_lock_is_told_until_somebody_recovers() -> None:
+    run(
+        SHARED
+        + """
+lock = shared.Lock()
+child = hold(lock)
+assert not lock.acquire(False) and lock.statistics() == (True, child, True, 0)
+os.kill(child, signal.SIGKILL)  # not waited for: a zombie is dead, too
+for acquire in (lock.acquire, lambda: lock.acquire(False), lock.__enter__, lambda: lock.acquire(timeout=30)):
+    until(lambda: not lock.statistics().owner_alive)
+    try:
+        acquire()
+    except OwnerDied as error:
+        assert error.pid == child
+    else:
+        raise AssertionError
+os.waitpid(child, 0)
+assert "which is dead" in repr(lock)
+assert lock.recover() is True
+assert lock.statistics() == (True, os.getpid(), True, 1)
+lock.release()
+with lock:
+    pass
+kept = shared.Lock(take_over=True)
+kill(hold(kept))
+with kept:
+    assert kept.statistics().deaths == 1
+"""
+    )
+
+
+def test_who_waits_is_told_and_tasks_too() -> None:
+    run(
+        SHARED
+        + """
+import asyncio
+lock = shared.Lock()
+child = hold(lock)
+told = []
+def wait():
+    try:
+        lock.acquire()
+    except OwnerDied as error:
+        told.append(error.pid)
+threads = [start(wait), start(wait)]
+async def body():
+    task = asyncio.ensure_future(lock.acquire_async())
+    await asyncio.sleep(0)
+    kill(child)
+    try:
+        await task
+    except OwnerDied as error:
+        told.append(error.pid)
+    for thread in threads:  # before it is recovered
+        thread.join()
+    assert await lock.recover_async() is True
+asyncio.run(asyncio.wait_for(body(), 30))
+assert told == [child] * 3
+"""
+    )
+
+
+def test_waiters_that_are_killed_keep_nobody_from_the_lock() -> None:
+    run(
+        SHARED
+        + """
+lock = shared.Lock(take_over=True)
+def once():
+    with lock:
+        pass
+for turn in range(20):
+    lock.acquire()
+    first, second = fork(once), fork(once)
+    until(lambda: asleep(first) and asleep(second))
+    if turn % 2:
+        lock.release()  # the first to sleep has been woken
+        os.kill(first, signal.SIGKILL)
+    else:
+        os.kill(first, signal.SIGKILL)
+        lock.release()
+    os.waitpid(first, 0)
+    done(second)
+once()
+"""
+    )
+
+
+def test_forked_child_holds_nothing_and_its_parents_lock_is_its_parents() -> None:
+    run(
+        SHARED
+        + """
+lock = shared.Lock()
+lock.acquire()
+def body():
+    try:
+        lock.release()
+    except NotHeld:
+        pass
+    else:
+        raise AssertionError
+    assert not lock.acquire(False)
+done(fork(body))
+lock.release()
+def take():
+    import asyncio
+    with lock:
+        pass
+    async def body():
+        lock.acquire()
+        task = asyncio.ensure_future(lock.acquire_async())
+        await asyncio.sleep(0)
+        lock.release()
+        await task
+        lock.release()
+    asyncio.run(asyncio.wait_for(body(), 20))
+done(fork(take))
+take()
+done(fork(take))  # whose parent has a thread that waits for its tasks, which did not come along
+"""
+    )
+
+
+def test_name_outlives_its_maker_and_goes_with_the_last() -> None:
+    run(
+        SHARED
+        + """
+name = f"last-{os.getpid()}"
+path = f"/dev/shm/fairlead-{os.getuid()}-{name}"
+held, here = shared.Lock(name), os.pipe()
+def body():
+    os.read(here[0], 1)
+    assert shared.Lock(name).locked() is False and held.acquire(False)
+child = fork(body)
+del held
+assert os.path.exists(path)  # the child has it
+os.write(here[1], b".")
+done(child)
+assert shared.sweep() == [name] and not os.path.exists(path)  # as os._exit leaves it
+def use():
+    lock = shared.Lock(name)
+    lock.acquire()
+    signal.pause()
+child = fork(use)
+until(lambda: os.path.exists(path) and shared.Lock(name).locked())
+kill(child)
+assert not shared.Lock(name).locked()  # nobody had it: it is made anew
+assert not os.path.exists(path)
+kept = shared.Lock(name)  # and a module's, until the end of the process
+"""
+    )
+    assert not list(Path("/dev/shm").glob("fairlead-*-last-*"))
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    run(
+        SHARED
+        + """
+lock = shared.Lock()
+lock.acquire()
+ready, tell = os.pipe()
+def body():
+    os.write(tell, b".")
+    try:
+        lock.acquire()
+    except KeyboardInterrupt:
+        os._exit(0)
+child = fork(body)
+os.read(ready, 1)
+until(lambda: asleep(child))
+os.kill(child, signal.SIGINT)
+done(child)
+"""
+    )
+
+
+def test_daemon_threads_and_tasks_that_wait_do_not_hinder_the_exit() -> None:
+    run(
+        SHARED
+        + """
+import asyncio
+lock, named = shared.Lock(), shared.Lock(f"exit-{os.getpid()}")
+lock.acquire()
+named.acquire()
+start(lock.acquire)
+start(named.acquire)
+async def body():
+    global task
+    task = asyncio.ensure_future(lock.acquire_async())
+    await asyncio.sleep(0.01)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(body())
+"""
+    )
+    assert not list(Path("/dev/shm").glob("fairlead-*-exit-*"))

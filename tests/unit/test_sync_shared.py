@@ -1,0 +1,222 @@
+"""fairlead.sync.shared in one process, which opens segments twice; in several: tests/lifecycle."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import mmap
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from waiting import Thread, until
+
+from fairlead import errors
+from fairlead.sync import shared
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    name = f"test-{os.getpid()}"
+    yield name
+    assert name not in shared.sweep()
+
+
+def file_of(name: str) -> Path:
+    return Path(f"/dev/shm/fairlead-{os.getuid()}-{name}")
+
+
+def test_lock_is_held_once_by_whichever_handle() -> None:
+    lock = shared.Lock()
+    same = pickle.loads(pickle.dumps(lock))
+    with lock:
+        assert same.locked()
+        assert not same.acquire(False)
+        assert not same.acquire(timeout=0.01)
+        assert same.statistics() == (True, os.getpid(), True, 0)
+    assert same.acquire()
+    lock.release()
+    with pytest.raises(errors.NotHeld):
+        same.release()
+    assert copy.copy(lock).acquire(False)
+    assert "held by process" in repr(lock)
+    with pytest.raises(TimeoutError):
+        lock.recover(timeout=0.01)
+    lock.release()
+    assert lock.recover() is False
+    lock.release()
+    for senseless in ({"timeout": float("nan")}, {"timeout": -2}, {"blocking": False, "timeout": 1}):
+        with pytest.raises(ValueError, match="timeout"):
+            lock.acquire(**senseless)
+
+
+def test_thread_is_woken_by_a_release() -> None:
+    lock = shared.Lock()
+    with lock:
+        threads = [Thread(lock.acquire) for _ in range(3)]
+    for _ in threads:
+        # whoever has it: any thread of the process may give it back
+        until(lock.locked)
+        lock.release()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, lambda body: trio.run(lambda: body)], ids=["asyncio", "trio"])
+def test_task_waits_and_a_thread_gives_it_the_lock(run: object) -> None:
+    lock = shared.Lock()
+    lock.acquire()
+
+    async def body() -> None:
+        giver = threading.Timer(0.01, lock.release)
+        giver.start()
+        async with lock:
+            assert lock.locked()
+        giver.join()
+        assert await lock.acquire_async()
+        lock.release()
+        assert not await lock.recover_async()
+        lock.release()
+
+    run(body())  # type: ignore[operator]
+    assert not lock.locked()
+
+
+def test_cancelled_task_has_taken_nothing_and_the_next_is_served() -> None:
+    lock = shared.Lock()
+
+    async def body() -> None:
+        lock.acquire()
+        tasks = [asyncio.ensure_future(lock.acquire_async()) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.wait(tasks[:1])
+        await asyncio.sleep(0)
+        lock.release()
+        tasks[1].cancel()  # it may have been woken
+        done, _ = await asyncio.wait(tasks[1:], timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        assert done
+        if not tasks[1].cancelled():
+            await asyncio.wait(tasks[1:2])
+        assert lock.locked() or await tasks[2]
+        lock.release()
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def test_exception_of_a_signal_handler_ends_the_wait() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    lock = shared.Lock()
+    lock.acquire()
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(InterruptedError):
+            lock.acquire()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    lock.release()
+    assert lock.acquire(False)
+    lock.release()
+
+
+def test_name_leads_to_the_same_lock_and_goes_with_its_last_user(name: str) -> None:
+    lock, same = shared.Lock(name), shared.Lock(name)
+    assert lock.name == name
+    third = pickle.loads(pickle.dumps(same))
+    with lock:
+        assert third.locked()
+    with pytest.raises(errors.UsageError, match="other arguments"):
+        shared.Lock(name, take_over=True)
+    del lock, same
+    assert third.acquire(False)
+    assert shared.sweep() == []
+    assert file_of(name).exists()
+    del third
+    assert not file_of(name).exists()
+
+
+def test_name_that_killed_processes_left_is_made_anew(name: str) -> None:
+    lock = shared.Lock(name)
+    lock.acquire()
+    left = file_of(name).read_bytes()
+    del lock
+    file_of(name).write_bytes(left)  # as a kill leaves it: nobody uses it
+    lock = shared.Lock(name)
+    assert not lock.locked()
+    del lock
+    file_of(name).write_bytes(left)
+    assert name in shared.sweep()
+    assert not file_of(name).exists()
+
+
+def test_segments_of_others_are_refused_with_the_reason(name: str) -> None:
+    lock = shared.Lock(name)
+    with file_of(name).open("r+b") as file, mmap.mmap(file.fileno(), 0) as segment:
+        for at, value, reason in [
+            (0, b"x", "not one of fairlead's"),
+            (8, b"\x63", "another version"),
+            (12, b"\x63", "another kind"),
+            (24, b"\x63", "another pid namespace"),
+        ]:
+            before = segment[at : at + 1]
+            segment[at : at + 1] = value
+            with pytest.raises(errors.WrongSegment, match=reason):
+                shared.Lock(name)
+            segment[at : at + 1] = before
+        assert shared.Lock(name).acquire(False)
+    del lock
+    file_of(name).write_bytes(b"something else")
+    with pytest.raises(errors.WrongSegment, match="not one of fairlead's"):
+        shared.Lock(name)
+    assert file_of(name).read_bytes() == b"something else"
+    file_of(name).unlink()
+    for senseless in ("", "a/b", "x" * 201, b"bytes"):
+        with pytest.raises(errors.UsageError, match="is no name"):
+            shared.Lock(senseless)  # type: ignore[arg-type]
+
+
+def test_pickle_of_what_is_gone_is_refused() -> None:
+    lock = shared.Lock()
+    pickled = pickle.dumps(lock)
+    del lock
+    with pytest.raises(errors.HandleGone, match="keep it"):
+        pickle.loads(pickled)
+    lock = shared.Lock()  # another one, which may have the same number of a descriptor
+    with pytest.raises(errors.HandleGone, match="keep it"):
+        pickle.loads(pickled)
+    assert not os.get_inheritable(lock._fd)
+
+
+def test_nothing_is_left_open() -> None:
+    def use() -> None:
+        lock = shared.Lock()
+        lock.acquire()
+
+        async def body() -> None:
+            task = asyncio.ensure_future(lock.acquire_async())
+            await asyncio.sleep(0)
+            lock.release()
+            await task
+
+        asyncio.run(body())
+
+    use()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        use()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    # the threads that waited for the tasks end by themselves
+    until(lambda: "memfd:fairlead" not in Path("/proc/self/maps").read_text())

@@ -1,0 +1,233 @@
+"""Kills processes with SIGKILL while they hold, are granted, or wait for what fairlead.sync.shared has, and
+at any moment; whoever lives must get it, and be told.
+
+    tools/shared_stress.py [--rounds 1000] [--seed N] [--only owner|granted|queued|any] [--of lock|...]
+
+Prints the seed first and a line of JSON for each at the end; exit status 1 and the reason if a promise was
+broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairlead.errors import OwnerDied
+from fairlead.sync import shared
+
+PATIENCE_S = 20.0
+"""Longer than any repair takes; a machine under load is slow."""
+
+
+def check(true: object, what: str) -> None:
+    if not true:
+        raise SystemExit(f"broken: {what}")
+
+
+def fork(body: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(60)
+            body()
+            status = 0
+        except BaseException as error:  # noqa: BLE001 (nothing of the child may go on)
+            print(f"process {os.getpid()}: {error!r}", file=sys.stderr, flush=True)
+        os._exit(status)
+    return child
+
+
+def kill(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+
+
+def gone(child: int) -> None:
+    status = os.waitpid(child, 0)[1]
+    check(status == signal.SIGKILL, f"a process ended with {status} before it was killed")
+
+
+def served(child: int) -> float:
+    """Seconds until it ended, which it does once it was served."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < PATIENCE_S:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            check(status == 0, f"a process that lived ended with {status}")
+            return time.monotonic() - begin
+        time.sleep(0.0005)
+    raise SystemExit(f"broken: process {child} was not served within {PATIENCE_S} s")
+
+
+def until_asleep(*children: int) -> None:
+    for child in children:
+        stat = Path(f"/proc/{child}/stat")
+        while stat.read_text().rpartition(")")[2].split()[0] != "S":
+            os.sched_yield()
+
+
+class Held:
+    """Of a lock, and what is used like one."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.subject = make()
+        self.ends = os.pipe()
+        # who is inside, and how often somebody was, by the account of those who are
+        self.inside = memoryview(mmap.mmap(-1, 64)).cast("q")
+
+    def take(self) -> bool:
+        """Whether somebody had died with it."""
+        try:
+            check(self.subject.acquire(timeout=PATIENCE_S), "what a process waited for never came")
+        except OwnerDied:
+            inherited = self.subject.recover(timeout=PATIENCE_S)
+        else:
+            inherited = False
+        before = self.inside[0]
+        check(before == 0 or inherited, f"process {before} is inside, or died there and nobody was told")
+        self.inside[0] = os.getpid()
+        return bool(inherited)
+
+    def give(self) -> None:
+        check(self.inside[0] == os.getpid(), "two were inside")
+        self.inside[1] += 1
+        self.inside[0] = 0
+        self.subject.release()
+
+    def use(self) -> None:
+        self.take()
+        self.give()
+
+    def hold(self) -> None:
+        self.take()
+        os.write(self.ends[1], b".")
+        signal.pause()
+
+    def hammer(self) -> None:
+        while True:
+            self.use()
+
+    def owner(self, chance: random.Random) -> float:
+        """An owner is killed, at times with others that wait."""
+        holder = fork(self.hold)
+        os.read(self.ends[0], 1)
+        waiters = [fork(self.use) for _ in range(chance.randrange(3))]
+        if chance.random() < 0.5:
+            until_asleep(*waiters)
+        kill(holder)
+        if chance.random() < 0.5:  # a zombie, or nothing, is dead
+            gone(holder)
+            holder = 0
+        begin = time.monotonic()
+        told = self.take()
+        took = time.monotonic() - begin
+        self.give()
+        for waiter in waiters:
+            took = max(took, served(waiter))
+        if holder:
+            gone(holder)
+        check(told or waiters, "the death of an owner was not told")
+        return took
+
+    def granted(self, chance: random.Random) -> float:
+        """Two sleep; it is given, and the one that was woken is killed at about that moment."""
+        self.take()
+        first = fork(self.use_and_stay)
+        until_asleep(first)
+        second = fork(self.use)
+        until_asleep(second)
+        self.give()
+        pause(chance, 120)
+        kill(first)
+        gone(first)
+        return served(second)
+
+    def use_and_stay(self) -> None:
+        self.use()
+        while True:
+            signal.pause()
+
+    def queued(self, chance: random.Random) -> float:
+        """Two sleep, one is killed, and it is given."""
+        self.take()
+        children = [fork(self.use_and_stay), fork(self.use_and_stay)]
+        until_asleep(*children)
+        victim = children.pop(chance.randrange(2))
+        last = fork(self.use)
+        until_asleep(last)
+        kill(victim)
+        pause(chance, 60)
+        self.give()
+        took = served(last)
+        gone(victim)
+        for child in children:
+            kill(child)
+            gone(child)
+        return took
+
+    def any(self, chance: random.Random) -> float:
+        """Three use it all the time, and two are killed at any moment."""
+        children = [fork(self.hammer) for _ in range(2)]
+        time.sleep(chance.random() * 0.006)
+        for child in children:
+            kill(child)
+            pause(chance, 400)
+        begin = time.monotonic()
+        self.use()
+        took = time.monotonic() - begin
+        for child in children:
+            gone(child)
+        return took
+
+
+def pause(chance: random.Random, most_us: int) -> None:
+    """Up to so long, often less than any sleep takes."""
+    until = time.perf_counter_ns() + int(chance.random() ** 2 * most_us * 1000)
+    while time.perf_counter_ns() < until:
+        pass
+
+
+SUBJECTS: dict[str, Callable[[], Any]] = {
+    "lock": lambda: Held(shared.Lock),
+}
+ROUNDS = ("owner", "granted", "queued", "any")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--only", choices=ROUNDS)
+    parser.add_argument("--of", choices=SUBJECTS)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    for name in [options.of] if options.of else SUBJECTS:
+        for kind in [options.only] if options.only else ROUNDS:
+            chance = random.Random(f"{options.seed} {name} {kind}")
+            subject = SUBJECTS[name]()
+            round_of = getattr(subject, kind, None)
+            if round_of is None:
+                continue
+            took = sorted(round_of(chance) for _ in range(options.rounds))
+            figures = {
+                "of": name,
+                "kill": kind,
+                "rounds": options.rounds,
+                "median ms": round(took[len(took) // 2] * 1000, 2),
+                "longest ms": round(took[-1] * 1000, 2),
+                "left": shared.sweep(),
+            }
+            print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    main()
