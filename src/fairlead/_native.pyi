@@ -1,7 +1,6 @@
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, final
-from typing import Any, Final, Generic, Protocol, Self, TypeVar, final
+from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar, final
 
 from _typeshed import ReadableBuffer, StrOrBytesPath, WriteableBuffer, structseq
 

@@ -8,9 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
 NAMED = re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", PAGE)
-SCENARIOS = re.findall(
-    r"`((?:lock|queue|task|condition|barrier|count|rw|version|select|rate|meet|exchange|shm-[a-z]+)-\d[a-z0-9-]*)`", PAGE
-)
+KINDS = "lock|queue|task|condition|barrier|count|rw|version|select|rate|meet|exchange|shm-[a-z]+"
+SCENARIOS = re.findall(rf"`((?:{KINDS})-\d[a-z0-9-]*)`", PAGE)
 
 
 def test_every_test_that_is_named_exists() -> None:
