@@ -1,4 +1,4 @@
-/* Rendezvous: the line of a channel without room. Who sends meets who receives (core/meeting.h).
+/* Rendezvous, the line of a channel without room, and Exchanger: who comes meets another (core/meeting.h).
  *
  * A parcel is swapped attached only, by who enters or gives back, so that the collector finds every object in
  * one place: with a thread that waits, which holds it, in the ticket of a task, or among those that came
@@ -7,8 +7,67 @@
 #include "bind/queues.h"
 #include "bind/wait.h"
 
-/* As fl_wait_thread, with a way out for greenlets, whose stack is not in its place while they wait. */
-static int wait_to_meet(PyObject *self, fl_meeting_side side, fl_parcel **place, int64_t deadline)
+static void *raise_unmet(int result, fl_meeting_side side)
+{
+    if (side == FL_MEET_SWAP && result == FL_REFUSAL) {
+        return fl_raise("ChannelClosed", "the exchanger has been closed");
+    }
+    if (side == FL_MEET_SWAP && result == 0) {
+        return fl_raise("TimedOut", "nobody came to exchange within the time; the item is still yours");
+    }
+    if (result == FL_REFUSAL) {
+        return fl_raise_queue_error("QueueShutDown", "the other end of the channel has been closed");
+    }
+    if (result == 0 && side == FL_MEET_SEND) {
+        return fl_raise_queue_error("QueueFull", "nobody was there to receive it; the channel has no room");
+    }
+    if (result == 0) {
+        return fl_raise_queue_error("QueueEmpty", "nobody was there who sends");
+    }
+    return NULL;
+}
+
+static PyObject *finish_send(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
+{
+    if (refused) {
+        return raise_unmet(FL_REFUSAL, FL_MEET_SEND);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *finish_receive(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_RECEIVE) : Py_NewRef(item);
+}
+
+static PyObject *finish_exchange(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_SWAP) : Py_NewRef(item);
+}
+
+/* What a greenlet's wait ends with is never None, which says that its time was over. */
+static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? PyLong_FromLong(FL_REFUSAL) : PyTuple_Pack(1, item == NULL ? Py_None : item);
+}
+
+/* A greenlet's stack is not in its place while it waits, but its ticket is. */
+static PyObject *meet_in_greenlet(PyObject *self, fl_meeting_side side, fl_parcel *parcel, int64_t deadline)
+{
+    PyObject *ticket = fl_ticket_meeting(fl_shell_state(self), self, side, parcel, finish_in_greenlet);
+    PyObject *result = ticket == NULL ? NULL : fl_greenlet_wait(ticket, deadline), *came = NULL;
+    Py_XDECREF(ticket);
+    if (result != NULL && PyTuple_Check(result)) {
+        came = Py_NewRef(PyTuple_GET_ITEM(result, 0));
+    } else if (result != NULL) {
+        raise_unmet(result == Py_None ? 0 : FL_REFUSAL, side);
+    }
+    Py_XDECREF(result);
+    return came;
+}
+
+/* As fl_wait_thread. */
+static int meet_in_thread(PyObject *self, fl_meeting_side side, fl_parcel **place, int64_t deadline)
 {
     fl_cell *cell = fl_shell_cell(self);
     bool met;
@@ -22,86 +81,31 @@ static int wait_to_meet(PyObject *self, fl_meeting_side side, fl_parcel **place,
     return fl_wait_thread(cell, side, fl_meeting_place(place), deadline);
 }
 
-static void *raise_unmet(int result, bool sending)
+/* Steals the parcel. A new reference to what came, None for who sends; NULL with an exception. */
+static PyObject *meet_within(PyObject *self, fl_meeting_side side, fl_parcel *parcel, int64_t deadline)
 {
-    if (result == FL_REFUSAL) {
-        return fl_raise_queue_error("QueueShutDown", "the other end of the channel has been closed");
+    int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
+    if (greenlet > 0) {
+        return meet_in_greenlet(self, side, parcel, deadline);
     }
-    if (result == 0 && sending) {
-        return fl_raise_queue_error("QueueFull", "nobody was there to receive it; the channel has no room");
+    int result = greenlet < 0 ? -1 : meet_in_thread(self, side, &parcel, deadline);
+    PyObject *came = NULL;
+    if (result == 1) {
+        came = Py_NewRef(parcel == NULL ? Py_None : (PyObject *)parcel->object);
     }
-    if (result == 0) {
-        return fl_raise_queue_error("QueueEmpty", "nobody was there who sends");
-    }
-    return NULL;
-}
-
-static PyObject *finish_send(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
-{
-    if (refused) {
-        return raise_unmet(FL_REFUSAL, true);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *finish_receive(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
-{
-    return refused ? raise_unmet(FL_REFUSAL, false) : Py_NewRef(item);
-}
-
-/* What a greenlet's wait ends with is never None, which says that its time was over. */
-static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
-{
-    return refused ? PyLong_FromLong(FL_REFUSAL) : PyTuple_Pack(1, item == NULL ? Py_None : item);
-}
-
-/* A new reference to what came, None for who sends; NULL with an exception. */
-static PyObject *meet_in_greenlet(PyObject *self, fl_meeting_side side, fl_parcel *parcel, int64_t deadline)
-{
-    PyObject *ticket = fl_ticket_meeting(fl_shell_state(self), self, side, parcel, finish_in_greenlet);
-    PyObject *result = ticket == NULL ? NULL : fl_greenlet_wait(ticket, deadline), *came = NULL;
-    Py_XDECREF(ticket);
-    if (result != NULL && PyTuple_Check(result)) {
-        came = Py_NewRef(PyTuple_GET_ITEM(result, 0));
-    } else if (result != NULL) {
-        raise_unmet(result == Py_None ? 0 : FL_REFUSAL, side == FL_MEET_SEND);
-    }
-    Py_XDECREF(result);
-    return came;
+    fl_parcel_drop(parcel); /* of what stays here the caller has a reference */
+    return result == 1 ? came : raise_unmet(result, side);
 }
 
 static PyObject *send_within(PyObject *self, PyObject *item, int64_t deadline)
 {
     fl_parcel *parcel = fl_parcel_new(item);
-    if (parcel == NULL) {
-        return NULL;
-    }
-    int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
-    if (greenlet > 0) {
-        return meet_in_greenlet(self, FL_MEET_SEND, parcel, deadline);
-    }
-    int result = greenlet < 0 ? -1 : wait_to_meet(self, FL_MEET_SEND, &parcel, deadline);
-    if (result == 1) {
-        Py_RETURN_NONE;
-    }
-    fl_parcel_drop(parcel);
-    return raise_unmet(result, true);
+    return parcel == NULL ? NULL : meet_within(self, FL_MEET_SEND, parcel, deadline);
 }
 
 static PyObject *receive_within(PyObject *self, int64_t deadline)
 {
-    int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
-    if (greenlet != 0) {
-        return greenlet < 0 ? NULL : meet_in_greenlet(self, FL_MEET_RECEIVE, NULL, deadline);
-    }
-    fl_parcel *parcel = NULL;
-    int result = wait_to_meet(self, FL_MEET_RECEIVE, &parcel, deadline);
-    if (result != 1) {
-        return raise_unmet(result, false);
-    }
-    PyObject *item = Py_NewRef((PyObject *)parcel->object);
-    fl_parcel_drop(parcel);
-    return item;
+    return meet_within(self, FL_MEET_RECEIVE, NULL, deadline);
 }
 
 PyDoc_STRVAR(put_doc,
@@ -330,10 +334,146 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+PyDoc_STRVAR(exchange_doc,
+"exchange($self, item, /, timeout=None)\n"
+"--\n"
+"\n"
+"Waits for another who exchanges, and returns what that one brought, who gets this. For threads; tasks\n"
+"await exchange_async(). timeout is in seconds; 0 does not wait. Raises TimedOut (a TimeoutError) when\n"
+"nobody came within the time, and ChannelClosed when it is closed; then the item is still the caller's.");
+
+static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    int64_t deadline;
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "exchange() missing required argument 'item'");
+        return NULL;
+    }
+    if (fl_arguments("exchange", names, args + 1, count - 1, kwnames, &timeout) < 0 ||
+        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    fl_parcel *parcel = fl_parcel_new(args[0]);
+    return parcel == NULL ? NULL : meet_within(self, FL_MEET_SWAP, parcel, deadline);
+}
+
+PyDoc_STRVAR(exchange_async_doc,
+"exchange_async($self, item, /)\n"
+"--\n"
+"\n"
+"As exchange(), in an awaitable without a time-out of its own. A task that is cancelled before it has met\n"
+"another keeps its item; afterwards it is too late, and the task is cancelled at its next wait.");
+
+static PyObject *exchange_async(PyObject *self, PyObject *item)
+{
+    fl_parcel *parcel = fl_parcel_new(item);
+    return parcel == NULL
+               ? NULL
+               : fl_ticket_meeting(fl_shell_state(self), self, FL_MEET_SWAP, parcel, finish_exchange);
+}
+
+PyDoc_STRVAR(close_doc,
+"close($self, /)\n"
+"--\n"
+"\n"
+"For ever: who waits, and who comes, gets ChannelClosed, and keeps its item. Never waits itself.");
+
+static PyObject *close_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_meeting_close(fl_shell_cell(self)));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(exchanger_statistics_doc,
+"statistics($self, /)\n"
+"--\n"
+"\n"
+"A record of the moment: waiting (0 or 1), closed.");
+
+static PyObject *exchanger_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    long values[] = {(long)fl_cell_waiting(cell), fl_meeting_closed(cell)};
+    return fl_record(fl_shell_state(self)->exchanger_statistics, values, 2, 2);
+}
+
+static PyObject *exchanger_repr(PyObject *self)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                fl_meeting_closed(cell) ? "closed" : "open",
+                                (unsigned)fl_cell_waiting(cell), (void *)self);
+}
+
+static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Exchanger", names)
+               ? fl_shell_new(type, fl_meeting_new())
+               : NULL;
+}
+
+PyDoc_STRVAR(exchanger_getitem_doc,
+"__class_getitem__($type, item, /)\n"
+"--\n"
+"\n"
+"Exchanger[list] is an Exchanger, for annotations.");
+
+static PyMethodDef exchanger_methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, exchanger_getitem_doc},
+    {"exchange", FL_METHOD(exchange), METH_FASTCALL | METH_KEYWORDS, exchange_doc},
+    {"exchange_async", exchange_async, METH_O, exchange_async_doc},
+    {"close", close_method, METH_NOARGS, close_doc},
+    {"statistics", exchanger_statistics, METH_NOARGS, exchanger_statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(exchanger_doc,
+"Exchanger()\n"
+"--\n"
+"\n"
+"Where two parties meet and swap what they brought, as java.util.concurrent.Exchanger: threads, tasks and\n"
+"greenlets, in the order of coming, always two of them, each with the other. In a forked child nobody\n"
+"waits.");
+
+static PyType_Slot exchanger_slots[] = {
+    {Py_tp_new, (void *)exchanger_new},
+    {Py_tp_dealloc, (void *)fl_shell_dealloc},
+    {Py_tp_repr, (void *)exchanger_repr},
+    {Py_tp_methods, exchanger_methods},
+    {Py_tp_members, fl_shell_members},
+    {Py_tp_doc, (void *)(uintptr_t)exchanger_doc},
+    {0, NULL},
+};
+
+static PyType_Spec exchanger_spec = {
+    .name = "fairlead.sync.Exchanger",
+    .basicsize = sizeof(fl_shell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = exchanger_slots,
+};
+
+static PyStructSequence_Field fields[] = {
+    {"waiting", "threads and tasks that wait for another: none, or one"},
+    {"closed", "whether it has been closed"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc desc = {
+    .name = "fairlead.sync.ExchangerStatistics",
+    .doc = "An exchanger at one moment.",
+    .fields = fields,
+    .n_in_sequence = 2,
+};
+
 int fl_meeting_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->rendezvous_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    PyTypeObject *types[] = {state->rendezvous_type};
+    state->exchanger_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &exchanger_spec, NULL);
+    state->exchanger_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->rendezvous_type, state->exchanger_type, state->exchanger_statistics};
     return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
 }

@@ -30,6 +30,8 @@
     X(PyTypeObject, barrier_type)                                                                          \
     X(PyTypeObject, barrier_statistics)                                                                    \
     X(PyTypeObject, rendezvous_type)                                                                       \
+    X(PyTypeObject, exchanger_type)                                                                        \
+    X(PyTypeObject, exchanger_statistics)                                                                  \
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \

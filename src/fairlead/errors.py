@@ -122,6 +122,10 @@ class Lagged(FairleadError):
         return Lagged, (self.missed,)
 
 
+class TimedOut(FairleadError, TimeoutError):
+    """What was waited for did not come within the time; the message says what is as before."""
+
+
 class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
 

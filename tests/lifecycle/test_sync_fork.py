@@ -489,3 +489,21 @@ in_child(child)
 assert sorted([receiver.receive(), receiver.receive()]) == [0, 1]
 for other in others: other.join()
 """)
+
+
+def test_forked_child_has_an_exchanger_where_nobody_waits() -> None:
+    run("""
+exchanger = Exchanger()
+other = start(exchanger.exchange, "of the parent")
+until(lambda: exchanger.statistics().waiting == 1)
+
+def child():
+    assert exchanger.statistics() == (0, False)
+    mine = start(exchanger.exchange, 1)
+    assert exchanger.exchange(2) == 1
+    mine.join()
+
+in_child(child)
+assert exchanger.exchange("mine") == "of the parent"
+other.join()
+""")

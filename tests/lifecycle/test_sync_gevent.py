@@ -461,3 +461,25 @@ gevent.get_hub().loop.run_callback(late.throw, limits[0])
 assert receiver.receive_nowait() == "in time"
 assert late.get() is True
 """)
+
+
+def test_greenlets_exchange_and_one_that_is_killed_or_late_keeps_its_item() -> None:
+    run("""
+exchanger = Exchanger()
+other = gevent.spawn(exchanger.exchange, "a")
+assert exchanger.exchange("b") == "a" and other.get() == "b"
+try:
+    exchanger.exchange("c", timeout=0.01)
+except TimedOut:
+    pass
+else:
+    raise AssertionError
+killed = gevent.spawn(exchanger.exchange, "d")
+until(lambda: exchanger.statistics().waiting == 1)
+killed.kill()
+assert exchanger.statistics() == (0, False)
+thread = threading.Thread(target=exchanger.exchange, args=("of a thread",))
+thread.start()
+assert exchanger.exchange("of a greenlet") == "of a thread"
+thread.join()
+""")

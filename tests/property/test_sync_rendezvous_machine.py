@@ -1,4 +1,4 @@
-"""A channel without room against a model: tasks send and receive, and are cancelled early and late."""
+"""A channel without room and an Exchanger against models: tasks meet, and are cancelled early and late."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from fairlead.errors import ChannelClosed, QueueEmpty, QueueFull
-from fairlead.sync import channel
+from fairlead.errors import ChannelClosed, QueueEmpty, QueueFull, TimedOut
+from fairlead.sync import Exchanger, channel
 
 AT = st.integers(0, 4)
 LATE = "done, and then cancelled"
@@ -166,5 +166,84 @@ class Rendezvous(Staged):
         assert found.closed is not self.open
 
 
+class Exchanges(Staged):
+    """Everyone brings a number. One waits at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subject: Exchanger[int] = Exchanger()
+        self.next = 0
+        self.first: tuple[Actor, int] | None = None
+        self.open = True
+
+    async def exchange_one(self, number: int) -> Any:
+        """What came, and whether a cancellation came too late for that."""
+        other = await self.subject.exchange_async(number)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]
+            return other, LATE
+        return other, ""
+
+    @rule(at=AT)
+    def exchange(self, at: int) -> None:
+        actor = self.stage.actors[at]
+        if actor.waits:
+            return
+        self.next += 1
+        mine = self.next
+        self.stage.tell(actor, lambda: self.exchange_one(mine))
+        if not self.open:
+            self.expect([actor], [ChannelClosed])
+        elif self.first is None:
+            self.first = actor, mine
+        else:
+            (other, its), self.first = self.first, None
+            self.expect([actor, other], [(its, ""), (mine, "")])
+
+    @rule(cancelled=st.sampled_from(["", "before", "after"]))
+    def thread_exchanges(self, cancelled: str) -> None:
+        self.next += 1
+        if self.first is None:
+            with pytest.raises(TimedOut if self.open else ChannelClosed):
+                self.subject.exchange(self.next, timeout=0)
+            return
+        (other, its), self.first = self.first, None
+        if cancelled == "before":
+            other.task.cancel()
+        assert self.subject.exchange(self.next, timeout=0) == its
+        if cancelled == "after":
+            other.task.cancel()
+        self.stage.turn()
+        self.expect([other], [(self.next, LATE if cancelled else "")])
+
+    @precondition(lambda self: self.first)
+    @rule()
+    def cancel(self) -> None:
+        assert self.first is not None
+        (actor, _), self.first = self.first, None
+        actor.task.cancel()
+        self.stage.turn()
+        self.expect([actor], [CANCELLED])
+
+    @precondition(lambda self: self.open and self.next > 8)
+    @rule()
+    def close(self) -> None:
+        self.subject.close()
+        self.stage.turn()
+        if self.first is not None:
+            self.expect([self.first[0]], [ChannelClosed])
+        self.first, self.open = None, False
+
+    @invariant()
+    def agree(self) -> None:
+        for actor in self.stage.actors:
+            assert actor.waits == (self.first is not None and actor is self.first[0])
+        assert self.subject.statistics() == (self.first is not None, not self.open)
+
+
 TestRendezvous = Rendezvous.TestCase
-TestRendezvous.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestRendezvous.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+TestExchanges = Exchanges.TestCase
+TestExchanges.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
