@@ -36,6 +36,9 @@
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, stamped_type)                                                                          \
+    X(PyTypeObject, stamped_statistics)                                                                    \
+    X(PyTypeObject, visit_type)                                                                            \
     X(PyTypeObject, rate_type)                                                                             \
     X(PyTypeObject, rate_statistics)                                                                       \
     X(PyTypeObject, selection_type)                                                                        \
@@ -116,6 +119,7 @@ int fl_shm_exec(PyObject *module);
 int fl_shm_lock_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
+int fl_stamped_exec(PyObject *module);
 int fl_tape_exec(PyObject *module);
 int fl_task_exec(PyObject *module);
 int fl_ticket_exec(PyObject *module);

@@ -74,6 +74,22 @@ bool fl_rw_try(fl_cell *cell, uint32_t wanted, uint64_t owner)
     return take(cell, wanted, owner, false);
 }
 
+bool fl_rw_raise_alone(fl_cell *cell, uint64_t owner)
+{
+    fl_cell_refresh(cell);
+    uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
+    do {
+        if (readers(word) != 1 && FL_MODEL_BREAK != 31) {
+            return false;
+        }
+        if (word & FL_RW_UPGRADABLE) {
+            return false;
+        }
+    } while (!fl_cas(&cell->word, &word, word - 1 + FL_RW_WRITER, acquire, relaxed)); /* fl_rw_lower */
+    set_owner(cell, FL_RW_WRITE, owner);
+    return true;
+}
+
 /* Queue lock. The first from here on that waits to write. */
 static fl_waiter *next_writer(fl_waiter *from)
 {

@@ -19,7 +19,7 @@ typedef struct {
 #define MODEL_TABLE(scenarios) {scenarios, sizeof scenarios / sizeof scenarios[0]}
 
 extern const model_table rw_scenarios, queue_scenarios, section_scenarios, meeting_scenarios;
-extern const model_table select_scenarios, rate_scenarios, meet_scenarios;
+extern const model_table select_scenarios, rate_scenarios, meet_scenarios, stamped_scenarios;
 
 extern fl_cell *cell;
 extern uint32_t permits, held; /* how many there are, and are held */

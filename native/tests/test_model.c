@@ -222,7 +222,7 @@ static const model_scenario *scenario_at(size_t index)
 {
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
-                                  meet_scenarios};
+                                  meet_scenarios, stamped_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -250,6 +250,8 @@ static const char *const broken_as[] = {
     [17] = "time in which nobody takes anything gathers for ever",
     [18] = "who leaves does not tell the next that it is due earlier",
     [19] = "what was granted and not used is given back though others were granted something since",
+    [30] = "a writer begins to change what is read without saying so",
+    [31] = "one of several who read goes on to write",
     [14] = "a writer that gives up leaves the readers barred",
     [20] = "who meets one that has left keeps what that one had",
     [21] = "what a receiver gives back stays, though another waits for it",

@@ -168,6 +168,43 @@ event.set()
 """)
 
 
+def test_forked_child_is_inside_a_stamped_lock_as_its_thread_was_and_nobody_else() -> None:
+    run("""
+from fairlead.errors import NotHeld
+mine, theirs = StampedLock(), StampedLock()
+stamp, looked, theirs_too = mine.acquire_read(), mine.optimistic_read(), []
+start(lambda: theirs_too.append((mine.acquire_read(), theirs.acquire_write()))).join()
+start(lambda: theirs.acquire_read())
+until(lambda: theirs.statistics().waiting == 1)
+
+def child():
+    seen = []
+    start(lambda: seen.append(mine.acquire_write(False))).join()  # whoever looks first
+    assert seen == [0] and mine.validate(stamp) and mine.validate(looked)
+    assert mine.statistics() == (1, False, 0) and theirs.statistics() == (0, False, 0)
+    for lock, gone in zip((mine, theirs), theirs_too[0]):
+        assert not lock.validate(gone)
+        try:
+            lock.release(gone)
+        except NotHeld:
+            pass
+        else:
+            raise AssertionError
+    writes = mine.try_convert_to_write(stamp)
+    assert writes and not mine.validate(looked)
+    mine.release(writes)
+    now = theirs.optimistic_read()
+    assert now and theirs.validate(now)
+    with theirs.writing:
+        pass
+    assert not theirs.validate(now)
+
+in_child(child)
+assert mine.statistics() == (2, False, 0) and theirs.statistics() == (0, True, 1)
+mine.release(stamp)
+""")
+
+
 def test_forked_child_finds_a_rate_limiter_as_it_was_and_nobody_waits() -> None:
     run("""
 clock = ManualClock()

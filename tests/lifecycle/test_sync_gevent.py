@@ -53,6 +53,28 @@ assert inside == [250] and lock.statistics()[:2] == (False, 0)
     )
 
 
+def test_greenlets_take_turns_at_a_stamped_lock() -> None:
+    run("""
+lock, values, looked = StampedLock(), [0, 0], [0]
+def write():
+    for _ in range(10):
+        with lock.writing:
+            values[0] += 1
+            gevent.sleep(0)
+            values[1] += 1
+def look():
+    while values[1] < 20:
+        stamp = lock.optimistic_read()
+        seen = values[0]
+        gevent.sleep(0)
+        if lock.validate(stamp):
+            assert seen == values[1]
+            looked[0] += 1
+gevent.joinall([gevent.spawn(body) for body in (write, look, write)], raise_error=True)
+assert values == [20, 20] and lock.statistics() == (0, False, 0)
+""")
+
+
 def test_greenlets_wait_for_a_rate_while_others_run_and_time_out() -> None:
     run("""
 clock = ManualClock()

@@ -49,6 +49,8 @@ from fairlead._native import (
     SemaphoreStatistics,
     SimpleQueue,
     SimpleQueueStatistics,
+    StampedLock,
+    StampedLockStatistics,
     select,
     select_async,
 )
@@ -129,6 +131,8 @@ __all__ = [
     "Sender",
     "SimpleQueue",
     "SimpleQueueStatistics",
+    "StampedLock",
+    "StampedLockStatistics",
     "StartGate",
     "WatchReceiver",
     "WatchSender",

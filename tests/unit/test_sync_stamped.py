@@ -1,0 +1,343 @@
+"""StampedLock: looking without the lock, stamps that are good and those that are not, who may be inside."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import signal
+import threading
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, run, until, until_async
+
+from fairlead.errors import NotHeld, WouldDeadlock
+from fairlead.sync import StampedLock, handle, select
+
+
+def waits(lock: StampedLock, count: int) -> None:
+    until(lambda: lock.statistics().waiting == count)
+
+
+class Inside:
+    """A thread that comes in, and goes out when it is told."""
+
+    def __init__(self, lock: StampedLock, mode: str, log: list[str] | None = None) -> None:
+        self.entered, self._go = threading.Event(), threading.Event()
+
+        def body() -> None:
+            with getattr(lock, mode):
+                if log is not None:
+                    log.append(mode)
+                self.entered.set()
+                assert self._go.wait(40)
+
+        self._thread = Thread(body)
+
+    def wait(self) -> Inside:
+        assert self.entered.wait(40)
+        return self
+
+    def go(self) -> None:
+        self._go.set()
+        self._thread.result()
+
+
+def test_who_looks_learns_whether_somebody_began_to_write() -> None:
+    lock = StampedLock()
+    stamp = lock.optimistic_read()
+    assert stamp > 0
+    with lock.reading:
+        assert lock.validate(stamp)  # reading changes nothing
+    assert lock.validate(stamp)
+    with lock.writing as writing:
+        assert lock.optimistic_read() == 0
+        assert not lock.validate(stamp)
+        assert lock.validate(writing)
+    assert not lock.validate(stamp)
+    assert not lock.validate(writing)
+    assert lock.validate(lock.optimistic_read())
+    assert lock.validate(0) is False
+    assert lock.statistics() == (0, False, 0)
+
+
+def test_who_has_looked_never_believes_a_change_in_part() -> None:
+    """Threads that change two values one after another, and some that look at both."""
+    lock, values, seen = StampedLock(), [0, 0], [0]
+    done = threading.Event()
+
+    def write() -> None:
+        for _ in range(300):
+            with lock.writing:
+                values[0] += 1
+                values[1] += 1
+
+    def look() -> None:
+        while not done.is_set() or not seen[0]:
+            stamp = lock.optimistic_read()
+            first, second = values
+            if lock.validate(stamp):
+                assert first == second
+                seen[0] += 1
+
+    looking, writing = [Thread(look) for _ in range(2)], [Thread(write) for _ in range(2)]
+    for thread in writing:
+        thread.result()
+    done.set()
+    for thread in looking:
+        thread.result()
+    assert values == [600, 600]
+
+
+def test_readers_are_inside_together_and_a_writer_alone() -> None:
+    lock = StampedLock()
+    one, other = Inside(lock, "reading").wait(), Inside(lock, "reading").wait()
+    assert lock.statistics() == (2, False, 0)
+    assert lock.acquire_write(False) == 0
+    assert lock.acquire_write(timeout=1e-6) == 0
+    one.go()
+    other.go()
+    stamp = lock.acquire_write()
+    assert Thread(lock.acquire_read, False).result() == 0
+    lock.release(stamp)
+    assert "open, 0 readers, 0 waiting" in repr(lock)
+
+
+def test_writer_is_not_starved_by_readers_and_phases_alternate() -> None:
+    lock = StampedLock()
+    log: list[str] = []
+    reader = Inside(lock, "reading").wait()
+    writer = Inside(lock, "writing", log)
+    waits(lock, 1)
+    late = Inside(lock, "reading", log)
+    waits(lock, 2)
+    reader.go()
+    writer.wait().go()
+    late.wait().go()
+    assert log == ["writing", "reading"]
+
+
+def test_conversions_need_no_wait_or_return_nothing() -> None:
+    lock = StampedLock()
+    looked = lock.optimistic_read()
+    reads = lock.try_convert_to_read(looked)
+    assert lock.statistics() == (1, False, 0)
+    assert lock.try_convert_to_read(reads) == reads
+    writes = lock.try_convert_to_write(reads)
+    assert lock.statistics() == (0, True, 0)
+    assert lock.try_convert_to_write(writes) == writes
+    assert lock.try_convert_to_write(looked) == 0
+    assert lock.try_convert_to_read(0) == 0
+    reads = lock.try_convert_to_read(writes)
+    other = lock.acquire_read()
+    assert lock.try_convert_to_write(reads) == 0  # not alone
+    assert lock.validate(reads)
+    looked = lock.try_convert_to_optimistic_read(other)
+    assert lock.try_convert_to_optimistic_read(looked) == looked
+    assert lock.try_convert_to_write(looked) == 0  # somebody reads
+    lock.release(reads)
+    writes = lock.try_convert_to_write(looked)
+    assert writes > 0
+    assert lock.try_convert_to_optimistic_read(looked) == 0
+    assert lock.validate(lock.try_convert_to_optimistic_read(writes))
+    assert lock.statistics() == (0, False, 0)
+
+
+def test_one_who_reads_alone_passes_the_writers_that_wait() -> None:
+    lock = StampedLock()
+    log: list[str] = []
+    stamp = lock.acquire_read()
+    writer = Inside(lock, "writing", log)
+    waits(lock, 1)
+    stamp = lock.try_convert_to_write(stamp)
+    assert stamp > 0
+    assert log == []
+    lock.release(stamp)
+    writer.wait().go()
+    assert log == ["writing"]
+
+
+def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
+    lock, another = StampedLock(), StampedLock()
+    stamp, foreign = lock.acquire_read(), another.acquire_read()
+    second = lock.acquire_read()
+    lock.release(stamp)
+    with pytest.raises(NotHeld, match="released, or converted"):
+        lock.release(stamp)  # though another reads
+    with pytest.raises(NotHeld, match="released, or converted"):
+        lock.try_convert_to_write(stamp)
+    calls = (
+        lock.release,
+        lock.validate,
+        lock.try_convert_to_write,
+        lock.try_convert_to_read,
+        lock.try_convert_to_optimistic_read,
+    )
+    for number in (foreign, another.optimistic_read(), 1, 2**62, 2**200, -1):
+        for call in calls:
+            with pytest.raises(ValueError, match="not a stamp of this lock"):
+                call(number)
+    with pytest.raises(NotHeld, match="0 is no stamp"):
+        lock.release(0)
+    with pytest.raises(NotHeld, match="only looks"):
+        lock.release(lock.optimistic_read())
+    with pytest.raises(TypeError):
+        lock.release("1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="non-blocking"):
+        lock.acquire_write(False, 1)
+    lock.release(second)
+    visit = lock.reading
+    with visit, pytest.raises(RuntimeError, match="entered before"), visit:
+        pass
+    with pytest.raises(NotHeld, match="not entered"):
+        lock.reading.__exit__()
+
+
+def test_thread_that_would_wait_for_itself_is_told() -> None:
+    lock = StampedLock()
+    for mode in ("reading", "writing"):
+        with getattr(lock, mode):
+            with pytest.raises(WouldDeadlock, match="not reentrant"):
+                lock.acquire_write()
+            assert lock.acquire_write(timeout=1e-6) == 0
+    with lock.reading:
+        writer = Inside(lock, "writing")
+        waits(lock, 1)
+        with pytest.raises(WouldDeadlock, match="not reentrant"):
+            lock.acquire_read()  # behind the writer, which waits for it
+    writer.wait().go()
+
+    async def main() -> None:
+        async with lock.writing:
+            with pytest.raises(WouldDeadlock, match="a task of it"):
+                lock.acquire_read()
+
+    run(main())
+
+
+def test_tasks_of_two_libraries_and_a_thread_take_turns() -> None:
+    lock = StampedLock()
+    log: list[str] = []
+
+    async def write(name: str) -> None:
+        async with lock.writing:
+            log.append(name)
+
+    stamp = lock.acquire_write()
+
+    async def main() -> None:
+        task = asyncio.ensure_future(write("asyncio"))
+        await until_async(lambda: lock.statistics().waiting == 1)
+        other = Thread(trio.run, write, "trio")
+        await until_async(lambda: lock.statistics().waiting == 2)
+        lock.release(stamp)
+        await task
+        await asyncio.to_thread(other.result)
+
+    run(main())
+    assert log == ["asyncio", "trio"]
+
+
+def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_nothing() -> None:
+    async def main() -> None:
+        lock = StampedLock()
+        looked = lock.optimistic_read()
+        stamp = lock.acquire_read()
+        tasks = [asyncio.ensure_future(wait(lock)) for _ in range(2)]
+        await until_async(lambda: lock.statistics().waiting == 2)
+        lock.release(stamp)
+        assert lock.statistics() == (0, True, 1)
+        tasks[0].cancel()
+        assert lock.validate(looked)
+        await tasks[1]
+        assert tasks[0].cancelled()
+        assert not lock.validate(looked)
+        assert lock.statistics() == (0, False, 0)
+
+    async def wait(lock: StampedLock) -> None:
+        async with lock.writing:
+            pass
+
+    run(main())
+
+
+def test_exception_of_a_signal_handler_ends_the_wait_outside() -> None:
+    lock = StampedLock()
+    holder = Inside(lock, "reading").wait()
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def handler(*_: object) -> None:
+        raise InterruptedError
+
+    def interrupt() -> None:
+        waits(lock, 1)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        thread = Thread(interrupt)
+        with pytest.raises(InterruptedError):
+            lock.acquire_write()
+        thread.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert lock.statistics() == (1, False, 0)
+    holder.go()
+
+
+def test_destructor_may_release() -> None:
+    lock = StampedLock()
+
+    class Guard:
+        def __init__(self) -> None:
+            self.stamp = lock.acquire_write()
+
+        def __del__(self) -> None:
+            lock.release(self.stamp)
+
+    guard: Any = Guard()
+    assert lock.statistics().writing
+    del guard
+    until(lambda: lock.statistics() == (0, False, 0))
+
+
+def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on() -> None:
+    lock, loop = StampedLock(), asyncio.new_event_loop()
+    stamp = lock.acquire_read()
+
+    async def queue() -> asyncio.Task[None]:
+        async def body() -> None:
+            await lock.acquire_write_async()
+
+        waiting = lock.statistics().waiting
+        task = asyncio.ensure_future(body())
+        await until_async(lambda: lock.statistics().waiting == waiting + 1)
+        return task
+
+    for _ in range(2):
+        task = loop.run_until_complete(queue())
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    behind = Inside(lock, "writing")
+    waits(lock, 3)
+    lock.release(stamp)
+    loop.close()
+    behind.wait().go()
+    assert lock.statistics() == (0, False, 0)
+
+
+def test_selected_beside_another() -> None:
+    one, other = StampedLock(), StampedLock()
+    with one.writing:
+        got = select(one.acquire_read_async(), other.acquire_write_async())
+        assert got.case == 1
+        other.release(got.value)
+    assert other.statistics() == (0, False, 0)
+
+
+def test_belongs_to_one_interpreter_and_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="StampedLock"):
+        handle(StampedLock())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(StampedLock())
