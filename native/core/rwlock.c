@@ -79,7 +79,7 @@ bool fl_rw_raise_alone(fl_cell *cell, uint64_t owner)
     fl_cell_refresh(cell);
     uint64_t word = fl_load(&cell->word, relaxed); /* only a first guess */
     do {
-        if (readers(word) != 1 && FL_MODEL_BREAK != 31) {
+        if (readers(word) != 1 && FL_MODEL_BREAK != 41) {
             return false;
         }
         if (word & FL_RW_UPGRADABLE) {

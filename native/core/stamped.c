@@ -3,7 +3,7 @@
 
 uint64_t fl_stamped_begin(fl_cell *cell)
 {
-#if FL_MODEL_BREAK == 30
+#if FL_MODEL_BREAK == 40
     return fl_load(fl_stamped_version(cell), relaxed);
 #else
     uint64_t version = fl_load(fl_stamped_version(cell), relaxed) | 1; /* written by who has the lock */
