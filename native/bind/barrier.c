@@ -102,6 +102,7 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, P
         return PyErr_NoMemory();
     }
     fl_waiter_init(waiter, fl_shell_cell(self), 0, 0);
+    waiter->request = self;
     int through = 1;
     if (!fl_cell_enter(waiter)) {
         through = fl_wait_in_place(waiter, deadline);

@@ -133,7 +133,7 @@ PyDoc_STRVAR(news_doc,
 static PyObject *news(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_board *board = board_of(op);
-    int got = fl_wait_permit(board->news, FL_FOREVER);
+    int got = fl_wait_permit(op, board->news, FL_FOREVER);
     if (got < 0) {
         return NULL;
     }
@@ -184,7 +184,7 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     bool mine = state == FL_JOB_REPLIED;
     int got = 0;
     if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
-        got = fl_wait_permit(helper, deadline);
+        got = fl_wait_permit(op, helper, deadline);
         mine = fl_board_helped(board, job);
     }
     fl_cell_unref(helper);

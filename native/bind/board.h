@@ -12,9 +12,9 @@
 #define FL_NEWS_UNREADABLE 255
 
 /* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. */
-static inline int fl_wait_permit(fl_cell *cell, int64_t deadline)
+static inline int fl_wait_permit(PyObject *what, fl_cell *cell, int64_t deadline)
 {
-    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(cell, 1, 0, deadline);
+    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(what, cell, 1, 0, deadline);
 }
 
 #endif

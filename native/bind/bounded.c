@@ -171,7 +171,7 @@ void *fl_bounded_raise(int result, bool putting)
 }
 
 /* 1: taken; 0: not within the time; FL_REFUSAL: shut down; -1: an exception. */
-static int take_one(fl_cell *cell, int64_t deadline)
+static int take_one(fl_bounded *self, fl_cell *cell, int64_t deadline)
 {
     if (fl_sem_try(cell, 1, 0)) {
         return 1;
@@ -179,7 +179,7 @@ static int take_one(fl_cell *cell, int64_t deadline)
     if (deadline == 0) {
         return fl_sem_closed(cell) ? FL_REFUSAL : 0;
     }
-    return fl_wait_thread(cell, 1, 0, deadline);
+    return fl_wait_thread((PyObject *)self, cell, 1, 0, deadline);
 }
 
 /* With a slot in hand, and where the queue is shared a copy. 1: it is on the shelf; 0: the shelf has changed;
@@ -329,7 +329,7 @@ PyObject *fl_bounded_look(fl_bounded *self)
 
 PyObject *fl_bounded_put(fl_bounded *self, PyObject *item, int64_t deadline)
 {
-    int result = take_one(self->desk->slots, deadline);
+    int result = take_one(self, self->desk->slots, deadline);
     if (result != 1) {
         return fl_bounded_raise(result, true);
     }
@@ -341,7 +341,7 @@ PyObject *fl_bounded_put(fl_bounded *self, PyObject *item, int64_t deadline)
 
 PyObject *fl_bounded_get(fl_bounded *self, int64_t deadline)
 {
-    int result = take_one(fl_bounded_objects(self), deadline);
+    int result = take_one(self, fl_bounded_objects(self), deadline);
     return result == 1 ? fl_bounded_fetch(self) : fl_bounded_raise(result, false);
 }
 
@@ -353,7 +353,7 @@ PyObject *fl_bounded_peek(fl_bounded *self, int64_t deadline)
             return object;
         }
     }
-    int result = take_one(fl_bounded_objects(self), deadline);
+    int result = take_one(self, fl_bounded_objects(self), deadline);
     return result == 1 ? fl_bounded_look(self) : fl_bounded_raise(result, false);
 }
 

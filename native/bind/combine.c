@@ -183,9 +183,9 @@ static PyObject *run(PyObject *op, PyObject *function)
     waiter.request = mine;
     fl_combine_result result = FL_COMBINE_LEADS;
     while (!fl_cell_enter(&waiter)) {
-        Py_BEGIN_ALLOW_THREADS
+        FL_BEGIN_SLEEP(&waiter, FL_FOREVER)
         result = fl_combine_wait(&waiter);
-        Py_END_ALLOW_THREADS
+        FL_END_SLEEP
         if (result != FL_COMBINE_INTERRUPTED) {
             break;
         }

@@ -56,7 +56,7 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, P
     }
     int woken = fl_flag_is_set(fl_shell_cell(self));
     if (!woken && deadline > 0) {
-        woken = fl_wait_thread(fl_shell_cell(self), 0, 0, deadline);
+        woken = fl_wait_thread(self, fl_shell_cell(self), 0, 0, deadline);
     }
     return woken < 0 ? NULL : PyBool_FromLong(woken);
 }

@@ -58,7 +58,7 @@ PyObject *fl_greenlet_wait(PyObject *ticket, int64_t deadline)
     return result;
 }
 
-int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+int fl_wait_greenlet(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
     int here = fl_in_greenlet();
     if (here <= 0) {
@@ -67,8 +67,7 @@ int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t dea
     int outcome = -1;
     PyObject *ticket = NULL, *result = NULL, *native = PyImport_ImportModule("fairlead._native");
     if (native != NULL) {
-        /* the caller holds whatever the cell belongs to */
-        ticket = fl_ticket_at(fl_state_of(native), Py_None, cell, wanted, tell, NULL);
+        ticket = fl_ticket_at(fl_state_of(native), what, cell, wanted, tell, NULL);
     }
     if (ticket != NULL) {
         fl_ticket_for(ticket, owner);

@@ -78,7 +78,7 @@ static int meet_in_thread(PyObject *self, fl_meeting_side side, fl_parcel **plac
     if (deadline == 0) {
         return fl_meeting_closed(cell) ? FL_REFUSAL : 0;
     }
-    return fl_wait_thread(cell, side, fl_meeting_place(place), deadline);
+    return fl_wait_thread(self, cell, side, fl_meeting_place(place), deadline);
 }
 
 /* Steals the parcel. A new reference to what came, None for who sends; NULL with an exception. */

@@ -65,6 +65,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_board_exec},
     {Py_mod_exec, (void *)fl_seat_exec},
     {Py_mod_exec, (void *)fl_view_exec},
+    {Py_mod_exec, (void *)fl_waits_exec},
     {Py_mod_exec, (void *)fl_usage_exec},
     {Py_mod_exec, (void *)fl_shm_exec},
     {Py_mod_exec, (void *)fl_shm_lock_exec},

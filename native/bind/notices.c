@@ -32,7 +32,7 @@ static int take_again(loan *lent)
     if (lent->recursive) {
         return fl_rlock_restore(lent->lock, lent->hold);
     }
-    return fl_wait_thread_always(fl_shell_cell(lent->lock), fl_owner_thread());
+    return fl_wait_thread_always(lent->lock, fl_shell_cell(lent->lock), fl_owner_thread());
 }
 
 /* What a wait is not to begin with; 0, or -1 with an exception set. */
@@ -56,7 +56,7 @@ static int check(fl_state *state, loan *lent)
 }
 
 /* These two queue, let go of the lock, and wait. 1: notified; 0: not within the time; -1: an exception. */
-static int wait_as_thread(fl_cell *cell, loan *lent, int64_t deadline, bool *lost)
+static int wait_as_thread(PyObject *self, fl_cell *cell, loan *lent, int64_t deadline, bool *lost)
 {
     fl_waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL) {
@@ -64,6 +64,7 @@ static int wait_as_thread(fl_cell *cell, loan *lent, int64_t deadline, bool *los
         return -1;
     }
     fl_waiter_init(waiter, cell, 0, 0);
+    waiter->request = self;
     fl_cell_enter(waiter);
     int notified = -1;
     if (let_go(lent) < 0) {
@@ -97,7 +98,7 @@ static int wait_with(PyObject *self, loan *lent, int64_t deadline)
     int greenlet = fl_in_greenlet(), notified = -1;
     bool lost = false;
     if (greenlet == 0) {
-        notified = wait_as_thread(cell, lent, deadline, &lost);
+        notified = wait_as_thread(self, cell, lent, deadline, &lost);
     } else if (greenlet > 0) {
         notified = wait_as_greenlet(self, lent, deadline, &lost);
     }

@@ -2,8 +2,9 @@
 #include "bind/wait.h"
 
 /* 1: taken; 0: not within the time; -1: an exception. */
-static int take(fl_cell *cell, uint32_t wanted, int64_t deadline)
+static int take(PyObject *self, uint32_t wanted, int64_t deadline)
 {
+    fl_cell *cell = fl_shell_cell(self);
     uint64_t owner = fl_owner_thread();
     if (fl_sem_try(cell, wanted, owner)) {
         return 1;
@@ -17,7 +18,7 @@ static int take(fl_cell *cell, uint32_t wanted, int64_t deadline)
                  "thread waits; use `async with`, or a timeout");
         return -1;
     }
-    return fl_wait_thread(cell, wanted, owner, deadline);
+    return fl_wait_thread(self, cell, wanted, owner, deadline);
 }
 
 static int give(PyObject *self, uint32_t count)
@@ -77,7 +78,7 @@ static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t 
             return NULL;
         }
     }
-    return truth(take(fl_shell_cell(self), 1, deadline));
+    return truth(take(self, 1, deadline));
 }
 
 PyDoc_STRVAR(semaphore_acquire_doc,
@@ -102,7 +103,7 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
             return NULL;
         }
     }
-    return truth(take(fl_shell_cell(self), (uint32_t)wanted, deadline));
+    return truth(take(self, (uint32_t)wanted, deadline));
 }
 
 PyDoc_STRVAR(lock_acquire_async_doc,
@@ -230,6 +231,19 @@ static PyObject *semaphore_statistics(PyObject *self, PyObject *Py_UNUSED(ignore
     return fl_record(fl_shell_state(self)->semaphore_statistics, values, 3, 4);
 }
 
+PyDoc_STRVAR(holders_doc,
+"_holders($self, /)\n"
+"--\n"
+"\n"
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+
+static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    fl_cell_refresh(cell);
+    return fl_holders_append(PyList_New(0), fl_load(&cell->owner, relaxed), NULL); /* a figure to show */
+}
+
 static PyObject *lock_repr(PyObject *self)
 {
     fl_cell *cell = fl_shell_cell(self);
@@ -253,7 +267,7 @@ PyDoc_STRVAR(enter_doc,
 
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return truth(take(fl_shell_cell(self), 1, FL_FOREVER));
+    return truth(take(self, 1, FL_FOREVER));
 }
 
 PyDoc_STRVAR(exit_doc,
@@ -344,6 +358,7 @@ static PyMethodDef lock_methods[] = {
     {"locked", locked, METH_NOARGS, locked_doc},
     {"acquire_async", lock_acquire_async, METH_NOARGS, lock_acquire_async_doc},
     {"statistics", lock_statistics, METH_NOARGS, lock_statistics_doc},
+    {"_holders", holders, METH_NOARGS, holders_doc},
     {"__enter__", enter, METH_NOARGS, enter_doc},
     {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
     {"__aenter__", aenter, METH_NOARGS, aenter_doc},

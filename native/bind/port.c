@@ -55,6 +55,7 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     fl_store(&self->body->shell, self, release); /* pairs with fl_port_tell */
+    fl_roster_add(self->body, PyInterpreterState_GetID(self->interpreter));
     return (PyObject *)self;
 }
 
@@ -94,6 +95,7 @@ static void port_dealloc(PyObject *op)
     }
     port_clear(op);
     if (self->body != NULL) {
+        fl_roster_remove(self->body);
         fl_port_unref(self->body);
     }
     type->tp_free(op);
@@ -146,7 +148,13 @@ PyObject *fl_port_here(fl_state *state)
 
 bool fl_port_complete(fl_state *state, fl_waiter *waiter)
 {
+#ifdef Py_GIL_DISABLED /* else waits(), which looks at it under this lock, has the GIL */
+    fl_port_lock(waiter->port);
+#endif
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the ticket's drop_waiter */
+#ifdef Py_GIL_DISABLED
+    fl_mutex_unlock(&waiter->port->lock);
+#endif
     if (future == NULL) {
         return true;
     }

@@ -77,6 +77,7 @@ static int take(PyObject *self, uint32_t wanted, int64_t timeout)
     }
     fl_waiter waiter;
     fl_waiter_init(&waiter, cell, wanted, fl_owner_thread());
+    waiter.request = self;
     int64_t latest = plus(fl_rate_now(cell), timeout);
     int looks = 0;
     while (!fl_rate_enter(&waiter, latest)) {
@@ -87,9 +88,9 @@ static int take(PyObject *self, uint32_t wanted, int64_t timeout)
         int64_t deadline = fl_rate_sleep(&waiter) == FL_FOREVER ? FL_FOREVER : latest;
         int64_t next = fl_next_look(&looks);
         fl_wait_result result;
-        Py_BEGIN_ALLOW_THREADS
+        FL_BEGIN_SLEEP(&waiter, deadline)
         result = fl_rate_wait(&waiter, next < deadline ? next : deadline);
-        Py_END_ALLOW_THREADS
+        FL_END_SLEEP
         if (result == FL_WAIT_GRANTED) {
             return 1;
         }

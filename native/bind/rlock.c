@@ -62,7 +62,7 @@ static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
     if (deadline == FL_FOREVER && (holder & ~(uint64_t)FL_OWNER_TASK) == me->thread) {
         int others_run = fl_in_greenlet();
         if (others_run != 0) {
-            return others_run < 0 ? -1 : fl_wait_thread(cell, 1, owner, deadline);
+            return others_run < 0 ? -1 : fl_wait_thread(self, cell, 1, owner, deadline);
         }
         fl_raise("WouldDeadlock",
                  holder & FL_OWNER_TASK
@@ -72,7 +72,7 @@ static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
                        "release it while it waits");
         return -1;
     }
-    return fl_wait_thread(cell, 1, owner, deadline);
+    return fl_wait_thread(self, cell, 1, owner, deadline);
 }
 
 static int take(PyObject *self, int64_t deadline)
@@ -143,7 +143,7 @@ fl_rlock_hold fl_rlock_save(PyObject *self)
 
 int fl_rlock_restore(PyObject *self, fl_rlock_hold before)
 {
-    int result = fl_wait_thread_always(fl_shell_cell(self),
+    int result = fl_wait_thread_always(self, fl_shell_cell(self),
                                        before.task == NULL ? fl_owner_thread() : fl_owner_task());
     hold(self, before.task, before.depth);
     return result;
@@ -271,6 +271,27 @@ static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
     long values[] = {fl_sem_value(cell) == 0, (long)depth_of(self), (long)fl_cell_waiting(cell),
                      cell->flags & FL_CELL_FAIR};
     return fl_record(fl_shell_state(self)->rlock_statistics, values, 4, 9);
+}
+
+PyDoc_STRVAR(holders_doc,
+"_holders($self, /)\n"
+"--\n"
+"\n"
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+
+static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_cell *cell = fl_shell_cell(self);
+    fl_cell_refresh(cell);
+    uint64_t owner = fl_load(&cell->owner, relaxed); /* a figure to show */
+    PyObject *task = ((rlock *)self)->holder;
+#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
+    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
+#endif
+    Py_XINCREF(task);
+    PyObject *list = fl_holders_append(PyList_New(0), owner, owner & FL_OWNER_TASK ? task : NULL);
+    Py_XDECREF(task);
+    return list;
 }
 
 static PyObject *repr(PyObject *self)
@@ -427,6 +448,7 @@ static PyMethodDef methods[] = {
     {"locked", locked, METH_NOARGS, locked_doc},
     {"acquire_async", acquire_async, METH_NOARGS, acquire_async_doc},
     {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"_holders", holders, METH_NOARGS, holders_doc},
     {"__enter__", enter, METH_NOARGS, enter_doc},
     {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
     {"__aenter__", acquire_async, METH_NOARGS, aenter_doc},

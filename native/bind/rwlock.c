@@ -162,7 +162,7 @@ static bool own_thread_is_in_the_way(rwlock *self, const fl_caller *me, uint32_t
 }
 
 /* As fl_wait_thread, at once or later. */
-static int take(rwlock *self, const fl_caller *me, uint32_t wanted, int64_t deadline)
+static int take(PyObject *op, rwlock *self, const fl_caller *me, uint32_t wanted, int64_t deadline)
 {
     if (fl_rw_try(self->shell.cell, wanted, fl_caller_owner(me))) {
         return 1;
@@ -181,7 +181,7 @@ static int take(rwlock *self, const fl_caller *me, uint32_t wanted, int64_t dead
             return -1;
         }
     }
-    return fl_wait_thread(self->shell.cell, wanted, fl_caller_owner(me), deadline);
+    return fl_wait_thread(op, self->shell.cell, wanted, fl_caller_owner(me), deadline);
 }
 
 static int acquire_within(PyObject *op, int64_t deadline)
@@ -194,7 +194,7 @@ static int acquire_within(PyObject *op, int64_t deadline)
     }
     int taken = plan(self, &me, ((side *)op)->mode, &wanted);
     if (taken == 0) {
-        taken = take(self, &me, wanted, deadline);
+        taken = take(op, self, &me, wanted, deadline);
     }
     if (taken == 1 && enlist(self, &me, ((side *)op)->mode) < 0) {
         taken = -1;
@@ -342,6 +342,26 @@ static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(!fl_rw_fits(word, mode));
 }
 
+PyDoc_STRVAR(holders_doc,
+"_holders($self, /)\n"
+"--\n"
+"\n"
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+
+static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    rwlock *self = begin((PyObject *)lock_of(op));
+    PyObject *list = PyList_New(0);
+    FL_BEGIN_CRITICAL(self);
+    for (uint32_t i = 0; list != NULL && i < self->holders.room; i++) {
+        const fl_hold *hold = &self->holders.at[i];
+        uint64_t owner = hold->task != NULL ? hold->thread | FL_OWNER_TASK : hold->thread;
+        list = fl_holders_append(list, owner, hold->task);
+    }
+    FL_END_CRITICAL();
+    return list;
+}
+
 PyDoc_STRVAR(enter_doc,
 "__enter__($self, /)\n"
 "--\n"
@@ -410,6 +430,7 @@ static PyMethodDef side_methods[] = {
     {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
     {"release", release, METH_NOARGS, release_doc},
     {"locked", locked, METH_NOARGS, locked_doc},
+    {"_holders", side_holders, METH_NOARGS, holders_doc},
     {"acquire_async", acquire_async, METH_NOARGS, acquire_async_doc},
     {"__enter__", enter, METH_NOARGS, enter_doc},
     {"__exit__", FL_METHOD(side_exit), METH_FASTCALL, exit_doc},

@@ -142,9 +142,9 @@ static int wait_in_thread(fl_choice *choice, uint32_t first, int64_t deadline, u
         fl_wait_result result;
         uint32_t generation = fl_fork_generation;
         int64_t look = fl_park_misses_signals() ? fl_clock_now() + LOOK_NS : FL_FOREVER;
-        Py_BEGIN_ALLOW_THREADS
+        FL_BEGIN_SLEEP(choice->waiters[0], deadline)
         result = fl_choice_wait(choice, deadline, look);
-        Py_END_ALLOW_THREADS
+        FL_END_SLEEP
         if (result != FL_WAIT_INTERRUPTED) {
             *winner = fl_choice_end(choice);
             return result == FL_WAIT_GRANTED;
@@ -177,6 +177,7 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
         for (uint32_t i = 0; i < count; i++) {
             here.choice.waiters[i] = &here.waiters[i];
             fl_waiter_init(&here.waiters[i], cell_of(state, cases, i), here.wanted[i], fl_owner_thread());
+            here.waiters[i].request = fl_ticket_shell(PyTuple_GET_ITEM(cases, i));
             here.waiters[i].choice = &here.choice;
             here.waiters[i].place = i;
         }
@@ -278,9 +279,10 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         self->choice.waiters[i] = waiter;
         whole = waiter != NULL;
         if (whole) {
-            fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
+            waiter->request = fl_ticket_shell(PyTuple_GET_ITEM(self->cases, i));
             waiter->choice = &self->choice;
             waiter->place = i;
+            fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
         } else {
             fl_raise("LoopClosed", "the event loop of this task has been closed");
         }

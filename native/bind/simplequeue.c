@@ -170,7 +170,7 @@ static PyObject *get_within(PyObject *op, int64_t deadline)
     fl_cell *cell = begin(op);
     int taken = fl_sem_try(cell, 1, 0);
     if (!taken && deadline > 0) {
-        taken = fl_wait_thread(cell, 1, 0, deadline);
+        taken = fl_wait_thread(op, cell, 1, 0, deadline);
     }
     if (taken > 0) {
         return pop(op);

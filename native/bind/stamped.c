@@ -146,7 +146,7 @@ static PyObject *acquire(PyObject *op, int kind, int64_t deadline)
                 return NULL;
             }
         }
-        taken = fl_wait_thread(cell, mode_of(kind), me, deadline);
+        taken = fl_wait_thread(op, cell, mode_of(kind), me, deadline);
     }
     return taken < 0 ? NULL : taken == 0 ? PyLong_FromLong(0) : enlist(self, kind, me);
 }

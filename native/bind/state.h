@@ -125,5 +125,6 @@ int fl_task_exec(PyObject *module);
 int fl_ticket_exec(PyObject *module);
 int fl_usage_exec(PyObject *module);
 int fl_view_exec(PyObject *module);
+int fl_waits_exec(PyObject *module);
 
 #endif

@@ -339,7 +339,8 @@ static PyObject *receive_within(reader *self, int64_t deadline)
         if (!again) {
             return object;
         }
-        int outcome = deadline == 0 ? 0 : fl_wait_thread(self->shell.cell, seen(self), 0, deadline);
+        int outcome =
+            deadline == 0 ? 0 : fl_wait_thread((PyObject *)self, self->shell.cell, seen(self), 0, deadline);
         if (outcome < 0) {
             return NULL;
         }

@@ -315,8 +315,8 @@ static int begin(ticket *self)
         fl_raise("LoopClosed", "the event loop of this task has been closed");
         goto done;
     }
-    fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
     self->waiter->request = self->shell;
+    fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
     outcome = fl_cell_enter(self->waiter);
     if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_cell_refuse */
         outcome = FL_REFUSAL;
@@ -368,6 +368,11 @@ fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
                         "done something");
     }
     return self->cell;
+}
+
+PyObject *fl_ticket_shell(PyObject *op)
+{
+    return ((ticket *)op)->shell;
 }
 
 int fl_ticket_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)

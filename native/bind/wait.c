@@ -115,21 +115,22 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
-int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
-    int outcome = fl_wait_greenlet(cell, wanted, owner, deadline);
+    int outcome = fl_wait_greenlet(what, cell, wanted, owner, deadline);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
     }
     fl_waiter waiter;
     fl_waiter_init(&waiter, cell, wanted, owner);
+    waiter.request = what;
     int looks = 0;
     while (!fl_cell_enter(&waiter)) {
         fl_wait_result result;
         waiter.look = fl_next_look(&looks);
-        Py_BEGIN_ALLOW_THREADS
+        FL_BEGIN_SLEEP(&waiter, deadline)
         result = fl_cell_wait(&waiter, deadline);
-        Py_END_ALLOW_THREADS
+        FL_END_SLEEP
         if (result == FL_WAIT_REFUSED) {
             return FL_REFUSAL;
         }
@@ -149,9 +150,9 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
     for (;;) {
         fl_wait_result result;
         waiter->look = fl_next_look(&looks);
-        Py_BEGIN_ALLOW_THREADS
+        FL_BEGIN_SLEEP(waiter, deadline)
         result = fl_cell_wait_in_place(waiter, deadline);
-        Py_END_ALLOW_THREADS
+        FL_END_SLEEP
         if (result != FL_WAIT_INTERRUPTED) {
             return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
         }
@@ -166,10 +167,10 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
     }
 }
 
-int fl_wait_thread_always(fl_cell *cell, uint64_t owner)
+int fl_wait_thread_always(PyObject *what, fl_cell *cell, uint64_t owner)
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
-    while (fl_wait_thread(cell, 1, owner, FL_FOREVER) < 0) {
+    while (fl_wait_thread(what, cell, 1, owner, FL_FOREVER) < 0) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);

@@ -15,6 +15,7 @@
 #include "core/cell.h"
 #include "core/meeting.h"
 #include "core/port.h"
+#include "core/roster.h"
 #include "core/semaphore.h"
 #include "core/shared.h"
 
@@ -58,10 +59,25 @@ void fl_tape_attach(PyObject *op, fl_shared *shared);
    does not block. */
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 
+/* Around the sleep of a thread that waits by this waiter (of a choice, by any of its waiters): detaches, and
+   says in the roster what it sleeps for, so that sync.waits() can tell: the object in the waiter's `request`,
+   which the caller refers to. There is no other way to sleep for what belongs to somebody. */
+#define FL_BEGIN_SLEEP(waiter, deadline)                                                                    \
+    {                                                                                                      \
+        PyThreadState *sleeper_ = PyThreadState_Get();                                                     \
+        int64_t space_ = PyInterpreterState_GetID(PyThreadState_GetInterpreter(sleeper_));                 \
+        Py_BEGIN_ALLOW_THREADS                                                                             \
+        fl_roster_begin((waiter), (deadline), sleeper_, space_);
+#define FL_END_SLEEP                                                                                        \
+        fl_roster_end();                                                                                   \
+        Py_END_ALLOW_THREADS                                                                               \
+    }
+
 /* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers. 1: taken; 0: timed
-   out; -1: an exception of a signal handler; FL_REFUSAL: the cell was closed. But for 1 nothing is taken. */
+   out; -1: an exception of a signal handler; FL_REFUSAL: the cell was closed. But for 1 nothing is taken.
+   `what`: the object that it waits for, which is what sync.waits() shows. */
 #define FL_REFUSAL 2
-int fl_wait_thread(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
+int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
 /* When a thread that waits looks for signals next; *looks is 0 at first. */
 int64_t fl_next_look(int *looks);
@@ -72,12 +88,12 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
 
 /* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
    is taken (-1). */
-int fl_wait_thread_always(fl_cell *cell, uint64_t owner);
+int fl_wait_thread_always(PyObject *what, fl_cell *cell, uint64_t owner);
 
 /* As fl_wait_thread, in a thread where gevent's hub runs: only the greenlet that calls waits. Where none
    does, FL_NO_GREENLET, and nothing has been done. */
 #define FL_NO_GREENLET 3
-int fl_wait_greenlet(fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
+int fl_wait_greenlet(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline);
 
 /* Whether this thread's hub can run others while the caller waits; -1: an exception. */
 int fl_in_greenlet(void);
@@ -122,6 +138,8 @@ int fl_ticket_join(PyObject *ticket);
 /* What select() makes of a ticket that nobody has begun to await, and asks in the place of who awaits it. Its
    cell; NULL with an exception: it is none, was awaited, or cannot be one of several. */
 fl_cell *fl_ticket_choose(fl_state *state, PyObject *ticket);
+/* What it is for; borrowed. */
+PyObject *fl_ticket_shell(PyObject *ticket);
 /* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
 int fl_ticket_attempt(PyObject *ticket, uint64_t owner, uint32_t *wanted);
 /* The ticket is over: what awaiting it would return, or NULL with an exception. */
@@ -221,6 +239,10 @@ bool fl_port_complete(fl_state *state, fl_waiter *waiter);
 
 /* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
+
+/* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
+   None), owner as fl_owner_*. Appends one, if there is an owner; NULL with an exception set, and no list. */
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task);
 
 /* Raises a class of fairlead.errors with a message, and returns NULL. */
 void *fl_raise(const char *name, const char *message);

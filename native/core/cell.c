@@ -9,6 +9,9 @@
 #include "core/choice.h"
 #include "core/clock.h"
 #include "core/port.h"
+#ifndef FL_MODEL
+#include "core/roster.h"
+#endif
 
 _Static_assert(sizeof(void *) > 8 || sizeof(fl_cell) <= 64, "a cell is one cache line");
 
@@ -19,18 +22,6 @@ uint64_t fl_fork_thread;
 static fl_mutex refreshing;
 
 #ifndef FL_MODEL
-static fl_atomic(uint64_t) threads;
-
-/* Never given twice, unlike the thread identifiers of the system. */
-uint64_t fl_owner_thread(void)
-{
-    static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
-    if (__builtin_expect(mine == 0, false)) {
-        mine = (fl_fetch_add(&threads, 1, relaxed) + 1) << 1; /* only unique; the low bit says "task" */
-    }
-    return mine;
-}
-
 static void forked(void)
 {
     fl_fork_generation++;
@@ -42,7 +33,8 @@ static bool fork_handled;
 
 static void handle_fork(void)
 {
-    fork_handled = pthread_atfork(NULL, NULL, forked) == 0;
+    /* the roster first, whose locks the forking thread holds until then */
+    fork_handled = fl_roster_setup() && pthread_atfork(NULL, NULL, forked) == 0;
 }
 
 bool fl_cell_setup(void)

@@ -90,7 +90,7 @@ typedef struct fl_waiter {
     struct fl_waiter *ready;        /* the list of its port */
     struct fl_waiter *before, *after; /* all waiters of the port, under its lock */
     fl_atomic(void *) payload;      /* what the loop's side completes */
-    void *request;                  /* what the holder of a combining lock is to run; constant */
+    void *request;                  /* what it waits for; of a combining lock what is to be run; constant */
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
     uint32_t place;                 /* among these; constant */
 } fl_waiter;

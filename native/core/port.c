@@ -31,7 +31,7 @@ void fl_port_unref(fl_port *port)
 }
 
 /* In a forked child another thread of the parent may have left it locked; the list is whole at any moment. */
-static void lock(fl_port *port)
+void fl_port_lock(fl_port *port)
 {
     fl_fork_unlock(&port->generation, &port->lock);
     fl_mutex_lock(&port->lock);
@@ -46,7 +46,7 @@ fl_waiter *fl_port_waiter(fl_port *port, fl_cell *cell, uint32_t wanted, uint64_
     fl_waiter_init(waiter, cell, wanted, owner);
     waiter->port = port;
     waiter->refs = 1;
-    lock(port);
+    fl_port_lock(port);
     bool closed = port->closed;
     if (!closed) {
         waiter->after = port->all;
@@ -84,7 +84,7 @@ static void unlist(fl_port *port, fl_waiter *waiter)
 void fl_port_forget(fl_waiter *waiter)
 {
     fl_port *port = waiter->port;
-    lock(port);
+    fl_port_lock(port);
     unlist(port, waiter);
     fl_mutex_unlock(&port->lock);
     fl_waiter_unref(waiter);
@@ -200,7 +200,7 @@ void fl_port_close(fl_port *port)
         top = next;
     }
     for (;;) {
-        lock(port);
+        fl_port_lock(port);
         port->closed = true;
         fl_waiter *waiter = port->all;
         if (waiter != NULL) {

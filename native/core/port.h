@@ -30,11 +30,16 @@ typedef struct fl_port {
     fl_waiter *all;
     fl_atomic(void *) shell; /* the loop's side */
     int poll, bell;
+    struct fl_port *listed, **link; /* these three are the roster's, and under its lock */
+    int64_t space;
 } fl_port;
 
 /* NULL: no memory, or no descriptor (errno). One reference. */
 fl_port *fl_port_new(void);
 void fl_port_unref(fl_port *port);
+
+/* The lock of the list of all waiters; fl_mutex_unlock(&port->lock) is its end. */
+void fl_port_lock(fl_port *port);
 
 /* A waiter for a task, not queued yet, with one reference, in the port's list. The cell and the port are
    counted. NULL: no memory, or the port is closed. */

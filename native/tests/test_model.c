@@ -222,7 +222,7 @@ static const model_scenario *scenario_at(size_t index)
 {
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
-                                  meet_scenarios, stamped_scenarios};
+                                  meet_scenarios, stamped_scenarios, roster_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -245,6 +245,7 @@ static const char *const broken_as[] = {
     "who waits when a count comes to nothing sleeps on if it goes up at once",
     "who leaves a barrier does not break it",
     [13] = "a writer that ends lets the next writer in before those who wait to read",
+    [30] = "who sleeps goes on while it is held",
     [16] = "who chooses among several is granted what comes second, too",
     [15] = "what is sent wakes one of those who wait for it",
     [17] = "time in which nobody takes anything gathers for ever",

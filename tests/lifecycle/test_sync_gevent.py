@@ -505,3 +505,24 @@ thread.start()
 assert exchanger.exchange("of a greenlet") == "of a thread"
 thread.join()
 """)
+
+
+def test_waits_of_greenlets_are_seen_with_their_stacks() -> None:
+    run("""
+lock = RLock()
+def want():
+    with lock:
+        pass
+def hold():
+    with lock:
+        waiting = gevent.spawn(want)
+        until(waits)
+        [wait] = waits()
+        assert wait.waiter.is_task and wait.waiter.task.startswith("Greenlet"), wait
+        assert "want" in [place.name for place in wait.waiter.stack]
+        [owner] = wait.owners
+        assert owner.is_task and owner.task == str(gevent.getcurrent().name), owner
+    waiting.join()
+gevent.spawn(hold).get()
+assert waits() == ()
+""")

@@ -82,6 +82,7 @@ from fairlead.sync._once import (
     once,
 )
 from fairlead.sync._startgate import StartGate
+from fairlead.sync._waits import Party, Wait, dump_waits, waits
 
 __all__ = [
     "Barrier",
@@ -112,6 +113,7 @@ __all__ = [
     "OnceStatistics",
     "OneshotReceiver",
     "OneshotSender",
+    "Party",
     "PriorityQueue",
     "Queue",
     "QueueStatistics",
@@ -134,15 +136,18 @@ __all__ = [
     "StampedLock",
     "StampedLockStatistics",
     "StartGate",
+    "Wait",
     "WatchReceiver",
     "WatchSender",
     "broadcast",
     "channel",
+    "dump_waits",
     "from_handle",
     "handle",
     "once",
     "oneshot",
     "select",
     "select_async",
+    "waits",
     "watch",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "current_task",
     "others_run",
     "postponed",
+    "task_behind",
     "uncancelled",
 ]
 
@@ -109,6 +110,15 @@ def postponed(error: BaseException) -> bool:
 
         return _gevent.postponed(error)
     return False
+
+
+def task_behind(future: Any) -> object | None:
+    """The task that awaits this future of a port; None where its library does not tell."""
+    for adapter in _imported.values():
+        if (task := adapter.task_behind(future)) is not None:
+            return task  # type: ignore[no-any-return]
+    gevent = sys.modules.get("fairlead.wait._gevent")
+    return None if gevent is None else gevent.task_behind(future)
 
 
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:

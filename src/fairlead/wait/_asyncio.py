@@ -72,6 +72,14 @@ def postponed(error: BaseException) -> bool:
     return True
 
 
+def task_behind(future: object) -> asyncio.Task[Any] | None:
+    """The task that awaits this future, which is what it calls when it is done."""
+    for callback, _context in getattr(future, "_callbacks", None) or ():
+        if isinstance(task := getattr(callback, "__self__", None), asyncio.Task):
+            return task
+    return None
+
+
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
     """See fairlead.wait. Every cancellation ends one future, so that the next is waited for."""
     cancelled = None

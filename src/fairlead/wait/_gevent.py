@@ -93,6 +93,11 @@ def postponed(error: BaseException) -> bool:
     return isinstance(error, gevent.Timeout)
 
 
+def task_behind(future: object) -> Any:
+    """The greenlet that waits for this future, if it is one of a hub."""
+    return future._waiter.greenlet if isinstance(future, _Future) else None
+
+
 def wait(ticket: Ticket[Any], seconds: float | None) -> Any:
     """What the ticket ends with; None: the time was over first."""
     with gevent.Timeout(seconds, False):

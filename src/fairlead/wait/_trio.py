@@ -87,6 +87,11 @@ def postponed(error: BaseException) -> bool:
     return isinstance(error, trio.Cancelled)
 
 
+def task_behind(future: object) -> trio.lowlevel.Task | None:
+    """The task that awaits this future, if it is one of this library."""
+    return future._task if isinstance(future, _Future) else None
+
+
 async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
     """See fairlead.wait. The cancellation comes through at the next checkpoint."""
     with trio.CancelScope(shield=True):

@@ -1,0 +1,317 @@
+/* See roster.h. */
+#include "core/roster.h"
+
+#include <stdlib.h>
+#ifndef FL_MODEL
+#include <pthread.h>
+#endif
+
+#ifdef FL_MODEL
+#define SHARDS 1u
+#else
+#define SHARDS 32u
+#endif
+
+static struct {
+    fl_mutex lock;
+    fl_sleeper *first;
+    char own_line[48];
+} shards[SHARDS] __attribute__((aligned(64)));
+
+static struct {
+    fl_mutex lock;
+    fl_port *first;
+    uint32_t count;
+} ports;
+
+static uint32_t shard_of(uint64_t number)
+{
+    return (uint32_t)(number >> 1) % SHARDS;
+}
+
+static void link_in(fl_sleeper *sleeper)
+{
+    fl_sleeper **first = &shards[shard_of(sleeper->number)].first;
+    sleeper->next = *first;
+    sleeper->link = first;
+    if (*first != NULL) {
+        (*first)->link = &sleeper->next;
+    }
+    *first = sleeper;
+}
+
+#ifdef FL_MODEL /* its threads have no storage of their own, and are all there from the beginning */
+static fl_sleeper model_records[4];
+
+static fl_sleeper *own(void)
+{
+    return &model_records[fl_owner_thread() >> 1];
+}
+
+bool fl_roster_setup(void)
+{
+    shards[0].first = NULL;
+    for (uint32_t i = 0; i < sizeof model_records / sizeof model_records[0]; i++) {
+        model_records[i] = (fl_sleeper){.number = (uint64_t)i << 1, .ident = i};
+        link_in(&model_records[i]);
+    }
+    return true;
+}
+#else
+static fl_atomic(uint64_t) threads;
+static pthread_key_t ending;
+static bool ready;
+
+static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
+static _Thread_local fl_sleeper *record __attribute__((tls_model("initial-exec")));
+
+/* Never given twice, unlike the thread identifiers of the system. Without memory for its record, or before
+   fl_roster_setup, a thread is one that nobody knows. */
+static void enlist(void)
+{
+    mine = (fl_fetch_add(&threads, 1, relaxed) + 1) << 1; /* only unique; the low bit says "task" */
+    fl_sleeper *made = ready ? calloc(1, sizeof *made) : NULL;
+    if (made == NULL || pthread_setspecific(ending, made) != 0) {
+        free(made);
+        return;
+    }
+    made->number = mine;
+    made->ident = (uint64_t)pthread_self();
+    fl_mutex *lock = &shards[shard_of(mine)].lock;
+    fl_mutex_lock(lock);
+    link_in(made);
+    fl_mutex_unlock(lock);
+    record = made;
+}
+
+uint64_t fl_owner_thread(void)
+{
+    if (__builtin_expect(mine == 0, false)) {
+        enlist();
+    }
+    return mine;
+}
+
+/* The end of a thread; what it may do after that, it does as another. */
+static void strike(void *op)
+{
+    fl_sleeper *sleeper = op;
+    fl_mutex *lock = &shards[shard_of(sleeper->number)].lock;
+    fl_mutex_lock(lock);
+    *sleeper->link = sleeper->next;
+    if (sleeper->next != NULL) {
+        sleeper->next->link = sleeper->link;
+    }
+    fl_mutex_unlock(lock);
+    free(sleeper);
+    record = NULL;
+    mine = 0;
+}
+
+/* The calling thread's record; NULL: it has none. */
+static fl_sleeper *own(void)
+{
+    fl_owner_thread();
+    return record;
+}
+
+static void before_fork(void)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        fl_mutex_lock(&shards[i].lock);
+    }
+    fl_mutex_lock(&ports.lock);
+}
+
+static void after_fork(void)
+{
+    fl_mutex_unlock(&ports.lock);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        fl_mutex_unlock(&shards[i].lock);
+    }
+}
+
+/* Only the thread that forked is in the child. */
+static void after_fork_in_child(void)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        fl_sleeper *next;
+        for (fl_sleeper *sleeper = shards[i].first; sleeper != NULL; sleeper = next) {
+            next = sleeper->next;
+            if (sleeper != record) {
+                free(sleeper);
+            }
+        }
+        shards[i].first = NULL;
+    }
+    if (record != NULL) {
+        link_in(record);
+    }
+    after_fork();
+}
+
+static void set_up(void)
+{
+    ready = pthread_key_create(&ending, strike) == 0 &&
+            pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+}
+
+bool fl_roster_setup(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up);
+    return ready;
+}
+#endif
+
+void fl_roster_begin(const fl_waiter *waiter, int64_t deadline, void *state, int64_t space)
+{
+    fl_sleeper *me = own();
+    if (me == NULL) {
+        return;
+    }
+    fl_mutex *lock = &shards[shard_of(me->number)].lock;
+    fl_mutex_lock(lock);
+    me->waiter = waiter;
+    me->deadline = deadline;
+    me->state = state;
+    me->space = space;
+    fl_mutex_unlock(lock);
+}
+
+void fl_roster_end(void)
+{
+    fl_sleeper *me = own();
+    if (me == NULL) {
+        return;
+    }
+    fl_mutex *lock = &shards[shard_of(me->number)].lock;
+    fl_mutex_lock(lock);
+    uint32_t held;
+    while ((held = fl_load(&me->held, relaxed)) != 0 && FL_MODEL_BREAK != 30) { /* under the lock */
+        fl_mutex_unlock(lock);
+        fl_park(&me->held, held, FL_FOREVER);
+        fl_mutex_lock(lock);
+    }
+    me->waiter = NULL;
+    fl_mutex_unlock(lock);
+}
+
+void fl_roster_sleepers(void (*see)(void *context, fl_sleeper *sleeper), void *context)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        fl_mutex_lock(&shards[i].lock);
+        for (fl_sleeper *sleeper = shards[i].first; sleeper != NULL; sleeper = sleeper->next) {
+            if (sleeper->waiter != NULL) {
+                see(context, sleeper);
+            }
+        }
+        fl_mutex_unlock(&shards[i].lock);
+    }
+}
+
+void fl_roster_hold(fl_sleeper *sleeper)
+{
+    fl_fetch_add(&sleeper->held, 1, relaxed); /* under the lock */
+}
+
+void fl_roster_release(fl_sleeper *sleeper)
+{
+    fl_mutex *lock = &shards[shard_of(sleeper->number)].lock;
+    fl_mutex_lock(lock);
+    bool last = fl_fetch_sub(&sleeper->held, 1, relaxed) == 1; /* under the lock */
+    fl_mutex_unlock(lock);
+    if (last) {
+        fl_unpark(&sleeper->held); /* its address only: it may have gone on */
+    }
+}
+
+uint64_t fl_roster_ident(uint64_t owner)
+{
+    uint64_t number = owner & ~(uint64_t)FL_OWNER_TASK, ident = 0;
+    fl_mutex *lock = &shards[shard_of(number)].lock;
+    fl_mutex_lock(lock);
+    for (fl_sleeper *sleeper = shards[shard_of(number)].first; sleeper != NULL; sleeper = sleeper->next) {
+        if (sleeper->number == number) {
+            ident = sleeper->ident;
+        }
+    }
+    fl_mutex_unlock(lock);
+    return ident;
+}
+
+void fl_roster_add(fl_port *port, int64_t space)
+{
+    port->space = space;
+    fl_mutex_lock(&ports.lock);
+    port->listed = ports.first;
+    port->link = &ports.first;
+    if (ports.first != NULL) {
+        ports.first->link = &port->listed;
+    }
+    ports.first = port;
+    ports.count++;
+    fl_mutex_unlock(&ports.lock);
+}
+
+void fl_roster_remove(fl_port *port)
+{
+    fl_mutex_lock(&ports.lock);
+    *port->link = port->listed;
+    if (port->listed != NULL) {
+        port->listed->link = port->link;
+    }
+    ports.count--;
+    fl_mutex_unlock(&ports.lock);
+}
+
+/* All ports, each with a reference; NULL: no memory. */
+static fl_port **all_ports(uint32_t *count)
+{
+    uint32_t room = 0;
+    fl_port **found = NULL;
+    for (;;) {
+        fl_mutex_lock(&ports.lock);
+        *count = ports.count;
+        bool fits = ports.count <= room;
+        uint32_t at = 0;
+        for (fl_port *port = ports.first; fits && port != NULL; port = port->listed) {
+            fl_fetch_add(&port->refs, 1, relaxed); /* whoever has listed it has one */
+            found[at++] = port;
+        }
+        fl_mutex_unlock(&ports.lock);
+        if (fits && found != NULL) {
+            return found;
+        }
+        free(found);
+        room = *count + 8;
+        found = calloc(room, sizeof *found);
+        if (found == NULL) {
+            return NULL;
+        }
+    }
+}
+
+bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *waiter), void *context)
+{
+    uint32_t count;
+    fl_port **found = all_ports(&count);
+    if (found == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        fl_port_lock(found[i]);
+        for (fl_waiter *waiter = found[i]->all; waiter != NULL; waiter = waiter->after) {
+            uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+            if (state == FL_WAITING || state == FL_NUDGED) {
+                see(context, found[i], waiter);
+            }
+        }
+        fl_mutex_unlock(&found[i]->lock);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        fl_port_unref(found[i]);
+    }
+    free(found);
+    return true;
+}

@@ -1,0 +1,158 @@
+/* The roster with real threads: who sleeps is seen, stays while it is held, and is gone with its thread. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/roster.h"
+#include "core/semaphore.h"
+
+static fl_cell *cell;
+static fl_atomic(uint64_t) number, ident;
+
+static void *sleep_for_it(void *unused)
+{
+    fl_waiter waiter;
+    fl_store(&number, fl_owner_thread(), relaxed);
+    fl_store(&ident, (uint64_t)pthread_self(), relaxed);
+    if (!fl_sem_try(cell, 1, fl_owner_thread())) {
+        fl_waiter_init(&waiter, cell, 1, fl_owner_thread());
+        if (!fl_cell_enter(&waiter)) {
+            fl_roster_begin(&waiter, FL_FOREVER, NULL, 7);
+            CHECK(fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+            fl_roster_end();
+        }
+    }
+    CHECK(fl_sem_give(cell, 1) == FL_SEM_OK);
+    return unused;
+}
+
+static void count(void *context, fl_sleeper *sleeper)
+{
+    CHECK(sleeper->waiter->cell == cell && sleeper->space == 7);
+    CHECK(sleeper->waiter->owner == sleeper->number);
+    ++*(int *)context;
+}
+
+static int asleep(void)
+{
+    int found = 0;
+    fl_roster_sleepers(count, &found);
+    return found;
+}
+
+static void test_who_sleeps_is_seen_and_gone_with_its_thread(void)
+{
+    pthread_t thread;
+    cell = fl_sem_new(0, 1, 0);
+    CHECK(pthread_create(&thread, NULL, sleep_for_it, NULL) == 0);
+    while (asleep() == 0) {
+    }
+    uint64_t who = fl_load(&number, relaxed);
+    CHECK(fl_roster_ident(who) == fl_load(&ident, relaxed));
+    CHECK(fl_roster_ident(who | FL_OWNER_TASK) == fl_load(&ident, relaxed));
+    fl_sem_give(cell, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(asleep() == 0 && fl_roster_ident(who) == 0);
+    CHECK(fl_roster_ident(fl_owner_thread()) == (uint64_t)pthread_self());
+    fl_cell_unref(cell);
+}
+
+/* A child has its only thread, and no sleeper. */
+static void test_child_knows_itself_alone(void)
+{
+    pthread_t thread;
+    cell = fl_sem_new(0, 1, 0);
+    CHECK(pthread_create(&thread, NULL, sleep_for_it, NULL) == 0);
+    while (asleep() == 0) {
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = asleep() == 0 && fl_roster_ident(fl_load(&number, relaxed)) == 0 &&
+                    fl_roster_ident(fl_owner_thread()) == (uint64_t)pthread_self();
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    fl_sem_give(cell, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    fl_cell_unref(cell);
+}
+
+static struct held {
+    fl_sleeper *at[16];
+    int count;
+} kept;
+
+static void keep(void *context, fl_sleeper *sleeper)
+{
+    struct held *held = context;
+    if (held->count < 16) {
+        fl_roster_hold(sleeper);
+        held->at[held->count++] = sleeper;
+    }
+}
+
+static void *come_and_go(void *unused)
+{
+    for (int i = 0; i < 2000; i++) {
+        sleep_for_it(NULL);
+    }
+    return unused;
+}
+
+static void test_who_is_held_stays_as_it_was(void)
+{
+    pthread_t threads[3];
+    cell = fl_sem_new(1, 1, 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_create(&threads[i], NULL, come_and_go, NULL) == 0);
+    }
+    for (int i = 0; i < 2000; i++) {
+        kept.count = 0;
+        fl_roster_sleepers(keep, &kept);
+        for (int k = 0; k < kept.count; k++) {
+            CHECK(kept.at[k]->waiter->cell == cell && kept.at[k]->waiter->owner == kept.at[k]->number);
+            fl_roster_release(kept.at[k]);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(asleep() == 0);
+    fl_cell_unref(cell);
+}
+
+static void count_task(void *context, const fl_port *port, fl_waiter *waiter)
+{
+    CHECK(port->space == 3 && waiter->cell == cell);
+    ++*(int *)context;
+}
+
+static void test_tasks_that_wait_are_seen_by_their_port(void)
+{
+    cell = fl_sem_new(0, 1, 0);
+    fl_port *port = fl_port_new();
+    fl_roster_add(port, 3);
+    fl_waiter *waiter = fl_port_waiter(port, cell, 1, fl_owner_task());
+    CHECK(!fl_cell_enter(waiter));
+    int found = 0;
+    CHECK(fl_roster_tasks(count_task, &found) && found == 1);
+    fl_port_close(port);
+    CHECK(fl_roster_tasks(count_task, &found) && found == 1);
+    fl_roster_remove(port);
+    fl_port_forget(waiter);
+    fl_port_unref(port);
+    fl_cell_unref(cell);
+}
+
+int main(void)
+{
+    CHECK(fl_cell_setup());
+    test_who_sleeps_is_seen_and_gone_with_its_thread();
+    test_child_knows_itself_alone();
+    test_who_is_held_stays_as_it_was();
+    test_tasks_that_wait_are_seen_by_their_port();
+    return 0;
+}

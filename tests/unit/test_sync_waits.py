@@ -1,0 +1,343 @@
+"""fairlead.sync.waits: who waits for what, and who has it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from waiting import Thread, run, until, until_async
+
+from fairlead.sync import (
+    CombiningLock,
+    Condition,
+    Event,
+    Lock,
+    Queue,
+    RLock,
+    RWLock,
+    Semaphore,
+    StartGate,
+    Wait,
+    dump_waits,
+    select,
+    waits,
+)
+
+trio = pytest.importorskip("trio")
+
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def of(name: str) -> list[Wait]:
+    """The waits of the thread or task with this name; others of this process are not this test's."""
+    return [wait for wait in waits() if (wait.waiter.task or wait.waiter.thread_name) == name]
+
+
+def the_wait(name: str) -> Wait:
+    until(lambda: of(name))
+    [wait] = of(name)
+    return wait
+
+
+def take(lock: Lock | RLock) -> None:
+    with lock:
+        pass
+
+
+@contextmanager
+def waiter(name: str, wait: Callable[[], Any], end: Callable[[], Any]) -> Iterator[None]:
+    """A thread of that name that waits until `end` is called, which is at the block's end."""
+
+    def body() -> None:
+        threading.current_thread().name = name
+        wait()
+
+    thread = Thread(body)
+    try:
+        yield
+    finally:
+        end()
+        thread.result()
+
+
+def test_thread_that_waits_for_a_lock_is_seen_with_its_owner_and_both_stacks() -> None:
+    lock, leave = Lock(), Event()
+    before = time.monotonic()
+
+    def hold() -> None:
+        with lock:
+            leave.wait()
+
+    def want() -> None:
+        with lock:
+            pass
+
+    with (
+        waiter("the holder", hold, leave.set),
+        waiter("the waiter", lambda: (the_wait("the holder"), want()), leave.set),
+    ):
+        wait = the_wait("the waiter")
+        assert (wait.kind, wait.one_of, wait.until) == ("Lock", 1, None)
+        assert wait.primitive == repr(lock)
+        assert before <= wait.since <= time.monotonic()
+        assert wait.waiter.thread in {thread.ident for thread in threading.enumerate()}
+        assert (wait.waiter.task, wait.waiter.is_task) == (None, False)
+        assert wait.waiter.stack[-1].name == "want"
+        assert wait.waiter.stack[-1].line == "with lock:"
+        [owner] = wait.owners
+        assert (owner.thread_name, owner.is_task) == ("the holder", False)
+        assert owner.stack[-1].name == "hold"
+        assert (owner.interpreter, wait.waiter.interpreter) == (0, 0)
+        assert the_wait("the holder").owners == ()
+    assert not of("the waiter")
+
+
+def test_text_names_the_waiter_the_owner_and_where_both_are() -> None:
+    lock = RLock()
+    lock.acquire()
+    with waiter("the waiter", lambda: take(lock), lock.release):
+        text = str(the_wait("the waiter"))
+        file = io.StringIO()
+        dump_waits(file)
+        lines = text.splitlines()
+        assert lines[0].startswith("thread 'the waiter' has waited 0")
+        assert repr(lock).split(" count")[0] in lines[0]
+        assert any(line.endswith("in take") for line in lines)
+        assert threading.__file__ not in text
+        held = next(i for i, line in enumerate(lines) if line.startswith("  held by thread"))
+        assert any("test_text_names" in line for line in lines[held:])
+        assert file.getvalue().startswith("fairlead.sync: ")
+        assert lines[0].split(" has waited")[0] in file.getvalue()
+
+
+def test_owner_that_runs_is_shown_where_it_is() -> None:
+    lock = Lock()
+    lock.acquire()
+    with waiter("the waiter", lambda: take(lock), lock.release):
+        [owner] = the_wait("the waiter").owners
+        assert owner.thread == threading.get_ident()
+        assert "test_owner_that_runs_is_shown_where_it_is" in [place.name for place in owner.stack]
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("Semaphore", lambda: (it := Semaphore(0), it.acquire, it.release)[1:]),
+        ("Event", lambda: (it := Event(), it.wait, it.set)[1:]),
+        ("Queue", lambda: (it := Queue(), it.get, lambda: it.put(1))[1:]),
+        ("StartGate", lambda: (it := StartGate(), it.wait, it.open)[1:]),
+    ],
+)
+def test_what_has_no_owner_is_seen_without_one(kind: str, make: Any) -> None:
+    wait, end = make()
+    with waiter("the waiter", wait, end):
+        seen = the_wait("the waiter")
+        assert (seen.kind, seen.owners) == (kind, ())
+
+
+def test_condition_and_combining_lock_are_seen_by_their_names() -> None:
+    condition, combining, inside, leave = Condition(), CombiningLock(), Event(), Event()
+
+    def wait() -> None:
+        with condition:
+            condition.wait()
+
+    def notify() -> None:
+        with condition:
+            condition.notify()
+
+    with waiter("the waiter", wait, notify):
+        assert the_wait("the waiter").kind == "Condition"
+        assert the_wait("the waiter").primitive.startswith("<fairlead.sync.Condition at 0x")
+    with waiter("the holder", lambda: combining.run(lambda: (inside.set(), leave.wait())), leave.set):
+        inside.wait()
+        with waiter("the waiter", lambda: combining.run(int), leave.set):
+            assert the_wait("the waiter").waiter.stack[-1].name == "<lambda>"
+
+
+def test_everyone_inside_a_readers_writer_lock_is_an_owner() -> None:
+    lock, leave = RWLock(), Event()
+
+    def read() -> None:
+        with lock.reading:
+            leave.wait()
+
+    def write() -> None:
+        with lock.writing:
+            pass
+
+    with waiter("reader 1", read, leave.set), waiter("reader 2", read, leave.set):
+        the_wait("reader 1"), the_wait("reader 2")
+        with waiter("the writer", write, leave.set):
+            wait = the_wait("the writer")
+            assert {owner.thread_name for owner in wait.owners} == {"reader 1", "reader 2"}
+            assert " writing of " in wait.primitive
+
+
+def test_choice_is_seen_once_for_each_thing_and_a_timeout_is_told() -> None:
+    lock, event = Lock(), Event()
+    lock.acquire()
+
+    def choose() -> None:
+        select(event.wait_async(), lock.acquire_async(), timeout=1000)
+
+    with waiter("the waiter", choose, event.set):
+        until(lambda: len(of("the waiter")) == 2)
+        seen = of("the waiter")
+        assert {wait.kind for wait in seen} == {"Event", "Lock"}
+        assert [wait.one_of for wait in seen] == [2, 2]
+        assert all(900 < wait.until - time.monotonic() <= 1000 for wait in seen)  # type: ignore[operator]
+
+
+def test_tasks_are_named_with_their_stacks_and_an_rlock_knows_which_has_it() -> None:
+    async def main() -> None:
+        lock = RLock()
+
+        async def innermost() -> None:
+            async with lock:
+                pass
+
+        async def want() -> None:
+            await innermost()
+
+        async with lock:
+            asyncio.current_task().set_name("the holder")  # type: ignore[union-attr]
+            tasks = [asyncio.create_task(want(), name=f"waiter {i}") for i in range(3)]
+            await until_async(lambda: all(of(f"waiter {i}") for i in range(3)))
+            [wait] = of("waiter 1")
+            assert wait.waiter.is_task
+            assert wait.waiter.thread == threading.get_ident()
+            assert [place.name for place in wait.waiter.stack] == ["want", "innermost"]
+            [owner] = wait.owners
+            assert (owner.task, owner.is_task) == ("the holder", True)
+            assert "main" in [place.name for place in owner.stack]
+            assert "task 'waiter 1' of thread" in str(wait)
+        await asyncio.gather(*tasks)
+        assert not any(of(f"waiter {i}") for i in range(3))
+
+    run(main())
+
+
+def test_task_of_another_thread_is_seen_and_a_lock_says_a_task_of_which() -> None:
+    lock, leave = Lock(), Event()
+
+    async def hold() -> None:
+        async with lock:
+            await leave.wait_async()
+
+    async def want() -> None:
+        async with lock:
+            pass
+
+    async def main() -> None:
+        holder = asyncio.create_task(hold(), name="the holder")
+        await asyncio.sleep(0)
+        await asyncio.gather(holder, asyncio.create_task(want(), name="the waiter"))
+
+    with waiter("the loop", lambda: run(main()), leave.set):
+
+        def seen() -> list[Wait]:
+            return [wait for wait in waits() if wait.primitive == repr(lock) and wait.waiter.is_task]
+
+        until(seen)
+        [wait] = seen()
+        assert wait.waiter.task == ("the waiter" if GIL else None)
+        assert wait.waiter.thread_name == "the loop"
+        [owner] = wait.owners
+        assert (owner.thread_name, owner.is_task, owner.task) == ("the loop", True, None)
+        assert "held by a task of thread 'the loop'" in str(wait)
+
+
+def test_task_of_trio_is_named_with_its_stack() -> None:
+    event = Event()
+
+    async def want() -> None:
+        await event.wait_async()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(want, name="the trio task")
+            while not of("the trio task"):
+                await trio.sleep(0)
+            [wait] = of("the trio task")
+            assert wait.waiter.stack[0].name == "want"
+            event.set()
+
+    trio.run(main)
+
+
+def test_signal_handler_shows_what_the_main_thread_waits_for_and_all_others() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread sees to signals")
+    lock, event, file = Lock(), Event(), io.StringIO()
+
+    def handler(*_: object) -> None:
+        dump_waits(file)
+        event.set()
+
+    def interrupt() -> None:
+        until(lambda: any(wait.primitive.startswith("<fairlead.sync.Event") for wait in waits()))
+        until(lambda: of("the waiter"))
+        while not event.is_set():  # a signal that comes before it sleeps does not wake it
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
+            event.wait(0.01)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        lock.acquire()
+        with waiter("the waiter", lambda: take(lock), lock.release):
+            interrupter = Thread(interrupt)
+            assert event.wait(40)
+            interrupter.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "thread 'the waiter' has waited" in file.getvalue()
+
+
+def test_looks_while_queues_change_find_only_what_is_there() -> None:
+    """Threads and tasks of two loops come and go by every way at a few locks; somebody looks all the time."""
+    locks = [Lock(), RLock(), Lock(fair=True)]
+    event, over = Event(), threading.Event()
+
+    def thread(seed: int) -> None:
+        for i in range(150):
+            if locks[(seed + i) % 3].acquire(timeout=(0.00001, 0.001, 40)[i % 3]):
+                event.wait(0.00001 if i % 4 == 0 else 0)
+                locks[(seed + i) % 3].release()
+
+    async def task(seed: int) -> None:
+        for i in range(60):
+            try:
+                async with asyncio.timeout((0.0001, 40)[i % 2]), locks[(seed + i) % 3]:
+                    await asyncio.sleep(0)
+            except TimeoutError:
+                pass
+
+    async def loop(seed: int) -> None:
+        await asyncio.gather(*(task(seed + i) for i in range(4)))
+
+    def look() -> int:
+        found = 0
+        while not over.is_set():
+            for wait in waits():
+                found += 1
+                assert str(wait)
+                assert wait.since > 0 or wait.waiter.is_task
+                assert wait.kind
+        return found
+
+    looking = [Thread(look) for _ in range(2)]
+    working = [Thread(thread, i) for i in range(3)] + [Thread(run, loop(i)) for i in range(2)]
+    for one in working:
+        one.result()
+    over.set()
+    assert sum(one.result() for one in looking) > 0
+    assert not any(lock.locked() for lock in locks)
