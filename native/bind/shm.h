@@ -16,6 +16,8 @@
 
 typedef enum {
     FL_SHM_LOCK = 1,
+    FL_SHM_PERMITS = 2,
+    FL_SHM_EVENT = 3,
 } fl_shm_kind;
 
 /* A segment in this process: counted, by its object and by its heralds. */

@@ -58,6 +58,8 @@
     X(PyTypeObject, view_type)                                                                             \
     X(PyTypeObject, segment_type)                                                                          \
     X(PyTypeObject, shared_lock_type)                                                                      \
+    X(PyTypeObject, shared_semaphore_type)                                                                 \
+    X(PyTypeObject, shared_event_type)                                                                     \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
@@ -116,7 +118,9 @@ int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
 int fl_select_exec(PyObject *module);
 int fl_shm_exec(PyObject *module);
+int fl_shm_event_exec(PyObject *module);
 int fl_shm_lock_exec(PyObject *module);
+int fl_shm_permits_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
 int fl_stamped_exec(PyObject *module);

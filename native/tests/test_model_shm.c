@@ -10,11 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/shm.h"
+#include "core/shm_permits.h"
 #include "model.h"
 
 static union {
     fl_shm_lock lock;
+    fl_shm_flag flag;
+    struct {
+        fl_shm_permits permits;
+        uint64_t owners[2];
+    };
 } shared;
 
 static int holder; /* the process that has the lock, by its own account; -1: none */
@@ -94,17 +99,103 @@ static void end_lock(void)
     MODEL_CHECK(owner == 0 || !lives(fl_process_number(owner) - 1));
 }
 
+/* Permits: counted, of which there is one; and owned ones, of which there are two. */
+static bool owned;
+static int inside[MODEL_THREADS];
+
+static void begin_counted(void)
+{
+    begin();
+    shared.permits.free = 1;
+    owned = false;
+    memset(inside, 0, sizeof inside);
+}
+
+static void begin_owned(void)
+{
+    begin_with_a_death();
+    owned = true;
+    memset(inside, 0, sizeof inside);
+}
+
+static void use_permit(void)
+{
+    fl_shm_wait wait = {0};
+    uint64_t me = fl_process_self();
+    while ((owned ? fl_shm_owned_try(&shared.permits, 2, me, wait.look)
+                  : fl_shm_count_try(&shared.permits)) == FL_SHM_NOT) {
+        if (!fl_shm_ask(&wait, &shared.permits.turn)) {
+            fl_shm_sleep(&wait, FL_FOREVER);
+        }
+    }
+    inside[model_self()] = 1;
+    int living = 0;
+    for (int process = 0; process < MODEL_THREADS; process++) {
+        living += inside[process] && lives(process);
+    }
+    MODEL_CHECK(living <= (owned ? 2 : 1));
+    inside[model_self()] = 0;
+    MODEL_CHECK(owned ? fl_shm_owned_give(&shared.permits, 2, me, 1) : fl_shm_count_give(&shared.permits, 1));
+}
+
+static void end_counted(void)
+{
+    MODEL_CHECK(shared.permits.free == 1);
+}
+
+static void end_owned(void)
+{
+    for (int i = 0; i < 2; i++) {
+        uint64_t owner = shared.owners[i];
+        MODEL_CHECK(owner == 0 || !lives(fl_process_number(owner) - 1));
+    }
+}
+
+static void wait_for_flag(void)
+{
+    fl_shm_wait wait = {0};
+    uint32_t since = fl_shm_flag_word(&shared.flag);
+    while (!fl_shm_flag_passed(&shared.flag, since)) {
+        if (!fl_shm_ask(&wait, &shared.flag.turn)) {
+            fl_shm_sleep(&wait, FL_FOREVER);
+        }
+    }
+}
+
+static void set_flag(void)
+{
+    fl_shm_flag_set(&shared.flag);
+}
+
+/* Nobody is to set it before they wait. */
+static void set_and_clear_flag(void)
+{
+    fl_shm_flag_set(&shared.flag);
+    fl_shm_flag_clear(&shared.flag);
+    fl_shm_flag_set(&shared.flag);
+}
+
+static void end_flag(void)
+{
+    MODEL_CHECK(shared.flag.word & 1);
+}
+
 static const model_scenario scenarios[] = {
     {"shm-lock-2", 7, 0, 1, begin, end_lock, {use_twice, use_twice}},
     {"shm-lock-3", 5, 0, 1, begin, end_lock, {use, use, use}},
     {"shm-lock-2-dies", 3, 0, 1, begin_with_a_death, end_lock, {use_twice, use}},
     {"shm-lock-3-dies", 3, 0, 1, begin_with_a_death, end_lock, {use, use, use}},
     {"shm-lock-3-told", 2, 0, 1, begin_with_a_death, end_lock, {use, use_when_told, use_when_told}},
+    {"shm-count-3", 4, 0, 1, begin_counted, end_counted, {use_permit, use_permit, use_permit}},
+    {"shm-owned-3-dies", 2, 0, 1, begin_owned, end_owned, {use_permit, use_permit, use_permit}},
+    {"shm-event-3", 4, 0, 1, begin, end_flag, {wait_for_flag, wait_for_flag, set_and_clear_flag}},
+    {"shm-event-3-dies", 2, 0, 1, begin_with_a_death, end_flag, {wait_for_flag, set_flag, set_flag}},
 };
 
 static const char *const broken_as[] = {
     [0] = "not at all",
     [31] = "who wakes nobody forgets those who have asked meanwhile",
+    [34] = "what is set wakes one of those who wait",
     [33] = "who takes a lock says who it is in a second step",
     [32] = "two take over from the same dead owner",
 };

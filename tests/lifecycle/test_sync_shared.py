@@ -170,6 +170,42 @@ once()
     )
 
 
+def test_owned_permits_come_back_from_the_dead_and_events_stay() -> None:
+    run(
+        SHARED
+        + """
+import asyncio
+semaphore, event = shared.Semaphore(2, owned=True), shared.Event()
+ready, tell = os.pipe()
+def take_both():
+    semaphore.acquire()
+    semaphore.acquire()
+    event.set()
+    os.write(tell, b".")
+    signal.pause()
+child = fork(take_both)
+os.read(ready, 1)
+assert not semaphore.acquire(False) and semaphore.locked()
+waits = start(semaphore.acquire)
+async def body():
+    task = asyncio.ensure_future(semaphore.acquire_async())
+    await asyncio.sleep(0)
+    kill(child)
+    assert await asyncio.wait_for(task, 30)
+asyncio.run(body())
+waits.join()
+assert semaphore.statistics() == (0, 2) and event.is_set()
+event.clear()
+children = [fork(event.wait) for _ in range(3)]
+until(lambda: all(map(asleep, children)))
+kill(children.pop(0))
+event.set()
+for child in children:
+    done(child)
+"""
+    )
+
+
 def test_forked_child_holds_nothing_and_its_parents_lock_is_its_parents() -> None:
     run(
         SHARED

@@ -132,6 +132,67 @@ def test_exception_of_a_signal_handler_ends_the_wait() -> None:
     lock.release()
 
 
+def test_semaphore_counts_what_any_process_gives() -> None:
+    semaphore = shared.Semaphore(2)
+    same = pickle.loads(pickle.dumps(semaphore))
+    with semaphore:
+        assert same.acquire(False)
+        assert semaphore.locked()
+        assert not same.acquire(timeout=0.01)
+        same.release(2)
+    assert semaphore.statistics() == (3, 0)
+    semaphore.release(0x7FFFFFFF - 3)
+    with pytest.raises(errors.TooManyReleases):
+        semaphore.release()
+    for senseless in (0, -1, 0x80000000):
+        with pytest.raises((ValueError, OverflowError)):
+            semaphore.release(senseless)
+    for arguments in ((-1,), (1.5,), (0x80000000,)):
+        with pytest.raises(errors.UsageError, match="value must be"):
+            shared.Semaphore(*arguments)
+    for value in (0, 4097):
+        with pytest.raises(errors.UsageError, match="from 1 to 4096"):
+            shared.Semaphore(value, owned=True)
+
+
+def test_owned_permits_are_given_by_who_has_them() -> None:
+    semaphore = shared.Semaphore(3, owned=True)
+    with pytest.raises(errors.NotHeld):
+        semaphore.release()
+    assert all(semaphore.acquire(False) for _ in range(3))
+    assert not semaphore.acquire(False)
+    semaphore.release(2)
+    with pytest.raises(errors.NotHeld):
+        semaphore.release(2)
+    assert semaphore.statistics() == (2, 0)
+    assert "2 free" in repr(semaphore)
+
+
+def test_tasks_and_threads_wait_for_permits_and_for_an_event() -> None:
+    semaphore, event = shared.Semaphore(0), shared.Event()
+    assert not event.wait(timeout=0.001)
+
+    async def body() -> None:
+        threads = [Thread(semaphore.acquire), Thread(event.wait)]
+        tasks = [asyncio.ensure_future(semaphore.acquire_async()) for _ in range(3)]
+        tasks += [asyncio.ensure_future(event.wait_async()) for _ in range(3)]
+        await asyncio.sleep(0.001)
+        semaphore.release(4)
+        event.set()
+        event.clear()  # whoever has begun to wait is woken
+        done, _ = await asyncio.wait(tasks, timeout=30)
+        assert all(task.result() for task in tasks)
+        assert len(done) == 6
+        event.set()  # a thread may not have begun
+        for thread in threads:
+            thread.join()
+
+    asyncio.run(body())
+    assert event.is_set()
+    assert event.wait()
+    assert "set>" in repr(event)
+
+
 def test_name_leads_to_the_same_lock_and_goes_with_its_last_user(name: str) -> None:
     lock, same = shared.Lock(name), shared.Lock(name)
     assert lock.name == name

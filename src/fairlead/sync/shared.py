@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import finalize
 
 import fairlead.sync as _local
-from fairlead._native import Segment, SharedLock
+from fairlead._native import Segment, SharedEvent, SharedLock, SharedSemaphore
 from fairlead.errors import UsageError
 from fairlead.sync import _segments
 from fairlead.sync._segments import sweep
 
-__all__ = ["Lock", "LockStatistics", "sweep"]
+__all__ = ["Event", "Lock", "LockStatistics", "Semaphore", "SemaphoreStatistics", "sweep"]
 
 _S = TypeVar("_S", bound="_Shared")
 _T = TypeVar("_T")
@@ -168,3 +168,76 @@ class Lock(_Shared, SharedLock):
         locked, owner, alive, _ = self.statistics()
         state = "free" if not locked else f"held by process {owner}" + ("" if alive else ", which is dead")
         return f"<fairlead.sync.shared.Lock {self.name or 'without a name'}, {state}>"
+
+
+class SemaphoreStatistics(NamedTuple):
+    """A semaphore at one moment.
+
+    Attributes:
+        value: permits that are free.
+        deaths: owned permits that came back from processes that died.
+    """
+
+    value: int
+    deaths: int
+
+
+class Semaphore(_Shared, SharedSemaphore):
+    """Permits that processes share, as multiprocessing.Semaphore.
+
+    Any process may give permits, and there may come to be more than there were; one that dies keeps what it
+    had taken. With ``owned=True`` there are as many as at first, at most 4096; each belongs to the process
+    that takes it, only that gives it back, and when it dies whoever waits has its permits. Nobody is served
+    in order.
+    """
+
+    def __new__(cls, value: int = 1, name: str | None = None, *, owned: bool = False) -> Semaphore:
+        most = 4096 if owned else 0x7FFFFFFF
+        if not isinstance(value, int) or not owned <= value <= most:
+            raise UsageError(f"value must be a whole number from {int(owned)} to {most}, not {value!r}")
+        return cls._open(name, value, bool(owned))
+
+    @classmethod
+    def _map(cls, *args: Any) -> Semaphore:
+        return SharedSemaphore.__new__(cls, *args)
+
+    async def acquire_async(self) -> bool:
+        """As ``acquire``, for tasks, with the time-outs of their library."""
+        return self.acquire(False) or await self._until(0, lambda: self.acquire(False))
+
+    async def __aenter__(self) -> None:
+        await self.acquire_async()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+
+    def locked(self) -> bool:
+        """Whether none was free, a moment ago."""
+        return self.statistics().value == 0
+
+    def statistics(self) -> SemaphoreStatistics:
+        """A record of the moment."""
+        return SemaphoreStatistics(*self._look())
+
+    def __repr__(self) -> str:
+        return f"<fairlead.sync.shared.Semaphore {self.name or 'without a name'}, {self._look()[0]} free>"
+
+
+class Event(_Shared, SharedEvent):
+    """A flag that processes share, as multiprocessing.Event. A process that dies leaves it as it is."""
+
+    def __new__(cls, name: str | None = None) -> Event:
+        return cls._open(name)
+
+    @classmethod
+    def _map(cls, *args: Any) -> Event:
+        return SharedEvent.__new__(cls, *args)
+
+    async def wait_async(self) -> bool:
+        """As ``wait``, for tasks, with the time-outs of their library."""
+        since = self._word()
+        return self._passed(since) or await self._until(0, lambda: self._passed(since))
+
+    def __repr__(self) -> str:
+        state = "set" if self.is_set() else "unset"
+        return f"<fairlead.sync.shared.Event {self.name or 'without a name'}, {state}>"
