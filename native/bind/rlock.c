@@ -200,14 +200,9 @@ PyDoc_STRVAR(acquire_doc,
 
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline = FL_FOREVER;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"blocking", "timeout", NULL};
-        PyObject *values[2];
-        if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
-            fl_deadline_parse(values[0], values[1], &deadline) < 0) {
-            return NULL;
-        }
+    int64_t deadline;
+    if (fl_acquire_arguments(args, count, kwnames, &deadline) < 0) {
+        return NULL;
     }
     int taken = take(self, deadline);
     return taken < 0 ? NULL : PyBool_FromLong(taken);

@@ -45,13 +45,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 /* After somebody left. */
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
@@ -81,7 +74,7 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, fl_load(&cell->owner, relaxed) + 1, relaxed); /* published with it, too */
 }
 
-const fl_kind fl_barrier_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_barrier_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 /* Queue lock: one of those who came while the last one was busy may be the next last one. */
 static void choose_last(fl_cell *cell, fl_wakes *wakes)

@@ -47,8 +47,8 @@
  *                on with what is granted, so that it cannot be given back, the waiter is `final`.
  *   serve        under the queue lock: give to the head and the next as long as there is something:
  *                fl_cell_grant (it is theirs), or fl_cell_nudge (they try themselves, by `retry`; only where
- *                others may come first). Called after every leave, and by what makes something available.
- *                Where nothing will ever come any more: fl_cell_refuse.
+ *                others may come first: a kind without that has no `retry`). Called after every leave, and by
+ *                what makes something available. Where nothing will ever come any more: fl_cell_refuse.
  *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as giving it to
  *                nobody.
  *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
@@ -125,7 +125,7 @@ typedef struct fl_cell {
 typedef struct fl_kind {
     bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
     bool (*enter)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
-    bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
+    bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken; or NULL */
     void (*serve)(fl_cell *cell, fl_wakes *wakes);                    /* queue lock */
     void (*give_back)(fl_waiter *waiter);                             /* no lock */
     void (*forked)(fl_cell *cell);                                    /* no lock, alone in this cell */

@@ -38,13 +38,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     }
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 /* Somebody has left. The holder sees to those who are still there. */
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
@@ -67,7 +60,7 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, mine ? fl_fork_thread : 0, relaxed);   /* the same */
 }
 
-const fl_kind fl_combine_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_combine_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 bool fl_combine_let_go(fl_cell *cell)
 {

@@ -17,13 +17,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
     uint32_t most = cell->flags & FL_CELL_CHAIN ? FL_CHAIN_WIDTH : UINT32_MAX;
@@ -44,7 +37,7 @@ static void forked(fl_cell *cell)
     (void)cell;
 }
 
-const fl_kind fl_event_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_event_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 /* By the queue lock alone. */
 static bool count(fl_cell *cell, uint64_t least, uint64_t most, uint64_t by)

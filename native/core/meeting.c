@@ -90,13 +90,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 /* Who has left was in nobody's way. */
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
@@ -141,7 +134,7 @@ static void forked(fl_cell *cell)
     (void)cell;
 }
 
-const fl_kind fl_meeting_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_meeting_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 void fl_meeting_close(fl_cell *cell)
 {

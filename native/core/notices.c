@@ -14,13 +14,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
     (void)cell, (void)wakes;
@@ -40,7 +33,7 @@ static void forked(fl_cell *cell)
     (void)cell;
 }
 
-const fl_kind fl_notices_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_notices_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 uint32_t fl_notices_give(fl_cell *cell, uint32_t count)
 {

@@ -171,13 +171,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     }
 }
 
-/* Nobody is ever nudged: a phase is handed over. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 static void give_back(fl_waiter *waiter)
 {
     bool raised = waiter->wanted == FL_RW_RAISE;
@@ -192,7 +185,7 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, 0, relaxed); /* published with it, too */
 }
 
-const fl_kind fl_rw_kind = {fl_rw_try, enter, retry, serve, give_back, forked};
+const fl_kind fl_rw_kind = {fl_rw_try, enter, NULL, serve, give_back, forked};
 
 void fl_rw_lower(fl_cell *cell, fl_rw_mode from, fl_rw_mode to)
 {

@@ -22,13 +22,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Nobody is ever nudged. */
-static bool retry(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
-{
-    (void)cell, (void)waiter, (void)wakes;
-    return false;
-}
-
 /* Who waits has seen what there is, or would not be here. */
 static void serve(fl_cell *cell, fl_wakes *wakes)
 {
@@ -46,7 +39,7 @@ static void forked(fl_cell *cell)
     (void)cell;
 }
 
-const fl_kind fl_version_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_version_kind = {attempt, enter, NULL, serve, give_back, forked};
 
 bool fl_version_advance(fl_cell *cell)
 {
