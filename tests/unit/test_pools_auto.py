@@ -159,7 +159,7 @@ def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the
     thread = threading.Thread(target=body)
     thread.start()
     begun.wait()
-    look = meter._now
+    look = meter._read
 
     def look_too_late() -> tuple[float, float]:
         if threading.current_thread() is not thread:
@@ -167,10 +167,11 @@ def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the
             thread.join()
         return look()
 
-    monkeypatch.setattr(meter, "_now", look_too_late)
+    monkeypatch.setattr(meter, "_read", look_too_late)
     sample = meter.watch(40)
     assert sample is not None
     assert sample.busy_s > 0
+    assert sample.wall_s > 0
 
 
 def test_sample_of_a_call_that_never_began_is_none() -> None:

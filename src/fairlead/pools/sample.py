@@ -23,6 +23,21 @@ COMPUTED_S = NAP_S / 5
 """A call that was so long on a core during a nap has computed in it, and not just been woken."""
 
 
+_IN_LINE_IS_TOLD = Path("/proc/self/schedstat").exists()
+
+
+def in_line_ns(native_id: int) -> int:
+    """For how long a thread of this process has waited for a core since it began; 0 where the kernel does not
+    say.
+
+    Raises:
+        OSError: The thread has ended.
+    """
+    if not _IN_LINE_IS_TOLD:
+        return 0
+    return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What one call, or the beginning of one, did."""
@@ -46,8 +61,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._ended = threading.Event()
-        self._stats: Path | None = None
-        self._clock = 0
+        self._native_id = self._clock = 0
         self._from = self._until = (0.0, 0.0)
         """Moments on a clock that stands still while the thread waits for a core, and its time on one."""
 
@@ -57,13 +71,12 @@ class Meter:
         self._from = (0.0, 0.0)
 
     def begin(self) -> None:
-        stats = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-        self._stats = stats if stats.exists() else None
+        self._native_id = threading.get_native_id()
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
-        self._from = self._now()
+        self._from = self._read()
 
     def end(self) -> None:
-        self._until = self._now()
+        self._until = self._read()
         self._ended.set()
 
     def watch(self, most_s: float) -> Sample | None:
@@ -78,9 +91,8 @@ class Meter:
             if self._from[0] and not self._ended.is_set():
                 passed = time.monotonic() - begin - NAP_S
                 ran = ran if ran[0] else self._from
-                try:
-                    now = self._now()
-                except OSError:  # the thread has ended just now, and so has the call
+                now = self._now()
+                if now is None:
                     continue
                 if now[1] > ran[1] + COMPUTED_S:
                     late.append(passed)
@@ -93,21 +105,31 @@ class Meter:
         elif self._is_runnable() and ran[0] > self._from[0]:  # for a core, uncounted yet
             wall, busy = ran
         else:
-            try:
-                wall, busy = self._now()
-            except OSError:
-                wall, busy = self._until
+            wall, busy = self._now() or self._until
         held = median(late) > interval / 2 if len(late) >= ENOUGH else None
         return Sample(wall - self._from[0], busy - self._from[1], held)
 
     def _is_runnable(self) -> bool:
-        if self._stats is None:
+        if not _IN_LINE_IS_TOLD:
             return False
         try:
-            return self._stats.with_name("stat").read_text().rpartition(")")[2].split()[0] == "R"
-        except FileNotFoundError:
+            stat = Path(f"/proc/self/task/{self._native_id}/stat").read_text()
+        except OSError:
             return False  # it has ended just now
+        return stat.rpartition(")")[2].split()[0] == "R"
 
-    def _now(self) -> tuple[float, float]:
-        waited = 0 if self._stats is None else int(self._stats.read_text().split()[1])
-        return time.monotonic() - waited / 1e9, time.clock_gettime(self._clock)
+    def _now(self) -> tuple[float, float] | None:
+        """None: the thread has ended just now, and so has the call."""
+        try:
+            return self._read()
+        except OSError:
+            return None
+
+    def _read(self) -> tuple[float, float]:
+        before = in_line_ns(self._native_id)
+        while True:
+            moment, busy = time.monotonic(), time.clock_gettime(self._clock)
+            waited = in_line_ns(self._native_id)
+            if waited == before:
+                return moment - waited / 1e9, busy
+            before = waited  # it had no core between the two, so they are not of one moment

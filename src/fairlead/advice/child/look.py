@@ -24,7 +24,7 @@ from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
 from fairlead.pools import function as told
 from fairlead.pools.choice import has_gil
-from fairlead.pools.sample import Meter
+from fairlead.pools.sample import Meter, in_line_ns
 
 if TYPE_CHECKING:
     from fairlead.advice.child.worker import Progress
@@ -240,15 +240,11 @@ def _keep(job: dict[str, Any], items: list[Any]) -> None:
 
 def _spent(calls: Callable[[], None]) -> tuple[float, float, float]:
     """(seconds, of them on a core, seconds that it waited for a core besides)."""
-    stats = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-
-    def waited() -> float:
-        return int(stats.read_text().split()[1]) / 1e9 if stats.exists() else 0.0
-
-    begin, used, queued = time.perf_counter(), time.process_time(), waited()
+    own = threading.get_native_id()
+    begin, used, in_line = time.perf_counter(), time.process_time(), in_line_ns(own)
     calls()
     wall, cpu = time.perf_counter() - begin, time.process_time() - used
-    queued = waited() - queued
+    queued = (in_line_ns(own) - in_line) / 1e9
     return max(wall - queued, 1e-9), cpu, queued
 
 
