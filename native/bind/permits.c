@@ -70,7 +70,7 @@ PyDoc_STRVAR(lock_acquire_doc,
 static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
-    if (fl_acquire_arguments(args, count, kwnames, &deadline) < 0) {
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     return truth(take(self, 1, deadline));

@@ -201,7 +201,7 @@ PyDoc_STRVAR(acquire_doc,
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
-    if (fl_acquire_arguments(args, count, kwnames, &deadline) < 0) {
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     int taken = take(self, deadline);

@@ -291,7 +291,7 @@ PyDoc_STRVAR(acquire_doc,
 static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
-    if (fl_acquire_arguments(args, count, kwnames, &deadline) < 0) {
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     int taken = acquire_within(op, deadline);

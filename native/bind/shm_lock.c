@@ -62,14 +62,9 @@ PyDoc_STRVAR(acquire_doc,
 
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline = FL_FOREVER;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"blocking", "timeout", NULL};
-        PyObject *values[2];
-        if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
-            fl_deadline_parse(values[0], values[1], &deadline) < 0) {
-            return NULL;
-        }
+    int64_t deadline;
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+        return NULL;
     }
     int result = lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, deadline);
     return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);

@@ -154,14 +154,9 @@ static PyObject *acquire(PyObject *op, int kind, int64_t deadline)
 static PyObject *acquire_as(PyObject *op, int kind, const char *function, PyObject *const *args,
                             Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline = FL_FOREVER;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"blocking", "timeout", NULL};
-        PyObject *values[2];
-        if (fl_arguments(function, names, args, count, kwnames, values) < 0 ||
-            fl_deadline_parse(values[0], values[1], &deadline) < 0) {
-            return NULL;
-        }
+    int64_t deadline;
+    if (fl_acquire_arguments(function, args, count, kwnames, &deadline) < 0) {
+        return NULL;
     }
     return acquire(op, kind, deadline);
 }

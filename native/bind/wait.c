@@ -234,11 +234,12 @@ int fl_arguments(const char *function, const char *const *names, PyObject *const
     return 0;
 }
 
-int fl_acquire_parse(PyObject *const *args, Py_ssize_t count, PyObject *kwnames, int64_t *deadline)
+int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                     int64_t *deadline)
 {
     static const char *const names[] = {"blocking", "timeout", NULL};
     PyObject *values[2];
-    if (fl_arguments("acquire", names, args, count, kwnames, values) < 0) {
+    if (fl_arguments(function, names, args, count, kwnames, values) < 0) {
         return -1;
     }
     return fl_deadline_parse(values[0], values[1], deadline);

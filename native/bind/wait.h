@@ -251,13 +251,14 @@ void *fl_raise(const char *name, const char *message);
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
                  PyObject *kwnames, PyObject **values);
 
-/* The deadline that the arguments of acquire(blocking=True, timeout=None) mean. */
-int fl_acquire_parse(PyObject *const *args, Py_ssize_t count, PyObject *kwnames, int64_t *deadline);
-static inline int fl_acquire_arguments(PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
-                                       int64_t *deadline)
+/* The deadline that the arguments (blocking=True, timeout=None) mean; -1 with an exception set. */
+int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                     int64_t *deadline);
+static inline int fl_acquire_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *kwnames, int64_t *deadline)
 {
     *deadline = FL_FOREVER;
-    return count == 0 && kwnames == NULL ? 0 : fl_acquire_parse(args, count, kwnames, deadline);
+    return count == 0 && kwnames == NULL ? 0 : fl_acquire_parse(function, args, count, kwnames, deadline);
 }
 
 /* The docstring and the entry of a method that takes arguments by vectorcall. */
