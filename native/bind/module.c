@@ -53,6 +53,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_rlock_exec},
     {Py_mod_exec, (void *)fl_rwlock_exec},
     {Py_mod_exec, (void *)fl_stamped_exec},
+    {Py_mod_exec, (void *)fl_counter_exec},
     {Py_mod_exec, (void *)fl_notices_exec},
     {Py_mod_exec, (void *)fl_barrier_exec},
     {Py_mod_exec, (void *)fl_meeting_exec},

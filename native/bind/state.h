@@ -36,6 +36,8 @@
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
     X(PyTypeObject, rwlock_type)                                                                           \
+    X(PyTypeObject, striped_type)                                                                          \
+    X(PyTypeObject, striped_statistics)                                                                    \
     X(PyTypeObject, stamped_type)                                                                          \
     X(PyTypeObject, stamped_statistics)                                                                    \
     X(PyTypeObject, visit_type)                                                                            \
@@ -104,6 +106,7 @@ int fl_board_exec(PyObject *module);
 int fl_clock_exec(PyObject *module);
 int fl_combine_exec(PyObject *module);
 int fl_copy_exec(PyObject *module);
+int fl_counter_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_meeting_exec(PyObject *module);

@@ -222,7 +222,8 @@ static const model_scenario *scenario_at(size_t index)
 {
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
-                                  meet_scenarios, stamped_scenarios, roster_scenarios};
+                                  meet_scenarios, stamped_scenarios, roster_scenarios,
+                                  counter_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -251,6 +252,8 @@ static const char *const broken_as[] = {
     [17] = "time in which nobody takes anything gathers for ever",
     [18] = "who leaves does not tell the next that it is due earlier",
     [19] = "what was granted and not used is given back though others were granted something since",
+    [42] = "what a stripe has is moved while others take the sum",
+    [43] = "who takes the sum overwrites what is added meanwhile",
     [40] = "a writer begins to change what is read without saying so",
     [41] = "one of several who read goes on to write",
     [14] = "a writer that gives up leaves the readers barred",

@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
 NAMED = re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", PAGE)
 KINDS = (
-    "lock|queue|task|condition|barrier|count|rw|version|select|rate|stamped|meet|exchange|roster|shm-[a-z]+"
+    "lock|queue|task|condition|barrier|count|rw|version|select|rate|stamped|counter|meet|exchange|roster"
+    "|shm-[a-z]+"
 )
 SCENARIOS = re.findall(rf"`((?:{KINDS})-\d[a-z0-9-]*)`", PAGE)
 

@@ -168,6 +168,36 @@ event.set()
 """)
 
 
+def test_forks_while_threads_count_leave_every_child_a_counter_that_works() -> None:
+    run("""
+counter, stop = StripedCounter(), []
+
+def count():
+    while not stop:
+        counter.increment()
+        counter.add(2**40)
+        counter.sum()
+
+threads = [start(count) for _ in range(3)]
+
+def child():
+    before = counter.sum_and_reset()
+    assert before > 0
+    counter.increment()
+    counter.add(2**40)
+    assert counter.sum() == 2**40 + 1
+
+until(counter.sum)
+for _ in range(10):
+    in_child(child)
+stop.append(True)
+for thread in threads:
+    thread.join()
+counter.reset()
+assert counter.sum() == 0
+""")
+
+
 def test_forked_child_is_inside_a_stamped_lock_as_its_thread_was_and_nobody_else() -> None:
     run("""
 from fairlead.errors import NotHeld

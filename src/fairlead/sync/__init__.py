@@ -51,6 +51,8 @@ from fairlead._native import (
     SimpleQueueStatistics,
     StampedLock,
     StampedLockStatistics,
+    StripedCounter,
+    StripedCounterStatistics,
     select,
     select_async,
 )
@@ -136,6 +138,8 @@ __all__ = [
     "StampedLock",
     "StampedLockStatistics",
     "StartGate",
+    "StripedCounter",
+    "StripedCounterStatistics",
     "Wait",
     "WatchReceiver",
     "WatchSender",

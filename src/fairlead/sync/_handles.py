@@ -53,8 +53,9 @@ def handle(primitive: Shared) -> int:
     its own. A ``Condition``, a ``ResourceGuard`` and a ``StartGate`` have no number, and go by their pickles.
 
     Raises:
-        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, a StampedLock, and what
-            keeps objects or functions of its interpreter (CombiningLock, CapacityLimiter, Flag, once).
+        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, a StampedLock, a
+            StripedCounter, and what keeps objects or functions of its interpreter (CombiningLock,
+            CapacityLimiter, Flag, once).
         UsageError: a queue with objects in it, or a barrier with an action or a timeout.
     """
     return _native.handle(primitive)

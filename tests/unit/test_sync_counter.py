@@ -1,0 +1,133 @@
+"""StripedCounter: nothing lost or doubled, exact however large, and what a sum promises while others add."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from typing import Any
+
+import pytest
+from waiting import Thread
+
+from fairlead.sync import StripedCounter, handle
+
+FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def test_threads_add_and_nothing_is_lost() -> None:
+    counter = StripedCounter(7)
+
+    def body() -> None:
+        for _ in range(2000):
+            counter.increment()
+            counter.add(3)
+            counter.decrement()
+
+    for thread in [Thread(body) for _ in range(4)]:
+        thread.result()
+    assert counter.sum() == int(counter) == 7 + 4 * 2000 * 3
+
+
+def test_what_is_added_while_others_take_the_sum_is_in_one_of_the_sums() -> None:
+    counter, done = StripedCounter(), threading.Event()
+
+    def take() -> int:
+        taken = 0
+        while not done.is_set():
+            taken += counter.sum_and_reset()
+        return taken
+
+    takers = [Thread(take) for _ in range(2)]
+
+    def add() -> None:
+        for _ in range(3000):
+            counter.increment()
+
+    for thread in [Thread(add) for _ in range(2)]:
+        thread.result()
+    done.set()
+    assert sum(taker.result() for taker in takers) + counter.sum() == 6000
+
+
+def test_sums_never_become_smaller_while_others_add() -> None:
+    counter, done = StripedCounter(), threading.Event()
+
+    def add() -> None:
+        while not done.is_set():
+            counter.increment()
+            counter.add(2**40)
+
+    adders = [Thread(add) for _ in range(2)]
+    last = 0
+    for _ in range(500):
+        now = counter.sum()
+        assert now >= last
+        last = now
+    done.set()
+    for adder in adders:
+        adder.result()
+    assert counter.sum() >= last
+
+
+def test_sums_are_exact_beyond_64_bits() -> None:
+    counter = StripedCounter(-(2**63))
+    assert counter.sum() == -(2**63)
+    counter.add(-(2**63))
+    counter.decrement()
+    assert counter.sum() == -(2**64) - 1
+    for _ in range(5):
+        counter.add(2**63 - 1)
+    assert counter.sum_and_reset() == 5 * (2**63 - 1) - 2**64 - 1
+    assert counter.sum() == 0
+    counter.add(2**31)
+    counter.add(-(2**31) + 1)
+    assert counter.sum() == 1
+    counter.reset()
+    assert int(counter) == 0
+
+
+def test_statistics_tell_how_many_can_add_undisturbed() -> None:
+    counter = StripedCounter(3)
+    total, stripes = counter.statistics()
+    assert total == 3
+    assert stripes & (stripes - 1) == 0
+    if not FREE_THREADED:
+        assert stripes == 1
+    assert f"sum=3, {stripes} stripes" in repr(counter)
+
+
+def test_destructor_may_add_and_a_counter_dies_with_its_last_reference() -> None:
+    counters = [StripedCounter()]
+
+    class Adder:
+        def __del__(self) -> None:
+            counters[0].increment()
+
+    one: Any = Adder()
+    one.self = one
+    del one
+    gc.collect()
+    assert counters[0].sum() == 1
+    gone = weakref.ref(counters.pop())
+    gc.collect()
+    assert gone() is None
+
+
+def test_senseless_arguments_are_refused_and_nothing_is_added() -> None:
+    counter = StripedCounter()
+    for number in (2**63, -(2**63) - 1, 2**100):
+        with pytest.raises(OverflowError, match="64 bits"):
+            counter.add(number)
+        with pytest.raises(OverflowError, match="64 bits"):
+            StripedCounter(number)
+    for wrong in (1.0, "1", None):
+        with pytest.raises(TypeError):
+            counter.add(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(counter)
+    with pytest.raises(TypeError, match="StripedCounter"):
+        handle(counter)  # type: ignore[arg-type]
+    assert counter.sum() == 0
