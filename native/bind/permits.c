@@ -12,7 +12,8 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
     if (deadline == 0) {
         return 0;
     }
-    if (deadline == FL_FOREVER && fl_load(&cell->owner, relaxed) == fl_owner_task()) { /* our own */
+    uint64_t holder = fl_load(&cell->owner, relaxed); /* ours only by what this thread did, or is given */
+    if (deadline == FL_FOREVER && fl_owner_place(holder) == fl_owner_task()) {
         fl_raise("WouldDeadlock",
                  "a task of this thread's event loop holds this lock, and cannot release it while the "
                  "thread waits; use `async with`, or a timeout");
@@ -230,13 +231,13 @@ PyDoc_STRVAR(holders_doc,
 "_holders($self, /)\n"
 "--\n"
 "\n"
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_cell *cell = fl_shell_cell(self);
     fl_cell_refresh(cell);
-    return fl_holders_append(PyList_New(0), fl_load(&cell->owner, relaxed), NULL); /* a figure to show */
+    return fl_holders_append(PyList_New(0), fl_load(&cell->owner, relaxed), NULL, true); /* to show */
 }
 
 static PyObject *lock_repr(PyObject *self)
@@ -285,7 +286,7 @@ PyDoc_STRVAR(aenter_doc,
 static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_state *state = fl_shell_state(self);
-    if (fl_sem_try(fl_shell_cell(self), 1, fl_owner_task())) {
+    if (fl_sem_try(fl_shell_cell(self), 1, fl_owner_named(state))) {
         return fl_ticket_done(state);
     }
     return fl_ticket_new(state, self, 1, NULL);

@@ -272,7 +272,7 @@ PyDoc_STRVAR(holders_doc,
 "_holders($self, /)\n"
 "--\n"
 "\n"
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -284,7 +284,7 @@ static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
     task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
 #endif
     Py_XINCREF(task);
-    PyObject *list = fl_holders_append(PyList_New(0), owner, owner & FL_OWNER_TASK ? task : NULL);
+    PyObject *list = fl_holders_append(PyList_New(0), owner, owner & FL_OWNER_TASK ? task : NULL, true);
     Py_XDECREF(task);
     return list;
 }

@@ -341,7 +341,7 @@ PyDoc_STRVAR(holders_doc,
 "_holders($self, /)\n"
 "--\n"
 "\n"
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -351,7 +351,7 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     for (uint32_t i = 0; list != NULL && i < self->holders.room; i++) {
         const fl_hold *hold = &self->holders.at[i];
         uint64_t owner = hold->task != NULL ? hold->thread | FL_OWNER_TASK : hold->thread;
-        list = fl_holders_append(list, owner, hold->task);
+        list = fl_holders_append(list, owner, hold->task, hold->writes > 0);
     }
     FL_END_CRITICAL();
     return list;

@@ -65,6 +65,7 @@
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
+    X(PyObject, task_number)  /* numbers the task that runs here */                                        \
     X(PyObject, running_loop) /* asyncio's functions, once they were asked for; under the GIL */           \
     X(PyObject, task_of)                                                                                   \
     X(PyObject, name_done)                                                                                 \

@@ -145,6 +145,59 @@ int fl_caller_here(fl_state *state, fl_caller *me)
     return me->task == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
+fl_atomic(uint32_t) fl_naming_tasks;
+
+uint64_t fl_owner_named_slow(fl_state *state)
+{
+    PyObject *number = state->task_number == NULL ? NULL : PyObject_CallNoArgs(state->task_number);
+    uint64_t name = number == NULL ? 0 : PyLong_AsUnsignedLongLongMask(number);
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(state->task_number);
+        name = 0;
+    }
+    return fl_owner_task() | name * (FL_OWNER_PLACE + 1);
+}
+
+PyDoc_STRVAR(name_tasks_doc,
+"name_tasks($module, numbers, on, /)\n"
+"--\n"
+"\n"
+"From now on (or, with False, once as often, no more) a task that takes a Lock leaves there what numbers()\n"
+"returns in it: a number below 2**24, 0 for none. Every call gives the same function.");
+
+static PyObject *name_tasks(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    fl_state *state = fl_state_of(module);
+    int on = count == 2 ? PyObject_IsTrue(args[1]) : -1;
+    if (on < 0) {
+        PyErr_SetString(PyExc_TypeError, "name_tasks() takes a function and a truth value");
+        return NULL;
+    }
+    if (state->task_number == NULL) { /* and never changed: another may be calling it at this moment */
+        state->task_number = Py_NewRef(args[0]);
+    }
+    if (on) {
+        fl_fetch_add(&fl_naming_tasks, 1, relaxed); /* only whether it is worth to ask */
+    } else {
+        fl_fetch_sub(&fl_naming_tasks, 1, relaxed); /* the same */
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(task_serial_doc,
+"task_serial($module, /)\n"
+"--\n"
+"\n"
+"A number for a task that no other task of this process gets, or 0 when there are no more.");
+
+static PyObject *task_serial(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    static fl_atomic(uint64_t) given;
+    uint64_t number = fl_fetch_add(&given, 1, relaxed) + 1; /* only unique */
+    return PyLong_FromUnsignedLongLong(number < UINT64_C(1) << 24 ? number : 0);
+}
+
 PyDoc_STRVAR(use_tasks_doc,
 "use_tasks($module, finder, /)\n"
 "--\n"
@@ -160,6 +213,8 @@ static PyObject *use_tasks(PyObject *module, PyObject *finder)
 
 static PyMethodDef functions[] = {
     {"use_tasks", use_tasks, METH_O, use_tasks_doc},
+    {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, name_tasks_doc},
+    {"task_serial", task_serial, METH_NOARGS, task_serial_doc},
     {NULL, NULL, 0, NULL},
 };
 

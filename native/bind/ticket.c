@@ -71,7 +71,11 @@ void fl_ticket_for(PyObject *op, uint64_t owner)
 
 static uint64_t holder(ticket *self)
 {
-    return self->owner ? self->owner : fl_owner_task();
+    if (self->owner) {
+        return self->owner;
+    }
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    return Py_TYPE(self->shell) == state->lock_type ? fl_owner_named(state) : fl_owner_task();
 }
 
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,

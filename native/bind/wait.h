@@ -190,6 +190,16 @@ PyObject *fl_task_here(fl_state *state);
 /* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
 PyObject *fl_holder_here(fl_state *state);
 
+/* fl_owner_task(), and while deadlocks are looked for which task it is. */
+extern fl_atomic(uint32_t) fl_naming_tasks;
+uint64_t fl_owner_named_slow(fl_state *state);
+static inline uint64_t fl_owner_named(fl_state *state)
+{
+    /* only whether it is worth to ask */
+    return __builtin_expect(fl_load(&fl_naming_tasks, relaxed) != 0, false) ? fl_owner_named_slow(state)
+                                                                           : fl_owner_task();
+}
+
 /* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
 typedef struct {
     uint64_t thread;
@@ -241,8 +251,9 @@ bool fl_port_complete(fl_state *state, fl_waiter *waiter);
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
 
 /* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
-   None), owner as fl_owner_*. Appends one, if there is an owner; NULL with an exception set, and no list. */
-PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task);
+   None, whether nobody else can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
+   an exception set, and no list. */
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
 
 /* Raises a class of fairlead.errors with a message, and returns NULL. */
 void *fl_raise(const char *name, const char *message);

@@ -109,6 +109,9 @@ static void see_task(void *context, const fl_port *port, fl_waiter *waiter)
         return;
     }
     seen->number = fl_load(&port->home, relaxed) | FL_OWNER_TASK; /* a figure to show */
+    if (seen->owned) { /* who is to be the holder; elsewhere it may be something else */
+        seen->number |= waiter->owner & ~FL_OWNER_PLACE;
+    }
     seen->deadline = FL_FOREVER;
     if (port->space == found->here) {
         seen->future = Py_NewRef(future); /* who takes it out lets go of it with the lock, or the GIL */
@@ -169,12 +172,13 @@ static PyObject *as_tuple(const sight *seen)
                          or_none(seen->future), or_none(seen->stack));
 }
 
-PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task)
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone)
 {
     if (list == NULL || owner == 0) {
         return list;
     }
-    PyObject *holder = Py_BuildValue("(KO)", (unsigned long long)owner, or_none(task));
+    PyObject *holder = Py_BuildValue("(KOO)", (unsigned long long)owner, or_none(task),
+                                     alone ? Py_True : Py_False);
     if (holder == NULL || PyList_Append(list, holder) < 0) {
         Py_CLEAR(list);
     }

@@ -143,6 +143,13 @@ static inline uint64_t fl_owner_task(void)
     return fl_owner_thread() | FL_OWNER_TASK;
 }
 
+/* While deadlocks are looked for, a Lock's holder may also say which task it is, by a number above these. */
+#define FL_OWNER_PLACE ((UINT64_C(1) << 40) - 1)
+static inline uint64_t fl_owner_place(uint64_t owner)
+{
+    return owner & FL_OWNER_PLACE;
+}
+
 /* Counts the processes that this one was forked from, since fl_cell_setup. */
 extern uint32_t fl_fork_generation;
 /* fl_owner_thread() of the thread that forked this process. */

@@ -228,7 +228,7 @@ void fl_roster_release(fl_sleeper *sleeper)
 
 uint64_t fl_roster_ident(uint64_t owner)
 {
-    uint64_t number = owner & ~(uint64_t)FL_OWNER_TASK, ident = 0;
+    uint64_t number = fl_owner_place(owner) & ~(uint64_t)FL_OWNER_TASK, ident = 0;
     fl_mutex *lock = &shards[shard_of(number)].lock;
     fl_mutex_lock(lock);
     for (fl_sleeper *sleeper = shards[shard_of(number)].first; sleeper != NULL; sleeper = sleeper->next) {

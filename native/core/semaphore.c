@@ -114,7 +114,8 @@ static void forked(fl_cell *cell)
 {
     /* published with the generation, as the stores */
     uint64_t word = fl_load(&cell->word, relaxed) & (UINT32_MAX | FL_SEM_CLOSED);
-    if ((cell->flags & FL_CELL_OWNED) && (fl_load(&cell->owner, relaxed) & ~1ull) != fl_fork_thread) {
+    uint64_t owner = fl_load(&cell->owner, relaxed); /* published with it, too */
+    if ((cell->flags & FL_CELL_OWNED) && (fl_owner_place(owner) & ~1ull) != fl_fork_thread) {
         word = cell->limit;
         fl_store(&cell->owner, 0, relaxed); /* published with the generation */
     }

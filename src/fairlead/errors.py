@@ -165,6 +165,10 @@ class CannotAdvise(FairleadError, RuntimeError):
     the budget allows; the message says which, and with which item."""
 
 
+class DeadlockFound(FairleadError, RuntimeWarning):
+    """A warning: threads or tasks wait for each other, and none of them will go on by itself."""
+
+
 class AlreadyHeld(FairleadError, RuntimeError):
     """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
 

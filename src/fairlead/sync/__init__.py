@@ -73,6 +73,7 @@ from fairlead.sync._channels import (
 )
 from fairlead.sync._clock import ManualClock
 from fairlead.sync._condition import Condition, ConditionStatistics
+from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
 from fairlead.sync._handles import from_handle, handle
 from fairlead.sync._limiter import CapacityLimiter, CapacityLimiterStatistics
 from fairlead.sync._once import (
@@ -101,6 +102,8 @@ __all__ = [
     "ConditionStatistics",
     "CountdownEvent",
     "CountdownStatistics",
+    "Deadlock",
+    "Detector",
     "Event",
     "EventStatistics",
     "Exchanger",
@@ -145,7 +148,9 @@ __all__ = [
     "WatchSender",
     "broadcast",
     "channel",
+    "detect_deadlocks",
     "dump_waits",
+    "find_deadlocks",
     "from_handle",
     "handle",
     "once",

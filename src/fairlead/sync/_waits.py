@@ -5,8 +5,9 @@ its names: those of threads and tasks, and the lines of their stacks. Nothing of
 is asked for, but for what a thread says before and after it sleeps (native/core/roster.h).
 
 A primitive is shown by its ``repr``. One that has holders says who they are by a method ``_holders()``: a
-list of (number, task or None), where the number is native code's for the thread, and odd where a task of that
-thread is meant. That is all that a new one has to bring.
+list of (number, task or None, alone), where the number is native code's for the thread, and odd where a task
+of that thread is meant, and alone is whether nobody else can be inside. That is all that a new one has to
+bring.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import time
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from fairlead import _native
-from fairlead.wait import task_behind
+from fairlead.wait import current_task, task_behind
 
 if TYPE_CHECKING:
     from traceback import FrameSummary
@@ -28,6 +30,9 @@ _NAMES = {"Notices": "Condition", "Gate": "StartGate"}
 """What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]
+Who = tuple[int, Any]
+UNKNOWN = "a task"
+_PLACE = (1 << 40) - 1
 
 
 class Party(NamedTuple):
@@ -116,9 +121,7 @@ def waits() -> tuple[Wait, ...]:
     wait, and of what runs in the thread that asks. It waits for nobody, takes no lock of Python's but
     ``threading.enumerate()``'s, and may be called in a signal handler.
     """
-    seen = _native.waits()
-    look = _Look(seen)
-    return tuple(sorted((look.wait(*one) for one in seen), key=lambda wait: wait.since))
+    return tuple(seen.wait for seen in look())
 
 
 def dump_waits(file: TextIO | None = None) -> None:
@@ -129,6 +132,51 @@ def dump_waits(file: TextIO | None = None) -> None:
     for wait in found:
         print(f"\n{wait}", file=file)
     file.flush()
+
+
+class Seen(NamedTuple):
+    """A wait, and what it is known by: who waits, for which cell; and who must go on before it can end.
+
+    Who is a pair: the number of a thread, and its task; None: the thread itself; UNKNOWN: one of its tasks.
+    """
+
+    wait: Wait
+    who: Who
+    cell: int
+    by: tuple[Who, ...]
+
+
+def look() -> list[Seen]:
+    """One picture, who has waited longest first."""
+    seen = _native.waits()
+    names = _Look(seen)
+    return sorted((names.wait(*one) for one in seen), key=lambda one: one.wait.since)
+
+
+class Numbers:
+    """Tasks that have a number, so that a Lock can say which of them has it."""
+
+    def __init__(self) -> None:
+        self._by_task: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._tasks: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+    def __call__(self) -> int:
+        """That of the task that runs here; 0: none does."""
+        task = current_task()
+        if task is None:
+            return 0
+        number = self._by_task.get(task)
+        if number is None:
+            number = self._by_task[task] = _native.task_serial()
+            self._tasks[number] = task
+        return number
+
+    def task(self, owner: int) -> Any:
+        """Of a holder's number: its task, or None."""
+        return self._tasks.get(owner >> 40) if owner >> 40 else None
+
+
+numbers = Numbers()
 
 
 class _Look:
@@ -145,24 +193,36 @@ class _Look:
     def wait(
         self, what: Any, type_name: str, cell: int, owner: int, number: int, ident: int, space: int,
         since: float, until: float | None, one_of: int, future: Any, stack: list[_Place] | None,
-    ) -> Wait:  # fmt: skip
+    ) -> Seen:  # fmt: skip
         kind = type_name.rpartition(".")[2]
         kind = _NAMES.get(kind, kind)
-        owners: tuple[Party, ...]
+        holders: list[tuple[int, Any, bool]] = []
         if what is None:
             primitive = f"<{kind} at {cell:#x} of interpreter {space}>"
-            owners = (self._party(owner, None),) if owner else ()
+            if owner:
+                holders = [(owner, None, True)]
         else:
             primitive = f"<fairlead.sync.{kind} at {cell:#x}>" if kind in _NAMES.values() else repr(what)
-            holders = what._holders() if hasattr(what, "_holders") else ()
-            owners = tuple(self._party(number, task) for number, task in holders)
+            if hasattr(what, "_holders"):
+                holders = what._holders()
+        holders = [(number, task or numbers.task(number), alone) for number, task, alone in holders]
+        task = None
         if number & 1:
             ident = _native.thread_of(number)
-            task = task_behind(future) if future is not None and self._mine(ident) else None
+            if future is not None and self._mine(ident):
+                task = task_behind(future)
+            task = task or numbers.task(number)
             waiter = self._party(number, task, space)
         else:
             waiter = Party(ident, self._names.get(ident), None, False, space, _summary(stack or ()))
-        return Wait(waiter, kind, primitive, since, until, one_of, owners)
+        owners = tuple(self._party(number, task) for number, task, _ in holders)
+        who = _who(number, task)
+        # who reads waits for those who read only where a writer is before it, and that one may give up
+        writes = kind == "RWLockFace" and " writing of " in primitive
+        by = tuple(_who(number, task) for number, task, alone in holders if alone or writes)
+        if writes:  # who is inside, and goes on to write, is not in its own way
+            by = tuple(one for one in by if one != who)
+        return Seen(Wait(waiter, kind, primitive, since, until, one_of, owners), who, cell, by)
 
     def _mine(self, ident: int) -> bool:
         """Whether a task of this thread's may be looked at from here."""
@@ -179,6 +239,10 @@ class _Look:
         elif task is not None or not number & 1:
             places = self._asleep.get(ident) or list(_of_frame(self._frames.get(ident)))
         return Party(ident, name, _name(task), bool(number & 1), space, _summary(places))
+
+
+def _who(number: int, task: Any) -> Who:
+    return (number & _PLACE) >> 1, (task or UNKNOWN) if number & 1 else None
 
 
 def _here() -> int:

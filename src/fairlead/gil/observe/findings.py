@@ -430,7 +430,10 @@ def _not_the_gil(threads: Sequence[GilThread], wall: float) -> Finding:
             " its work over processes or interpreters could use more cores."
         )
     else:
-        advice = "Look elsewhere: at I/O, at the program's own locks, at C code that runs without the GIL."
+        advice = (
+            "Look elsewhere: at I/O, at the program's own locks, at C code that runs without the GIL. Of"
+            " fairlead.sync's locks and queues dump_waits() says who waits for what, and who has it."
+        )
     return Finding(
         kind="not-the-gil",
         threads=(),

@@ -1,0 +1,179 @@
+"""Circles of waits that nobody in them can end.
+
+Prior art: the wait-for graph of database systems (Coffman, Elphick and Shoshani, "System Deadlocks", ACM
+Computing Surveys, 1971), and taking it twice so as to see one moment of it (Chandy and Lamport's "consistent
+cut", with two collects).
+
+**Invariant.** What is reported was there at one moment: each of the circle waited, for ever, for what the
+next one had. Both pictures show every wait of the circle, the same by who waits, for which cell, since when;
+so each lasted from before the end of the first picture until after the beginning of the second, and in
+between all of them were there together. Its owner was looked up after the first: who waits all that time lets
+go of nothing, so it had it in between, too. From then on none of them goes on unless something from outside
+the circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
+taken it. Therefore it is told, and nobody is made to fail: only the program can know whether such help comes.
+
+An edge goes from who waits to everyone who must go on first. No edge goes from who gives up in time
+(``timeout``), from one that waits for one of several things (``select``), and for nothing that has no owner.
+A task's edge to its own thread is there while that thread sleeps: then no task of its loop runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from fairlead import _native
+from fairlead.errors import DeadlockFound
+from fairlead.sync._waits import UNKNOWN, Seen, Wait, Who, look, numbers
+
+
+class Deadlock(NamedTuple):
+    """A circle of threads and tasks.
+
+    Attributes:
+        waits: the waits in it; the owner of what each waits for waits next, and the last one's owner first.
+    """
+
+    waits: tuple[Wait, ...]
+
+    def __str__(self) -> str:
+        count = len(self.waits)
+        what = "itself" if count == 1 else f"each other, {count} of them"
+        names = ", ".join(str(wait.waiter) for wait in self.waits)
+        return f"deadlock: {names} wait{'s' if count == 1 else ''} for {what}\n\n" + "\n\n".join(
+            str(wait) for wait in self.waits
+        )
+
+
+def find_deadlocks() -> tuple[Deadlock, ...]:
+    """The circles of waits of this moment, each once.
+
+    Nothing is reported that is over by itself: every member waits, without a time-out, for what the next one
+    has. It takes two pictures like ``waits()``, and may be called wherever that may. Which task has a
+    ``Lock`` is known while ``detect_deadlocks`` is on; an ``RLock`` and an ``RWLock`` always know.
+    """
+    return tuple(deadlock for deadlock, _ in _find())
+
+
+def _find() -> list[tuple[Deadlock, frozenset[Any]]]:
+    before = {_identity(seen): seen for seen in look() if _for_ever(seen)}
+    if not before:
+        return []
+    seen = [before[identity] for one in look() if (identity := _identity(one)) in before]
+    return [
+        (Deadlock(tuple(one.wait for one in circle)), frozenset(map(_identity, circle)))
+        for circle in _circles({one.who: one for one in seen})
+    ]
+
+
+def _for_ever(seen: Seen) -> bool:
+    return seen.wait.until is None and seen.wait.one_of == 1 and seen.who[1] is not UNKNOWN
+
+
+def _identity(seen: Seen) -> tuple[Who, int, float]:
+    return seen.who, seen.cell, seen.wait.since
+
+
+def _circles(waiting: dict[Who, Seen]) -> list[list[Seen]]:
+    """Depth first along the edges; every circle that is found has one member at least that no other has."""
+    found: list[list[Seen]] = []
+    done: set[Who] = set()
+
+    def next_of(who: Who) -> list[Who]:
+        thread, task = who
+        after = list(waiting[who].by) if who in waiting else []
+        if task is not None and (thread, None) in waiting:
+            after.append((thread, None))
+        return after
+
+    for start in list(waiting):
+        path: list[Who] = []
+        branches = [iter([start])]
+        while branches:
+            who = next(branches[-1], None)
+            if who is None:
+                branches.pop()
+                if path:
+                    done.add(path.pop())
+            elif who in path:
+                found.append([waiting[one] for one in path[path.index(who) :] if one in waiting])
+            elif who not in done:
+                path.append(who)
+                branches.append(iter(next_of(who)))
+    return found
+
+
+class Detector:
+    """Looks for deadlocks from time to time, in a daemon thread; ``detect_deadlocks`` makes it."""
+
+    def __init__(self, interval: float, on_deadlock: Callable[[Deadlock], object]) -> None:
+        self._interval = interval
+        self._on_deadlock = on_deadlock
+        self._over = threading.Event()
+        self._stopping = threading.Lock()
+        self._told: set[frozenset[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name="fairlead deadlocks", daemon=True)
+        self._thread.start()
+        _native.name_tasks(numbers, True)
+
+    def stop(self) -> None:
+        """Ends the looking; a second time nothing."""
+        with self._stopping:
+            if not self._over.is_set():
+                self._over.set()
+                _native.name_tasks(numbers, False)
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def __enter__(self) -> Detector:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        found = _find()
+        new = [deadlock for deadlock, identity in found if identity not in self._told]
+        self._told = {identity for _, identity in found}
+        for deadlock in new:
+            try:
+                self._on_deadlock(deadlock)
+            except Exception as error:  # noqa: BLE001 - the callback's, which must not end the looking
+                threading.excepthook(
+                    threading.ExceptHookArgs((type(error), error, error.__traceback__, self._thread))
+                )
+
+
+def _warn(deadlock: Deadlock) -> None:
+    warnings.warn(DeadlockFound(str(deadlock)), stacklevel=2)
+
+
+def detect_deadlocks(
+    *, interval: float = 1.0, on_deadlock: Callable[[Deadlock], object] | None = None
+) -> Detector:
+    """Looks for deadlocks from now on, until ``stop()`` or the end of the ``with`` block.
+
+    A deadlock is told once, within two intervals after it came about: by a warning, DeadlockFound, with the
+    names, stacks and primitives of all in it; or to ``on_deadlock``, in the detector's thread. Nobody who
+    waits is made to fail: a task may yet be cancelled, and a Lock be released by another.
+
+    Args:
+        interval: seconds between two looks.
+        on_deadlock: what is called with a ``Deadlock``. What it raises goes to ``threading.excepthook``.
+    """
+    if not interval > 0 or interval > threading.TIMEOUT_MAX:
+        raise ValueError(f"interval is a number of seconds, more than 0, not {interval!r}")
+    if on_deadlock is not None and not callable(on_deadlock):
+        raise TypeError(
+            f"on_deadlock is called with a Deadlock, and a {type(on_deadlock).__name__} cannot be"
+        )
+    return Detector(interval, on_deadlock or _warn)
