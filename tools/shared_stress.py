@@ -199,6 +199,120 @@ class Held:
         return took
 
 
+class Lines:
+    """Of a queue: `owner` and `any` kill who puts and who gets, large messages and small ones."""
+
+    def __init__(self) -> None:
+        self.most = 1 << 17
+        self.figures = memoryview(mmap.mmap(-1, 8 * (self.most + 1))).cast("q")
+        self.told = 0
+
+    def renew(self, capacity: int, size: int) -> None:
+        self.subject = shared.Queue(capacity)
+        self.size = size
+        self.figures[:] = memoryview(bytes(8 * (self.most + 1))).cast("q")
+
+    def get(self, timeout: float) -> int:
+        while True:
+            try:
+                message = self.subject.get(timeout=timeout)
+            except OwnerDied:
+                self.told += 1
+            else:
+                number = int.from_bytes(message[:8], "little")
+                check(message == self.message(number), "a message was torn")
+                return number
+
+    def message(self, number: int) -> bytes:
+        return number.to_bytes(8, "little") * (1 + self.size // 8)
+
+    def put_all(self) -> None:
+        for number in range(1, self.most):
+            self.subject.put(self.message(number))
+            self.figures[0] = number
+        signal.pause()
+
+    def get_all(self) -> None:
+        while True:
+            self.figures[self.get(PATIENCE_S)] += 1
+
+    def any(self, chance: random.Random) -> float:
+        return self.killed(chance, chance.choice([128, 1024, 65536]), 8)
+
+    def owner(self, chance: random.Random) -> float:
+        return self.killed(chance, 1 << 20, 200_000)
+
+    def killed(self, chance: random.Random, capacity: int, size: int) -> float:
+        """One puts, one gets, both are killed; what is missing is what the second of them died with."""
+        self.renew(capacity, size)
+        children = [fork(self.put_all), fork(self.get_all)]
+        time.sleep(0.002 + chance.random() * 0.006)
+        chance.shuffle(children)
+        for child in children:
+            kill(child)
+            pause(chance, 300)
+        for child in children:
+            gone(child)
+        begin = time.monotonic()
+        took = 0.0
+        while not self.subject.empty():
+            self.figures[self.get(PATIENCE_S)] += 1
+            took = took or time.monotonic() - begin
+        while True:  # and it is whole, at both ends
+            try:
+                self.subject.put(self.message(self.most))
+            except OwnerDied:
+                self.told += 1
+            else:
+                break
+        check(self.get(PATIENCE_S) == self.most, "what was put did not come out")
+        done = self.figures[0]
+        seen = self.figures[1 : done + 2].tolist()
+        check(max(seen, default=0) <= 1, "a message came twice")
+        check(seen[:done].count(0) <= 1, f"{seen[:done].count(0)} messages were lost by one death")
+        return took
+
+    def get_one(self) -> None:
+        self.get(PATIENCE_S)
+
+    def granted(self, chance: random.Random) -> float:
+        """Two sleep; one message comes, and the one that was woken is killed at about that moment."""
+        self.renew(256, 8)
+        first = fork(self.get_and_stay)
+        until_asleep(first)
+        second = fork(self.get_one)
+        until_asleep(second)
+        self.subject.put(self.message(1))
+        pause(chance, 120)
+        kill(first)
+        gone(first)
+        self.put_one()  # the first may have had the other
+        return served(second)
+
+    def get_and_stay(self) -> None:
+        self.get_one()
+        signal.pause()
+
+    def put_one(self) -> None:
+        try:
+            self.subject.put(self.message(2))
+        except OwnerDied:
+            self.told += 1
+            self.subject.put(self.message(2))
+
+    def queued(self, chance: random.Random) -> float:
+        """Two sleep, one is killed, and a message comes."""
+        self.renew(256, 8)
+        children = [fork(self.get_one), fork(self.get_one)]
+        until_asleep(*children)
+        victim = children.pop(chance.randrange(2))
+        kill(victim)
+        pause(chance, 60)
+        self.put_one()
+        gone(victim)
+        return served(children[0])
+
+
 def pause(chance: random.Random, most_us: int) -> None:
     """Up to so long, often less than any sleep takes."""
     until = time.perf_counter_ns() + int(chance.random() ** 2 * most_us * 1000)
@@ -209,6 +323,7 @@ def pause(chance: random.Random, most_us: int) -> None:
 SUBJECTS: dict[str, Callable[[], Any]] = {
     "lock": lambda: Held(shared.Lock),
     "semaphore": lambda: Held(lambda: shared.Semaphore(1, owned=True), tells=False),
+    "queue": Lines,
 }
 ROUNDS = ("owner", "granted", "queued", "any")
 
@@ -237,6 +352,8 @@ def main() -> None:
                 "longest ms": round(took[-1] * 1000, 2),
                 "left": shared.sweep(),
             }
+            if hasattr(subject, "told"):
+                figures["told"] = subject.told
             print(json.dumps(figures), flush=True)
 
 

@@ -12,12 +12,13 @@
 #include "core/herald.h"
 #include "core/shm.h"
 
-#define FL_SHM_TURNS 2
+#define FL_SHM_TURNS 4
 
 typedef enum {
     FL_SHM_LOCK = 1,
     FL_SHM_PERMITS = 2,
     FL_SHM_EVENT = 3,
+    FL_SHM_QUEUE = 4,
 } fl_shm_kind;
 
 /* A segment in this process: counted, by its object and by its heralds. */

@@ -62,6 +62,7 @@
     X(PyTypeObject, shared_lock_type)                                                                      \
     X(PyTypeObject, shared_semaphore_type)                                                                 \
     X(PyTypeObject, shared_event_type)                                                                     \
+    X(PyTypeObject, shared_queue_type)                                                                     \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
@@ -125,6 +126,7 @@ int fl_shm_exec(PyObject *module);
 int fl_shm_event_exec(PyObject *module);
 int fl_shm_lock_exec(PyObject *module);
 int fl_shm_permits_exec(PyObject *module);
+int fl_shm_queue_exec(PyObject *module);
 int fl_simplequeue_exec(PyObject *module);
 int fl_simulate_exec(PyObject *module);
 int fl_stamped_exec(PyObject *module);

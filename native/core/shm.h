@@ -85,6 +85,7 @@ typedef enum {
     FL_SHM_NOT,       /* not now */
     FL_SHM_INHERITED, /* done; who had it before is dead */
     FL_SHM_DIED,      /* not done, because who has it is dead; `dead` says who */
+    FL_SHM_SHUT_DOWN, /* not ever */
 } fl_shm_result;
 
 /* A lock, held by a process. 0: free. */

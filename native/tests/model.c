@@ -29,6 +29,7 @@ static struct {
     const void *word; /* where it is parked */
     bool timed;       /* by a deadline */
     bool looks;       /* which is only a look */
+    int looked;       /* the number of its last one */
     fl_park_result result;
     char stack[STACK];
 } threads[MODEL_THREADS];
@@ -89,10 +90,22 @@ static bool may_start(int thread)
     return true;
 }
 
+/* Of those that sleep and look, the one whose last look is the longest ago: each has its turn. */
+static bool looks_next(int thread)
+{
+    for (int other = 0; other < count; other++) {
+        if (threads[other].state == PARKED && threads[other].looks &&
+            threads[other].looked < threads[thread].looked) {
+            return false;
+        }
+    }
+    return deaths_allowed > 0;
+}
+
 /* Whether a thread can run, and if it sleeps, why it would wake. `stuck`: nothing else can. */
 static bool can_run(int thread, bool stuck, fl_park_result *why)
 {
-    bool may_look = !threads[thread].looks || looks < looks_allowed || (stuck && deaths_allowed > 0);
+    bool may_look = !threads[thread].looks || looks < looks_allowed || (stuck && looks_next(thread));
     if (threads[thread].state == PARKED && threads[thread].timed && may_look) {
         *why = FL_PARK_TIMED_OUT;
     } else if (threads[thread].state == PARKED && signals < scenario->signals) {
@@ -181,7 +194,9 @@ static void schedule_next(void)
         preemptions += goes_on;
         if (threads[next].state == PARKED) {
             signals += why[next] == FL_PARK_INTERRUPTED;
-            looks += why[next] == FL_PARK_TIMED_OUT && threads[next].looks;
+            if (why[next] == FL_PARK_TIMED_OUT && threads[next].looks) {
+                threads[next].looked = ++looks;
+            }
             threads[next].state = RUNNING;
             threads[next].result = why[next];
         }
@@ -314,6 +329,7 @@ static void execute(void)
         memcpy(threads[count].here, threads[count].base, sizeof(jmp_buf));
         threads[count].state = RUNNING;
         threads[count].started = false;
+        threads[count].looked = 0;
     }
     if (_setjmp(searcher) == 0) {
         exploring = true;

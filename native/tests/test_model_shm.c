@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/shm_permits.h"
+#include "core/shm_queue.h"
 #include "model.h"
 
 static union {
@@ -19,6 +20,10 @@ static union {
     struct {
         fl_shm_permits permits;
         uint64_t owners[2];
+    };
+    struct {
+        fl_shm_queue queue;
+        unsigned char ring[32]; /* two messages of 8 bytes */
     };
 } shared;
 
@@ -180,6 +185,124 @@ static void end_flag(void)
     MODEL_CHECK(shared.flag.word & 1);
 }
 
+/* A queue with room for `room` bytes. A message says who put it, and is its how many-th. */
+static uint64_t room;
+static uint32_t got[MODEL_THREADS][4], last[MODEL_THREADS][MODEL_THREADS];
+
+static void begin_queue(void)
+{
+    begin();
+    room = 16;
+    memset(got, 0, sizeof got);
+    memset(last, 0, sizeof last);
+}
+
+static void begin_queue_with_a_death(void)
+{
+    begin_queue();
+    room = 32;
+    model_allow(1, 2);
+}
+
+/* False: it is shut. */
+static bool pass_queue(bool puts, uint64_t *message)
+{
+    fl_shm_wait wait = {0};
+    uint64_t me = fl_process_self(), dead, length;
+    for (;;) {
+        fl_shm_turn *turn = NULL;
+        fl_shm_result result =
+            puts ? fl_shm_queue_begin_put(&shared.queue, room, 8, me, wait.look, &turn, &dead)
+                 : fl_shm_queue_begin_get(&shared.queue, me, wait.look, &turn, &dead);
+        if (result == FL_SHM_SHUT_DOWN) {
+            return false;
+        }
+        if (result == FL_SHM_INHERITED) {
+            fl_shm_queue_give_up(puts ? &shared.queue.putting : &shared.queue.getting, me);
+        } else if (result == FL_SHM_DONE && puts) {
+            fl_shm_queue_end_put(&shared.queue, room, message, 8, me);
+            return true;
+        } else if (result == FL_SHM_DONE) {
+            MODEL_CHECK(fl_shm_queue_length(&shared.queue, room, &length) && length == 8);
+            fl_shm_queue_end_get(&shared.queue, room, message, 8, me);
+            return true;
+        } else if (!fl_shm_ask(&wait, turn)) {
+            fl_shm_sleep(&wait, FL_FOREVER);
+        }
+    }
+}
+
+static void put_message(uint32_t number)
+{
+    uint64_t message = (uint64_t)(model_self() + 1) << 32 | number;
+    pass_queue(true, &message);
+}
+
+static void get_message(void)
+{
+    uint64_t message = 0;
+    if (pass_queue(false, &message)) {
+        uint64_t from = (message >> 32) - 1;
+        uint32_t number = (uint32_t)message;
+        MODEL_CHECK(from < MODEL_THREADS && number < 4);
+        MODEL_CHECK(got[from][number]++ == 0);              /* nothing is doubled */
+        MODEL_CHECK(last[model_self()][from] <= number); /* nor turned around */
+        last[model_self()][from] = number;
+    }
+}
+
+static void put_one(void)
+{
+    put_message(1);
+}
+
+static void put_two(void)
+{
+    put_message(1);
+    put_message(2);
+}
+
+static void get_one(void)
+{
+    get_message();
+}
+
+static void get_two(void)
+{
+    get_message();
+    get_message();
+}
+
+static void put_one_and_shut(void)
+{
+    put_message(1);
+    fl_shm_queue_shut(&shared.queue, FL_SHM_SHUT);
+}
+
+static void end_queue(void)
+{
+    uint32_t sum = 0;
+    for (int from = 0; from < MODEL_THREADS; from++) {
+        sum += got[from][1] + got[from][2];
+    }
+    MODEL_CHECK(sum == 2 && shared.queue.head == shared.queue.tail);
+}
+
+/* Whoever lives could do what it was to do, and the ring is whole. */
+static void end_queue_with_a_death(void)
+{
+    uint64_t length = 8;
+    if (fl_shm_queue_used(&shared.queue) > 0) {
+        MODEL_CHECK(fl_shm_queue_length(&shared.queue, room, &length));
+    }
+    MODEL_CHECK(length == 8 && fl_shm_queue_used(&shared.queue) <= room);
+}
+
+static void end_shut_queue(void)
+{
+    MODEL_CHECK(got[2][1] <= 1 && shared.queue.head <= shared.queue.tail);
+}
+
 static const model_scenario scenarios[] = {
     {"shm-lock-2", 7, 0, 1, begin, end_lock, {use_twice, use_twice}},
     {"shm-lock-3", 5, 0, 1, begin, end_lock, {use, use, use}},
@@ -189,6 +312,12 @@ static const model_scenario scenarios[] = {
     {"shm-count-3", 4, 0, 1, begin_counted, end_counted, {use_permit, use_permit, use_permit}},
     {"shm-owned-3-dies", 2, 0, 1, begin_owned, end_owned, {use_permit, use_permit, use_permit}},
     {"shm-event-3", 4, 0, 1, begin, end_flag, {wait_for_flag, wait_for_flag, set_and_clear_flag}},
+    {"shm-queue-2", 4, 0, 1, begin_queue, end_queue, {put_two, get_two}},
+    {"shm-queue-3", 2, 0, 1, begin_queue, end_queue, {put_one, put_one, get_two}},
+    {"shm-queue-3-gets", 2, 0, 1, begin_queue, end_queue, {put_two, get_one, get_one}},
+    {"shm-queue-3-shut", 2, 0, 1, begin_queue, end_shut_queue, {get_one, get_two, put_one_and_shut}},
+    {"shm-queue-3-dies", 2, 0, 1, begin_queue_with_a_death, end_queue_with_a_death,
+     {put_one, put_one, get_one}},
     {"shm-event-3-dies", 2, 0, 1, begin_with_a_death, end_flag, {wait_for_flag, set_flag, set_flag}},
 };
 
@@ -196,6 +325,8 @@ static const char *const broken_as[] = {
     [0] = "not at all",
     [31] = "who wakes nobody forgets those who have asked meanwhile",
     [34] = "what is set wakes one of those who wait",
+    [35] = "who puts says so before the message is there",
+    [36] = "who gets does not tell those who want room",
     [33] = "who takes a lock says who it is in a second step",
     [32] = "two take over from the same dead owner",
 };

@@ -206,6 +206,64 @@ for child in children:
     )
 
 
+def test_death_at_an_end_of_a_queue_is_told_once_and_leaves_it_whole() -> None:
+    run(
+        SHARED
+        + """
+def killed_with_the_lock(take_over, gets):
+    # until one is killed in the middle: most of the time of a large copy it has the lock
+    queue = shared.Queue(1 << 23, take_over=take_over)
+    message = bytes(1 << 22)
+    while True:
+        if gets:
+            queue.put(message)
+        ready, tell = os.pipe()
+        def body():
+            os.write(tell, b".")
+            while True:
+                queue.get() if gets else queue.put(message)
+                queue.put(message) if gets else queue.get()
+        child = fork(body)
+        os.read(ready, 1)
+        kill(child)
+        try:
+            while not queue.empty():
+                assert queue.get() == message
+            queue.put(b"next")
+            assert queue.get() == b"next"
+        except OwnerDied as error:
+            assert error.pid == child and not take_over
+            while not queue.empty():
+                queue.get()
+            queue.put(b"next")
+            assert queue.get() == b"next"
+            return
+        if take_over and sum(queue.statistics()[3:]):
+            return
+killed_with_the_lock(False, False)
+killed_with_the_lock(True, True)
+"""
+    )
+
+
+def test_killed_getters_keep_no_message_from_the_others() -> None:
+    run(
+        SHARED
+        + """
+queue = shared.Queue()
+def get():
+    assert queue.get() == b"message"
+for _ in range(10):
+    first, second = fork(get), fork(get)
+    until(lambda: asleep(first) and asleep(second))
+    kill(first)
+    queue.put(b"message")
+    done(second)
+assert queue.empty()
+"""
+    )
+
+
 def test_forked_child_holds_nothing_and_its_parents_lock_is_its_parents() -> None:
     run(
         SHARED

@@ -66,7 +66,7 @@ def test_thread_is_woken_by_a_release() -> None:
         until(lock.locked)
         lock.release()
     for thread in threads:
-        thread.join()
+        thread.result()
 
 
 @pytest.mark.parametrize("run", [asyncio.run, lambda body: trio.run(lambda: body)], ids=["asyncio", "trio"])
@@ -185,12 +185,126 @@ def test_tasks_and_threads_wait_for_permits_and_for_an_event() -> None:
         assert len(done) == 6
         event.set()  # a thread may not have begun
         for thread in threads:
-            thread.join()
+            thread.result()
 
     asyncio.run(body())
     assert event.is_set()
     assert event.wait()
     assert "set>" in repr(event)
+
+
+def test_queue_gives_what_was_put_in_order_and_of_any_size() -> None:
+    queue = shared.Queue(128)
+    same = pickle.loads(pickle.dumps(queue))
+    for number in range(300):  # around the ring, at every place of it
+        message = bytes([number % 256]) * (number % 121)
+        queue.put(memoryview(message))
+        queue.put_nowait(b"") if number % 121 < 97 else None
+        assert same.get() == message
+        assert number % 121 >= 97 or same.get_nowait() == b""
+    assert queue.empty()
+    assert queue.statistics() == (0, 128, False, 0, 0)
+    with pytest.raises(errors.QueueEmpty):
+        queue.get(timeout=0.001)
+    with pytest.raises(errors.QueueEmpty):
+        queue.get_nowait()
+    queue.put(bytes(100))
+    for call in (lambda: queue.put(bytes(100), timeout=0.001), lambda: queue.put_nowait(bytes(9))):
+        with pytest.raises(errors.QueueFull):
+            call()
+    queue.put(bytes(8))  # what fits exactly
+    with pytest.raises(ValueError, match="can never fit"):
+        queue.put(bytes(121))
+    for senseless in ("text", None, 3):
+        with pytest.raises(TypeError):
+            queue.put(senseless)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="needs what"):
+        queue.put()  # type: ignore[call-arg]
+    for capacity in (15, 1.5, 1 << 35):
+        with pytest.raises(errors.UsageError, match="capacity must be"):
+            shared.Queue(capacity)  # type: ignore[arg-type]
+
+
+def test_queue_that_is_shut_down_refuses_and_wakes() -> None:
+    queue, full = shared.Queue(64), shared.Queue(16)
+    full.put(b"a")
+
+    async def body() -> None:
+        threads = [Thread(queue.get), Thread(full.put, b"b")]
+        tasks = [asyncio.ensure_future(queue.get_async()), asyncio.ensure_future(full.put_async(b"c"))]
+        await asyncio.sleep(0.001)
+        queue.shutdown()
+        full.shutdown()
+        await asyncio.wait(tasks, timeout=30)
+        for task in tasks:
+            assert isinstance(task.exception(), errors.QueueShutDown)
+        for thread in threads:
+            with pytest.raises(errors.QueueShutDown):
+                thread.result()
+
+    asyncio.run(body())
+    assert full.get() == b"a"
+    with pytest.raises(errors.QueueShutDown):
+        full.get()
+    with pytest.raises(errors.QueueShutDown):
+        full.put(b"")
+    late = shared.Queue(64)
+    late.put(b"a")
+    late.shutdown(immediate=True)
+    with pytest.raises(errors.QueueShutDown):
+        late.get()
+    assert "shut down" in repr(late)
+
+
+def test_threads_and_tasks_pass_messages_and_lose_none() -> None:
+    queue, count = shared.Queue(48), 200
+    got: list[bytes] = []
+
+    async def body() -> None:
+        async def get() -> None:
+            while (message := await queue.get_async()) != b"end":
+                got.append(message)
+
+        async def put(name: int) -> None:
+            for number in range(count):
+                await queue.put_async(b"%d %d" % (name, number))
+
+        def put_all() -> None:
+            for number in range(count):
+                queue.put(b"2 %d" % number)
+
+        getters = [asyncio.ensure_future(get()) for _ in range(2)]
+        thread = Thread(put_all)
+        await asyncio.gather(put(0), put(1))
+        while thread.is_alive():
+            await asyncio.sleep(0.001)
+        thread.result()
+        await queue.put_async(b"end")
+        await queue.put_async(b"end")
+        await asyncio.gather(*getters)
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+    for name in range(3):
+        mine = [int(message.split()[1]) for message in got if message.startswith(b"%d " % name)]
+        assert sorted(mine) == list(range(count))
+
+
+def test_cancelled_get_has_taken_nothing() -> None:
+    queue = shared.Queue()
+
+    async def body() -> None:
+        for number in range(50):
+            task = asyncio.ensure_future(queue.get_async())
+            await asyncio.sleep(0)
+            queue.put(b"%d" % number)
+            for _ in range(number % 5):
+                await asyncio.sleep(0.0001)
+            task.cancel()
+            await asyncio.wait([task])
+            assert (await queue.get_async() if task.cancelled() else task.result()) == b"%d" % number
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+    assert queue.empty()
 
 
 def test_name_leads_to_the_same_lock_and_goes_with_its_last_user(name: str) -> None:

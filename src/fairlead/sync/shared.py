@@ -18,12 +18,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import finalize
 
 import fairlead.sync as _local
-from fairlead._native import Segment, SharedEvent, SharedLock, SharedSemaphore
+from fairlead._native import Segment, SharedEvent, SharedLock, SharedQueue, SharedSemaphore
 from fairlead.errors import UsageError
 from fairlead.sync import _segments
 from fairlead.sync._segments import sweep
 
-__all__ = ["Event", "Lock", "LockStatistics", "Semaphore", "SemaphoreStatistics", "sweep"]
+__all__ = [
+    "Event",
+    "Lock",
+    "LockStatistics",
+    "Queue",
+    "QueueStatistics",
+    "Semaphore",
+    "SemaphoreStatistics",
+    "sweep",
+]
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 _S = TypeVar("_S", bound="_Shared")
 _T = TypeVar("_T")
@@ -35,7 +47,8 @@ class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
     _fd: int
     _name: str | None
     _token: bytes
-    _lines: dict[tuple[int, int], tuple[_local.Lock, _local.Semaphore]]
+    _lines: dict[tuple[int, str], _local.Lock]
+    _bells: dict[tuple[int, int], _local.Semaphore]
 
     @classmethod
     def _open(cls: type[_S], name: str | None, amount: int = 0, flags: int = 0) -> _S:
@@ -44,10 +57,11 @@ class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
 
         if name is None:
             self, fd, token = _segments.make(build)
-            self._keep(fd, token)
+            self._keep(fd, token, None)
+            finalize(self, os.close, fd).atexit = False  # others may still ask for it
         else:
             self, place = _segments.open_named(_segments.path_of(name), build)
-            self._fd, self._token, self._name, self._lines = -1, b"", name, {}
+            self._keep(-1, b"", name)
             finalize(self, place.leave)
         if (self._amount, self._flags) != (amount, flags):
             raise UsageError(
@@ -65,12 +79,13 @@ class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
             return cls._map(fd, token, making, 0, 0)
 
         self, fd = _segments.borrow(pid, number, token, build)
-        self._keep(fd, token)
+        self._keep(fd, token, None)
+        finalize(self, os.close, fd).atexit = False
         return self
 
-    def _keep(self, fd: int, token: bytes) -> None:
-        self._fd, self._token, self._name, self._lines = fd, token, None, {}
-        finalize(self, os.close, fd).atexit = False  # others may still ask for it
+    def _keep(self, fd: int, token: bytes, name: str | None) -> None:
+        self._fd, self._token, self._name = fd, token, name
+        self._lines, self._bells = {}, {}
 
     @property
     def name(self) -> str | None:
@@ -82,23 +97,33 @@ class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
             return type(self)._open, (self._name, self._amount, self._flags)
         return type(self)._arrive, (os.getpid(), self._fd, self._token)
 
-    async def _until(self, which: int, attempt: Callable[[], _T]) -> _T:
-        """The first true result of the attempt. Tasks stand in line, and the first one's herald waits."""
-        key = (os.getpid(), which)  # a forked child has tasks of its own
-        line, bell = self._lines.get(key) or self._lines.setdefault(
-            key, (_local.Lock(fair=True), _local.Semaphore(0))
-        )
-        async with line:
-            while True:
+    async def _until(self, line: str, attempt: Callable[[], tuple[_T] | int]) -> _T:
+        """What the attempt brings, which until then says which turn to wait for.
+
+        Tasks stand in line, and the first one's herald waits.
+        """
+        key = (os.getpid(), line)  # a forked child has tasks of its own
+        first = self._lines.get(key) or self._lines.setdefault(key, _local.Lock(fair=True))
+        async with first:
+            which = attempt()
+            while isinstance(which, int):
                 seen = self._ask(which)
-                if result := attempt():
-                    return result
-                self._arm(which, seen, bell)
-                try:
-                    await bell.acquire_async()
-                except BaseException:
-                    self._disarm(which)
-                    raise
+                again = attempt()
+                if again == which:
+                    await self._turned(which, seen)
+                    again = attempt()
+                which = again
+            return which[0]
+
+    async def _turned(self, which: int, seen: int) -> None:
+        key = (os.getpid(), which)
+        bell = self._bells.get(key) or self._bells.setdefault(key, _local.Semaphore(0))
+        self._arm(which, seen, bell)
+        try:
+            await bell.acquire_async()
+        except BaseException:
+            self._disarm(which)
+            raise
 
 
 class LockStatistics(NamedTuple):
@@ -135,19 +160,18 @@ class Lock(_Shared, SharedLock):
 
     async def acquire_async(self) -> bool:
         """As ``acquire``, for tasks, with the time-outs of their library."""
-        return self.acquire(False) or await self._until(0, lambda: self.acquire(False))
+        return self.acquire(False) or await self._until("", lambda: (True,) if self.acquire(False) else 0)
 
     async def recover_async(self) -> bool:
         """As ``recover``, for tasks."""
 
-        def attempt() -> tuple[bool] | None:
+        def attempt() -> tuple[bool] | int:
             try:
                 return (self.recover(0),)
             except TimeoutError:
-                return None
+                return 0
 
-        found = attempt() or await self._until(0, attempt)
-        return found is not None and found[0]
+        return await self._until("", attempt)
 
     async def __aenter__(self) -> None:
         await self.acquire_async()
@@ -203,7 +227,7 @@ class Semaphore(_Shared, SharedSemaphore):
 
     async def acquire_async(self) -> bool:
         """As ``acquire``, for tasks, with the time-outs of their library."""
-        return self.acquire(False) or await self._until(0, lambda: self.acquire(False))
+        return self.acquire(False) or await self._until("", lambda: (True,) if self.acquire(False) else 0)
 
     async def __aenter__(self) -> None:
         await self.acquire_async()
@@ -236,8 +260,87 @@ class Event(_Shared, SharedEvent):
     async def wait_async(self) -> bool:
         """As ``wait``, for tasks, with the time-outs of their library."""
         since = self._word()
-        return self._passed(since) or await self._until(0, lambda: self._passed(since))
+        return await self._until("", lambda: (True,) if self._passed(since) else 0)
 
     def __repr__(self) -> str:
         state = "set" if self.is_set() else "unset"
         return f"<fairlead.sync.shared.Event {self.name or 'without a name'}, {state}>"
+
+
+class QueueStatistics(NamedTuple):
+    """A queue at one moment.
+
+    Attributes:
+        used: bytes of its capacity that messages take, each 8 more than it has, in whole eights.
+        capacity: how many there are.
+        shut_down: whether nothing can be put any more.
+        deaths_putting: processes that died while they put, of those that were found out.
+        deaths_getting: that died while they got.
+    """
+
+    used: int
+    capacity: int
+    shut_down: bool
+    deaths_putting: int
+    deaths_getting: int
+
+
+class Queue(_Shared, SharedQueue):
+    """A bounded queue of messages of bytes that processes share: first in, first out, any number at each end.
+
+    ``capacity`` is in bytes, of which a message takes 8 more than it has, in whole eights. A process that
+    dies while it puts or gets leaves the queue whole, and takes at most that one message along; whoever
+    comes next to that end is told by OwnerDied, once, has done nothing, and may go on. With
+    ``take_over=True`` only the statistics tell.
+    """
+
+    def __new__(cls, capacity: int = 65536, name: str | None = None, *, take_over: bool = False) -> Queue:
+        if not isinstance(capacity, int) or not 16 <= capacity <= 1 << 34:
+            raise UsageError(f"capacity must be a whole number of bytes from 16 to 2**34, not {capacity!r}")
+        return cls._open(name, (capacity + 7) // 8, bool(take_over))
+
+    @classmethod
+    def _map(cls, *args: Any) -> Queue:
+        return SharedQueue.__new__(cls, *args)
+
+    def put_nowait(self, data: Buffer) -> None:
+        """``put(data, block=False)``."""
+        self.put(data, False)
+
+    def get_nowait(self) -> bytes:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    async def put_async(self, data: Buffer) -> None:
+        """As ``put``, for tasks, with the time-outs of their library. Cancelled, it has put nothing."""
+
+        def attempt() -> tuple[None] | int:
+            which = self._try_put(data)
+            return (None,) if which is None else which
+
+        if isinstance(attempt(), int):
+            await self._until("put", attempt)
+
+    async def get_async(self) -> bytes:
+        """As ``get``, for tasks, with the time-outs of their library. Cancelled, it has taken nothing."""
+
+        def attempt() -> tuple[bytes] | int:
+            found = self._try_get()
+            return found if isinstance(found, int) else (found,)
+
+        found = attempt()
+        return await self._until("get", attempt) if isinstance(found, int) else found[0]
+
+    def empty(self) -> bool:
+        """Whether there was no message, a moment ago."""
+        return self.statistics().used == 0
+
+    def statistics(self) -> QueueStatistics:
+        """A record of the moment."""
+        used, capacity, shut, putting, getting = self._look()
+        return QueueStatistics(used, capacity, shut > 0, putting, getting)
+
+    def __repr__(self) -> str:
+        used, capacity, shut, *_ = self.statistics()
+        state = f"{used} of {capacity} bytes used{', shut down' if shut else ''}"
+        return f"<fairlead.sync.shared.Queue {self.name or 'without a name'}, {state}>"
