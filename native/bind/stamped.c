@@ -594,6 +594,25 @@ static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_record(fl_shell_state(op)->stamped_statistics, values, 3, 2);
 }
 
+PyDoc_STRVAR(holders_doc,
+"_holders($self, /)\n"
+"--\n"
+"\n"
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+
+static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    stamped *self = begin(op);
+    PyObject *list = PyList_New(0), *key, *holder;
+    Py_ssize_t at = 0;
+    FL_BEGIN_CRITICAL(self->holds);
+    while (list != NULL && PyDict_Next(self->holds, &at, &key, &holder)) {
+        list = fl_holders_append(list, PyLong_AsUnsignedLongLong(holder), NULL);
+    }
+    FL_END_CRITICAL();
+    return list;
+}
+
 static PyObject *repr(PyObject *op)
 {
     fl_cell *cell = begin(op)->shell.cell;
@@ -643,6 +662,7 @@ static PyMethodDef methods[] = {
     {"try_convert_to_read", try_convert_to_read, METH_O, to_read_doc},
     {"try_convert_to_optimistic_read", try_convert_to_optimistic_read, METH_O, to_optimistic_doc},
     {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"_holders", holders, METH_NOARGS, holders_doc},
     {NULL, NULL, 0, NULL},
 };
 

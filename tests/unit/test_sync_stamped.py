@@ -12,6 +12,7 @@ import pytest
 import trio
 from waiting import Thread, run, until, until_async
 
+from fairlead import sync
 from fairlead.errors import NotHeld, WouldDeadlock
 from fairlead.sync import StampedLock, handle, select
 
@@ -34,6 +35,10 @@ class Inside:
                 assert self._go.wait(40)
 
         self._thread = Thread(body)
+
+    @property
+    def ident(self) -> int | None:
+        return self._thread.ident
 
     def wait(self) -> Inside:
         assert self.entered.wait(40)
@@ -325,6 +330,23 @@ def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on() -> N
     loop.close()
     behind.wait().go()
     assert lock.statistics() == (0, False, 0)
+
+
+def test_waits_names_all_who_are_inside() -> None:
+    lock = StampedLock()
+    readers = [Inside(lock, "reading").wait() for _ in range(2)]
+    writer = Inside(lock, "writing")
+    mine: list[sync.Wait] = []
+    until(lambda: mine or mine.extend(wait for wait in sync.waits() if wait.kind == "StampedLock"))
+    [wait] = mine
+    assert "2 readers, 1 waiting" in wait.primitive
+    assert sorted(owner.thread for owner in wait.owners) == sorted(
+        reader.ident
+        for reader in readers  # type: ignore[type-var]
+    )
+    for reader in readers:
+        reader.go()
+    writer.wait().go()
 
 
 def test_selected_beside_another() -> None:
