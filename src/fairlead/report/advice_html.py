@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from fairlead.record.advice import NAMES, Advice, Curve, headline
 from fairlead.report import advice_text, names, units
-from fairlead.report.assets import asset
-from fairlead.report.extra import needed_for
+from fairlead.report.assets import page
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 150, 16, 46
@@ -27,18 +26,11 @@ def render(advice: Advice) -> str:
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    with needed_for("the HTML report"):
-        import jinja2
-        from markupsafe import Markup
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "seconds": units.seconds, "percent": units.percent, "clean": names.clean, "value": names.value,
-    }  # fmt: skip
     work = advice.work
-    return environment.from_string(asset("advice.html")).render(
+    return page(
+        "advice.html",
+        f"Advice for {names.clean(advice.target)}",
+        styles=["advice.css"],
         advice=advice,
         headline=names.clean(headline(advice)),
         subject=names.clean(advice_text.subject(advice)),
@@ -55,7 +47,6 @@ def render(advice: Advice) -> str:
             ("waiting", "waiting", work.waiting),
         ],
         code="\n".join(map(advice_text.plain, advice.code.splitlines())),
-        style=Markup(asset("page.css") + asset("advice.css")),
     )
 
 

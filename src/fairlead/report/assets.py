@@ -1,4 +1,5 @@
-"""What a one-file page is put together from: its templates, and text that is safe inside a script element."""
+"""What a one-file page is put together from: its template, a head that lets nothing load, and text that is
+safe inside a script element."""
 
 from __future__ import annotations
 
@@ -6,11 +7,65 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fairlead.report import names, units
+from fairlead.report.extra import needed_for
+
 _TEMPLATES = Path(__file__).parent / "templates"
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    "seconds": units.seconds,
+    "count": units.count,
+    "factor": units.factor,
+    "percent": units.percent,
+    "memory": units.memory,
+    "clean": names.clean,
+    "moment": names.moment,
+    "value": names.value,
+}
+
+
+def page(
+    template: str,
+    page_title: str,
+    *,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    trusted: Mapping[str, str] | None = None,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+    **values: Any,
+) -> str:
+    """A page of its template, in which all text is escaped but what is ``trusted``.
+
+    It loads nothing: its content policy lets only these ``scripts`` run, and no request leave it. ``styles``
+    are names of assets, beside the style sheet of all pages.
+
+    Raises:
+        MissingExtra: jinja2 is not installed.
+    """
+    with needed_for("the HTML report"):
+        import jinja2
+        from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= _FILTERS | dict(filters or {})
+    return environment.get_template(template).render(
+        values,
+        **{name: Markup(text) for name, text in (trusted or {}).items()},
+        page_title=page_title,
+        style=Markup("".join(asset(name) for name in ("page.css", *styles))),
+        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+    )
 
 
 @cache
@@ -19,7 +74,7 @@ def asset(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def digest(script: str) -> str:
+def _digest(script: str) -> str:
     """The hash by which a content policy lets exactly this script run."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 

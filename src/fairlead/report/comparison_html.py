@@ -11,9 +11,8 @@ from itertools import groupby
 from typing import Any
 
 from fairlead.record.comparison import CellChange, Comparison, SeriesChange
-from fairlead.report import names, units, words
-from fairlead.report.assets import asset
-from fairlead.report.extra import needed_for
+from fairlead.report import words
+from fairlead.report.assets import page
 
 _WIDEST = 6.0
 """Ratios are drawn up to 2 to this power, and down to 1 over that; beyond it the axis ends."""
@@ -28,20 +27,6 @@ def render(comparison: Comparison) -> str:
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    with needed_for("the HTML report"):
-        import jinja2
-        from markupsafe import Markup
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "seconds": units.seconds,
-        "count": units.count,
-        "clean": names.clean,
-        "moment": names.moment,
-        "value": names.value,
-    }
     axis = _Axis([cell for series in comparison.series for cell in series.cells])
     sections = [
         _section(number, list(group), axis)
@@ -49,14 +34,15 @@ def render(comparison: Comparison) -> str:
             groupby(comparison.series, key=lambda series: series.subject), start=1
         )
     ]
-    return environment.from_string(asset("comparison.html")).render(
+    return page(
+        "comparison.html",
+        "fairlead lab: runs compared",
         comparison=comparison,
         tally=list(words.tally(comparison)),
         differing=list(words.differing(comparison)),
         unmatched=[words.unmatched(one) for one in comparison.unmatched],
         ticks=axis.ticks,
         sections=sections,
-        style=Markup(asset("page.css")),
     )
 
 

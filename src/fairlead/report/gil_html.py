@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, GilSummary
 from fairlead.record.gil_timeline import Lane, Timeline
 from fairlead.report import names, units
-from fairlead.report.assets import asset, digest, inert_json
-from fairlead.report.extra import needed_for
+from fairlead.report.assets import asset, inert_json, page
 from fairlead.report.gil_text import evidence_pairs, title, who
 
 if TYPE_CHECKING:
@@ -46,24 +45,15 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    with needed_for("the HTML report"):
-        import jinja2
-        from markupsafe import Markup
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "seconds": units.seconds,
-        "count": units.count,
-        "percent": units.percent,
-        "clean": names.clean,
-        "value": names.value,
-        "evidence": evidence_pairs,
-    }
     name = who(summary)
     script = asset("gil.js")
-    return environment.from_string(asset("gil.html")).render(
+    return page(
+        "gil.html",
+        f"GIL of {title(summary)}",
+        styles=["gil.css"],
+        scripts=[script],
+        trusted={"data": inert_json(_timeline(timeline, name, len(summary.gils))), "script": script},
+        filters={"evidence": evidence_pairs},
         summary=summary,
         title=title(summary),
         meanings=MEANINGS,
@@ -76,10 +66,6 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
         histograms=[_histograms(thread, name) for thread in summary.threads[:HISTOGRAMS]],
         left_out=timeline.left_out,
         drawn=len(timeline.lanes),
-        style=Markup(asset("page.css") + asset("gil.css")),
-        data=Markup(inert_json(_timeline(timeline, name, len(summary.gils)))),
-        script=Markup(script),
-        digest=digest(script),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
 from fairlead.report import answers, bars, battle, families, figures, names, schedule, units, words
-from fairlead.report.assets import asset, digest, inert_json, packed
+from fairlead.report.assets import asset, inert_json, packed, page
 from fairlead.report.extra import needed_for
 from fairlead.report.headline import headline
 
@@ -43,29 +43,8 @@ def render(summary: Summary) -> str:
         MissingExtra: jinja2 or plotly is not installed.
     """
     with needed_for("the HTML report"):
-        import jinja2
-        from markupsafe import Markup
         from plotly.offline import get_plotlyjs
 
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "seconds": units.seconds,
-        "count": units.count,
-        "factor": units.factor,
-        "percent": units.percent,
-        "memory": units.memory,
-        "power": _power,
-        "anchor": anchor,
-        "clean": names.clean,
-        "moment": names.moment,
-        "value": names.value,
-    }
-    environment.globals["mark"] = lambda index: _MARKS[index % len(_MARKS)]
     roster = names.Roster(summary.series)
     number = itertools.count(1)
     shown = [_family(family, roster, number) for family in families.families(summary)]
@@ -73,7 +52,17 @@ def render(summary: Summary) -> str:
     panels = [panel["data"] for section in sections for panel in section["panels"] if panel["data"]]
     page_script = asset("page.js")
     library = get_plotlyjs() if panels else ""
-    return environment.from_string(asset("page.html")).render(
+    return page(
+        "page.html",
+        "fairlead lab report",
+        scripts=[library, page_script] if panels else [],
+        trusted={
+            "data": inert_json(panels),
+            "library": packed(library),
+            "script": page_script if panels else "",
+        },
+        filters={"power": _power, "anchor": anchor},
+        mark=lambda index: _MARKS[index % len(_MARKS)],
         summary=summary,
         headline=headline(summary),
         answers=answers.answers(summary),
@@ -82,12 +71,6 @@ def render(summary: Summary) -> str:
         growing=[section for section in sections if section["subject"].growth],
         interpreters=list(roster),
         verdicts=words.VERDICTS,
-        style=Markup(asset("page.css")),
-        data=Markup(inert_json(panels)),
-        library=Markup(packed(library)),
-        script=Markup(page_script if panels else ""),
-        hashes=" ".join(f"'sha256-{digest(script)}'" for script in (library, page_script) if panels)
-        or "'none'",
     )
 
 
