@@ -1,9 +1,10 @@
-"""What it costs to meet: two that exchange what they have.
+"""What it costs to meet: two that exchange what they have, and parties that arrive at phases.
 
     python benchmarks/sync_meeting.py [--rounds 9] [--only exchange] [--quick] [--json FILE]
 
-No library found has an exchanger: the peer is the same of a lock and a condition, of asyncio's for tasks.
-CPU ns is CPU time of the process per meeting, us how long one takes.
+No library found has an exchanger or a phaser: the peers are the same of a lock and a condition, of asyncio's
+for tasks, and for parties that are always the same the barriers of threading and asyncio.
+CPU ns is CPU time of the process per meeting or phase, us how long one takes.
 """
 
 from __future__ import annotations
@@ -108,6 +109,94 @@ def tasks(scale: int) -> Callable[[str], dict[str, float]]:
     return take
 
 
+class CountedByCondition:
+    """A phaser as one makes it of a lock and a condition, as far as arriving."""
+
+    def __init__(self, parties: int) -> None:
+        self._changed = threading.Condition()
+        self._parties = self._missing = parties
+        self._phase = 0
+
+    def arrive(self) -> int:
+        with self._changed:
+            phase = self._phase
+            self._missing -= 1
+            if self._missing == 0:
+                self._missing = self._parties
+                self._phase += 1
+                self._changed.notify_all()
+            return phase
+
+    def arrive_and_wait(self) -> None:
+        with self._changed:
+            phase = self.arrive()
+            while self._phase == phase:
+                self._changed.wait()
+
+
+def alone(scale: int) -> Callable[[str], dict[str, float]]:
+    """One party, and nobody to wait for."""
+
+    def take(mode: str) -> dict[str, float]:
+        many = 20 * MEETINGS // scale
+        arrive: Callable[[], Any] = (
+            sync.Phaser(1).arrive if mode == "fairlead" else CountedByCondition(1).arrive
+        )
+        cpu_begin, begin = time.process_time_ns(), time.perf_counter_ns()
+        for _ in range(many):
+            arrive()
+        return per_meeting(many, cpu_begin, begin)
+
+    return take
+
+
+def phases_of_threads(scale: int) -> Callable[[str], dict[str, float]]:
+    def take(mode: str) -> dict[str, float]:
+        many = MEETINGS // scale // 4 + 1
+        wait: Callable[[], Any] = {
+            "fairlead": lambda: sync.Phaser(4).arrive_and_wait,
+            "threading.Barrier": lambda: threading.Barrier(4).wait,
+            "lock and condition": lambda: CountedByCondition(4).arrive_and_wait,
+        }[mode]()
+
+        def party() -> None:
+            for _ in range(many):
+                wait()
+
+        threads = [threading.Thread(target=party) for _ in range(3)]
+        cpu_begin, begin = time.process_time_ns(), time.perf_counter_ns()
+        for thread in threads:
+            thread.start()
+        party()
+        for thread in threads:
+            thread.join()
+        return per_meeting(many, cpu_begin, begin)
+
+    return take
+
+
+def phases_of_tasks(scale: int) -> Callable[[str], dict[str, float]]:
+    def take(mode: str) -> dict[str, float]:
+        many = MEETINGS // scale // 4 + 1
+
+        async def party(wait: Callable[[], Awaitable[Any]]) -> None:
+            for _ in range(many):
+                await wait()
+
+        async def main() -> dict[str, float]:
+            wait: Callable[[], Awaitable[Any]] = {
+                "fairlead": lambda: sync.Phaser(4).arrive_and_wait_async,
+                "asyncio.Barrier": lambda: asyncio.Barrier(4).wait,
+            }[mode]()
+            cpu_begin, begin = time.process_time_ns(), time.perf_counter_ns()
+            await asyncio.gather(*(party(wait) for _ in range(4)))
+            return per_meeting(many, cpu_begin, begin)
+
+        return asyncio.run(main())
+
+    return take
+
+
 def main() -> None:
     parser = harness.arguments(__doc__ or "", rounds=9)
     parser.add_argument("--only", default="", help="rows whose name contains this")
@@ -115,15 +204,25 @@ def main() -> None:
     scale = 40 if options.quick else 1
     modes = ["lock and condition", "fairlead"]
 
-    def at_most(multiple: float) -> list[harness.Target]:
-        return [
-            harness.Target(figure, "fairlead", at_most=multiple, of="lock and condition")
-            for figure in ("CPU ns", "us")
-        ]
+    def at_most(multiple: float, of: str = "lock and condition") -> list[harness.Target]:
+        return [harness.Target(figure, "fairlead", at_most=multiple, of=of) for figure in ("CPU ns", "us")]
 
-    rows = [  # two threads cost the switches between them, whoever does it
+    rows = [  # threads cost the switches between them, whoever does it
         harness.Row("exchange of two threads", threads(scale), modes, at_most(1.2)),
         harness.Row("exchange of two tasks", tasks(scale), modes, at_most(0.9)),
+        harness.Row("phases of one party", alone(scale), modes, at_most(0.3)),
+        harness.Row(
+            "phases of four threads",
+            phases_of_threads(scale),
+            ["threading.Barrier", *modes],
+            at_most(1, "threading.Barrier") + at_most(1),
+        ),
+        harness.Row(
+            "phases of four tasks",
+            phases_of_tasks(scale),
+            ["asyncio.Barrier", "fairlead"],
+            at_most(0.8, "asyncio.Barrier"),
+        ),
     ]
     harness.run("What it costs to meet", [row for row in rows if options.only in row.name], options)
 

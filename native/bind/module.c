@@ -57,6 +57,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_notices_exec},
     {Py_mod_exec, (void *)fl_barrier_exec},
     {Py_mod_exec, (void *)fl_meeting_exec},
+    {Py_mod_exec, (void *)fl_phaser_exec},
     {Py_mod_exec, (void *)fl_event_exec},
     {Py_mod_exec, (void *)fl_combine_exec},
     {Py_mod_exec, (void *)fl_simplequeue_exec},

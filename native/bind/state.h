@@ -32,6 +32,8 @@
     X(PyTypeObject, rendezvous_type)                                                                       \
     X(PyTypeObject, exchanger_type)                                                                        \
     X(PyTypeObject, exchanger_statistics)                                                                  \
+    X(PyTypeObject, phaser_type)                                                                           \
+    X(PyTypeObject, phaser_statistics)                                                                     \
     X(PyTypeObject, notices_type)                                                                          \
     X(PyTypeObject, rlock_type)                                                                            \
     X(PyTypeObject, rlock_statistics)                                                                      \
@@ -114,6 +116,7 @@ int fl_event_exec(PyObject *module);
 int fl_meeting_exec(PyObject *module);
 int fl_notices_exec(PyObject *module);
 int fl_handle_exec(PyObject *module);
+int fl_phaser_exec(PyObject *module);
 int fl_permits_exec(PyObject *module);
 int fl_port_exec(PyObject *module);
 int fl_queue_exec(PyObject *module);

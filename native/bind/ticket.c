@@ -13,6 +13,7 @@
 #include "core/barrier.h"
 #include "core/combine.h"
 #include "core/notices.h"
+#include "core/phaser.h"
 #include "core/port.h"
 #include "core/rate.h"
 
@@ -360,6 +361,11 @@ fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
     }
     if (looks(self)) {
         return fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
+    }
+    if (kind == &fl_phaser_kind && self->attempt != NULL) {
+        return fl_raise("UsageError",
+                        "who arrives at a phaser cannot take that back: arrive(), and select "
+                        "await_phase_async()");
     }
     if (kind == &fl_meeting_kind) {
         return fl_raise("UsageError",

@@ -223,7 +223,7 @@ static const model_scenario *scenario_at(size_t index)
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
                                   meet_scenarios, stamped_scenarios, roster_scenarios,
-                                  counter_scenarios};
+                                  counter_scenarios, phaser_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -259,6 +259,8 @@ static const char *const broken_as[] = {
     [14] = "a writer that gives up leaves the readers barred",
     [20] = "who meets one that has left keeps what that one had",
     [21] = "what a receiver gives back stays, though another waits for it",
+    [22] = "who comes when all have arrived counts for that phase",
+    [23] = "who waits for the end of a phase does not look whether that has come",
 };
 
 int main(int argc, char **argv)

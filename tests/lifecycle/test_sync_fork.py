@@ -574,3 +574,31 @@ in_child(child)
 assert exchanger.exchange("mine") == "of the parent"
 other.join()
 """)
+
+
+def test_forked_child_has_a_phaser_with_its_counts_and_one_that_was_just_advancing_is_terminated() -> None:
+    run("""
+phaser, go_on, inside = Phaser(3), threading.Event(), threading.Event()
+other = start(phaser.arrive_and_wait)
+until(lambda: phaser.statistics().waiting == 1)
+busy = Phaser(1, on_advance=lambda *_: inside.set() or go_on.wait(30) and None)
+last = start(busy.arrive)
+inside.wait(30)
+
+def child():
+    assert phaser.statistics() == (0, 3, 1, 0, False)
+    mine = start(phaser.arrive_and_wait)
+    assert phaser.arrive_and_wait() == 1
+    mine.join()
+    assert busy.terminated and busy.register() is None
+
+in_child(child)
+go_on.set()
+last.join()
+assert busy.statistics() == (1, 1, 0, 0, False)
+assert phaser.arrive() == 0 and phaser.arrive() == 0
+other.join()
+
+forking = Phaser(1, on_advance=lambda *_: in_child(lambda: None))
+assert forking.arrive() == 0 and forking.phase == 1
+""")

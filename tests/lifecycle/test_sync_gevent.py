@@ -526,3 +526,25 @@ def hold():
 gevent.spawn(hold).get()
 assert waits() == ()
 """)
+
+
+def test_greenlets_are_parties_of_a_phaser_and_one_that_is_killed_has_arrived() -> None:
+    run("""
+phaser = Phaser(3)
+others = [gevent.spawn(phaser.arrive_and_wait) for _ in range(2)]
+assert phaser.arrive_and_wait() == 1
+assert [other.get() for other in others] == [1, 1]
+killed = gevent.spawn(phaser.arrive_and_wait)
+until(lambda: phaser.statistics().waiting == 1)
+killed.kill()
+assert phaser.statistics() == (1, 3, 1, 0, False)
+try:
+    phaser.arrive_and_wait(timeout=0.01)
+except TimedOut:
+    pass
+else:
+    raise AssertionError
+watching = gevent.spawn(phaser.await_phase, 1)
+until(lambda: phaser.statistics().waiting == 1)
+assert phaser.arrive() == 1 and watching.get() == 2
+""")

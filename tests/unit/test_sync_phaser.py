@@ -1,0 +1,401 @@
+"""A Phaser: every registered party arrives before a phase ends, whoever comes, goes, is late or cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import random
+import signal
+import threading
+import weakref
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, run, until, until_async
+
+from fairlead import errors
+from fairlead.sync import Event, Phaser, handle, select
+
+
+def waits(phaser: Phaser, number: int = 1) -> Any:
+    return lambda: phaser.statistics().waiting == number
+
+
+async def arriving(phaser: Phaser) -> asyncio.Task[Any]:
+    async def body() -> Any:
+        return await phaser.arrive_and_wait_async()
+
+    before = phaser.statistics().waiting
+    task = asyncio.ensure_future(body())
+    await until_async(waits(phaser, before + 1))
+    return task
+
+
+def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> None:
+    log: list[Any] = []
+    phaser = Phaser(3, on_advance=lambda phase, parties: log.append((phase, parties)))
+    assert phaser.statistics() == (0, 3, 0, 0, False)
+
+    def party() -> None:
+        for phase in range(3):
+            assert phaser.phase == phase
+            log.append(phase)
+            assert phaser.arrive_and_wait() == phase + 1
+
+    async def task() -> None:
+        for phase in range(3):
+            log.append(phase)
+            assert await phaser.arrive_and_wait_async() == phase + 1
+
+    threads = [Thread(party), Thread(party)]
+    run(task())
+    for thread in threads:
+        thread.result()
+    assert log == [entry for phase in range(3) for entry in (phase, phase, phase, (phase, 3))]
+    assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
+
+
+def test_trio_tasks_and_threads_meet() -> None:
+    phaser = Phaser(3)
+    thread = Thread(phaser.arrive_and_wait)
+    got: list[Any] = []
+
+    async def party() -> None:
+        got.append(await phaser.arrive_and_wait_async())
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(party)
+            nursery.start_soon(party)
+
+    trio.run(main)
+    assert [*got, thread.result()] == [1, 1, 1]
+
+
+def test_parties_register_arrive_without_waiting_and_go() -> None:
+    phaser = Phaser()
+    assert (phaser.parties, phaser.terminated) == (0, False)
+    assert phaser.register() == 0
+    assert phaser.bulk_register(2) == 0
+    assert phaser.bulk_register(0) == 0
+    assert [phaser.arrive(), phaser.arrive()] == [0, 0]
+    assert phaser.arrived == 2
+    thread = Thread(phaser.await_phase, 0)
+    until(waits(phaser))
+    assert phaser.arrive_and_deregister() == 0
+    assert thread.result() == 1
+    assert phaser.statistics() == (1, 2, 0, 0, False)
+    assert [phaser.arrive_and_deregister(), phaser.arrive_and_deregister()] == [1, 1]
+    assert phaser.terminated
+    assert phaser.phase == 1
+    assert "terminated" in repr(phaser)
+    assert phaser.register() is phaser.arrive() is phaser.arrive_and_wait() is phaser.await_phase(1) is None
+    assert phaser.statistics() == (1, 0, 0, 0, True)
+
+
+def test_timed_out_and_cancelled_parties_have_arrived() -> None:
+    phaser = Phaser(4)
+    for timeout in 0, 1e-6:
+        with pytest.raises(errors.TimedOut, match="the caller has"):
+            phaser.arrive_and_wait(timeout)
+        with pytest.raises(TimeoutError):
+            phaser.await_phase(0, timeout=timeout)
+    assert phaser.statistics() == (0, 4, 2, 0, False)
+
+    async def main() -> None:
+        task = await arriving(phaser)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert phaser.statistics() == (0, 4, 3, 0, False)
+        unused = phaser.arrive_and_wait_async()
+        unused.close()
+        assert phaser.arrived == 3
+        assert await phaser.arrive_and_wait_async() == 1
+
+    run(main())
+
+
+def test_await_phase_waits_for_a_later_phase_and_passes_an_earlier_one() -> None:
+    phaser = Phaser(1)
+    thread = Thread(phaser.await_phase, 2)
+    until(waits(phaser))
+    for phase in range(3):
+        assert phaser.statistics().waiting == 1
+        assert phaser.arrive() == phase
+    assert thread.result() == 3
+    assert phaser.await_phase(0) == phaser.await_phase(2) == 3
+
+    async def main() -> None:
+        async def watch() -> Any:
+            return await phaser.await_phase_async(4)
+
+        task = asyncio.ensure_future(watch())
+        await until_async(waits(phaser))
+        phaser.arrive()
+        await asyncio.sleep(0)
+        assert not task.done()
+        phaser.arrive()
+        assert await task == 5
+        assert await phaser.await_phase_async(1) == 5
+
+    run(main())
+
+
+def test_what_on_advance_returns_or_raises_ends_it() -> None:
+    phaser = Phaser(1, on_advance=lambda phase, _: phase == 1)
+    assert [phaser.arrive(), phaser.arrive()] == [0, 1]
+    assert phaser.terminated
+
+    def fails(_phase: int, _parties: int) -> None:
+        raise KeyError("on purpose")
+
+    for asynchronous in False, True:
+        phaser = Phaser(2, on_advance=fails)
+        thread = Thread(phaser.arrive_and_wait)
+        until(waits(phaser))
+        with pytest.raises(KeyError, match="on purpose"):
+            run(arrives(phaser)) if asynchronous else phaser.arrive()
+        assert thread.result() is None
+        assert phaser.terminated
+
+
+async def arrives(phaser: Phaser) -> Any:
+    return await phaser.arrive_and_wait_async()
+
+
+def test_who_comes_while_a_phase_is_advanced_is_of_the_next() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def on_advance(phase: int, _: int) -> None:
+        if phase == 0:
+            assert phaser.register() == 1
+            inside.set()
+            assert go_on.wait(40)
+
+    phaser = Phaser(1, on_advance=on_advance)
+    thread = Thread(phaser.arrive)
+    assert inside.wait(40)
+    assert phaser.register() == 1
+    assert phaser.statistics() == (0, 3, 3, 0, False)
+    assert phaser.arrive() == 1
+    early = Thread(phaser.arrive_and_wait)
+    until(waits(phaser))
+    assert phaser.arrive_and_deregister() == 1
+    with pytest.raises(errors.UsageError, match="more have arrived than are registered"):
+        phaser.arrive()
+    go_on.set()
+    assert thread.result() == 0
+    assert early.result() == 2
+    assert phaser.statistics() == (2, 2, 0, 0, False)
+
+
+def test_a_child_is_one_party_of_its_parent_while_it_has_some() -> None:
+    log: list[tuple[int, int]] = []
+    root = Phaser(1, on_advance=lambda *found: log.append(found))
+    middle, empty = Phaser(parent=root), Phaser(0, parent=root)
+    leaves = [Phaser(2, parent=middle), Phaser(1, parent=middle)]
+    assert [one.root is root for one in (root, middle, leaves[0])] == [True] * 3
+    assert (root.parent, leaves[0].parent) == (None, middle)
+    assert [one.parties for one in (root, middle, empty, *leaves)] == [2, 2, 0, 2, 1]
+    watching = Thread(leaves[1].await_phase, 0)
+    until(waits(root))
+    assert leaves[0].arrive() == leaves[0].arrive() == 0
+    assert [one.arrived for one in (root, middle, leaves[0])] == [0, 1, 2]
+    assert leaves[0].register() == 1  # it has arrived at its parent
+    assert leaves[0].arrive() == 1  # early
+    assert leaves[1].arrive_and_deregister() == 0
+    assert [one.parties for one in (root, middle, leaves[1])] == [2, 1, 0]
+    assert root.arrived == 1
+    assert root.arrive() == 0
+    assert watching.result() == 1
+    assert log == [(0, 2)]
+    assert [(one.phase, one.arrived) for one in (root, middle, *leaves)] == [(1, 0), (1, 0), (1, 1), (1, 0)]
+    assert leaves[0].arrive_and_deregister() == leaves[0].arrive_and_deregister() == 1
+    assert middle.arrived == 1
+    assert leaves[0].parties == 1
+    assert empty.register() == 1
+    assert root.parties == 3
+    assert [empty.arrive_and_deregister(), root.arrive_and_deregister()] == [1, 1]
+    assert leaves[0].arrive_and_deregister() == 2
+    assert root.terminated
+    assert leaves[1].register() is None
+    assert Phaser(5, parent=root).parties == 0
+
+
+def test_terminate_wakes_all_the_tree() -> None:
+    async def main() -> None:
+        root = Phaser(2)
+        child = Phaser(2, parent=root)
+        thread = Thread(root.arrive_and_wait)
+        until(waits(root))
+        task = await arriving(child)
+        child.terminate()
+        child.terminate()
+        assert await task is None
+        assert thread.result() is None
+        assert await child.arrive_and_wait_async() is None
+        assert root.terminated
+
+    run(main())
+
+
+def test_loop_closed_with_one_that_waits_has_its_arrival_counted() -> None:
+    phaser = Phaser(2)
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(arriving(phaser))
+    loop.close()
+    assert phaser.statistics() == (0, 2, 1, 0, False)
+    assert phaser.arrive_and_wait() == 1
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    del task
+    gc.collect()
+
+
+def test_signal_handlers_run_and_one_that_raises_ends_the_wait_and_a_destructor_may_arrive() -> None:
+    phaser = Phaser(3)
+
+    def handler(number: int, _: object) -> None:
+        if number == signal.SIGUSR1:
+            raise KeyError
+        phaser.arrive()
+
+    before = [signal.signal(number, handler) for number in (signal.SIGUSR1, signal.SIGUSR2)]
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt(number: int) -> None:
+        until(waits(phaser))
+        signal.pthread_kill(main, number)
+
+    class Arrives:
+        def __del__(self) -> None:
+            phaser.arrive()
+
+    try:
+        thread = Thread(interrupt, signal.SIGUSR1)
+        with pytest.raises(KeyError):
+            phaser.arrive_and_wait()
+        thread.result()
+        assert phaser.arrived == 1
+        Arrives()
+        gc.collect()
+        assert phaser.arrived == 2
+        thread = Thread(interrupt, signal.SIGUSR2)
+        assert phaser.await_phase(0) == 1
+        thread.result()
+    finally:
+        for number, one in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
+            signal.signal(number, one)
+
+
+def test_await_phase_can_be_selected_and_arriving_cannot() -> None:
+    phaser, event = Phaser(1), Event()
+    with pytest.raises(errors.UsageError, match="await_phase_async"):
+        select(phaser.arrive_and_wait_async())
+    event.set()
+    assert select(phaser.await_phase_async(0), event.wait_async()).case == 1
+    event.clear()
+    phaser.arrive()
+    assert select(phaser.await_phase_async(0), event.wait_async()) == (0, 1)
+
+
+def test_many_come_and_go_and_no_phase_begins_without_one_that_is_registered() -> None:
+    registered: dict[int, list[int]] = {}
+    phaser = Phaser(1, on_advance=lambda phase, parties: registered.setdefault(phase, [parties]) and None)
+    arrived: list[int] = []
+
+    def party(seed: int) -> None:
+        choose = random.Random(seed)
+        for _ in range(15):
+            phase = phaser.register()
+            assert phase is not None
+            for _ in range(choose.randrange(4)):
+                arrived.append(phase)
+                then = phaser.arrive_and_wait() if choose.random() < 0.7 else wait_by_itself(phase)
+                assert then is not None
+                assert then == phase + 1
+                phase = then
+            arrived.append(phase)
+            assert phaser.arrive_and_deregister() == phase
+
+    def wait_by_itself(phase: int) -> int | None:
+        assert phaser.arrive() == phase
+        return run(as_task(phase))
+
+    async def as_task(phase: int) -> int | None:
+        return await phaser.await_phase_async(phase)
+
+    threads = [Thread(party, seed) for seed in range(4)]
+    while any(thread.is_alive() for thread in threads):
+        arrived.append(phaser.phase)
+        phaser.arrive_and_wait()
+    for thread in threads:
+        thread.result()
+    arrived.append(phaser.phase)
+    phaser.arrive_and_deregister()
+    assert phaser.terminated
+    for phase, [after] in registered.items():
+        assert arrived.count(phase) >= max(after, 1)
+    assert sorted(registered) == list(range(phaser.phase + 1))
+
+
+def test_cycle_through_on_advance_and_a_child_with_early_ones_are_collected() -> None:
+    def make() -> weakref.ref[Phaser]:
+        root = Phaser(2, on_advance=lambda *_: kept.append(1))
+        kept: list[Any] = [root, Phaser(1, parent=root)]
+        kept[1].arrive()
+        assert kept[1].arrive() == 1
+        return weakref.ref(root)
+
+    gone = make()
+    gc.collect()
+    assert gone() is None
+    root = Phaser(1)
+    for _ in range(2):
+        children = [Phaser(1, parent=root) for _ in range(3)]
+        for child in children:
+            child.arrive()
+            child.arrive()
+    del child, children[1]
+    gc.collect()
+    assert root.arrive() == 0
+    assert root.arrived == 2
+
+
+def test_bad_use_is_refused() -> None:
+    phaser = Phaser()
+    with pytest.raises(errors.UsageError, match="register"):
+        phaser.arrive()
+    with pytest.raises(errors.UsageError, match="register"):
+        phaser.arrive_and_wait(timeout=0)
+    for wrong in -1, 1 << 30:
+        with pytest.raises(ValueError, match="parties must be"):
+            Phaser(wrong)
+        with pytest.raises(ValueError, match="parties must be"):
+            phaser.bulk_register(wrong)
+    full = Phaser((1 << 30) - 1)
+    with pytest.raises(OverflowError, match="at most"):
+        full.register()
+    assert full.parties == (1 << 30) - 1
+    for timeout, error in ((float("nan"), ValueError), (-0.5, ValueError), (float("inf"), OverflowError)):
+        with pytest.raises(error):
+            full.arrive_and_wait(timeout)
+    assert full.arrived == 0
+    for phase in -1, 1 << 31:
+        with pytest.raises(ValueError, match="phase must be"):
+            phaser.await_phase(phase)
+    with pytest.raises(TypeError, match="phase"):
+        phaser.await_phase()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="parent must be a Phaser"):
+        Phaser(parent=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="on_advance must be callable"):
+        Phaser(on_advance=3)  # type: ignore[arg-type]
+    with pytest.raises(errors.UsageError, match="root"):
+        Phaser(parent=phaser, on_advance=print)
+    with pytest.raises(TypeError, match="Phaser"):
+        handle(phaser)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(phaser)
