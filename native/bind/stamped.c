@@ -598,16 +598,17 @@ PyDoc_STRVAR(holders_doc,
 "_holders($self, /)\n"
 "--\n"
 "\n"
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None).");
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     stamped *self = begin(op);
+    bool writes = fl_rw_word(self->shell.cell) & FL_RW_WRITER;
     PyObject *list = PyList_New(0), *key, *holder;
     Py_ssize_t at = 0;
     FL_BEGIN_CRITICAL(self->holds);
     while (list != NULL && PyDict_Next(self->holds, &at, &key, &holder)) {
-        list = fl_holders_append(list, PyLong_AsUnsignedLongLong(holder), NULL);
+        list = fl_holders_append(list, PyLong_AsUnsignedLongLong(holder), NULL, writes);
     }
     FL_END_CRITICAL();
     return list;
