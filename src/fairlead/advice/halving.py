@@ -21,7 +21,7 @@ from fairlead.errors import CannotAdvise
 from fairlead.lab import quiet
 from fairlead.lab.statistics import describe
 from fairlead.lab.stop import Stop
-from fairlead.record.advice import Status
+from fairlead.record.advice import Status, in_workers
 
 PASSES = 3
 """In one process. More processes say more than more passes in one."""
@@ -130,7 +130,7 @@ class Halving:
                 if number > 1 and self.calls + self._fewest_calls(one) > self._terms.most_calls:
                     continue
                 to_come = len(running) - place
-                self._tell(f"round {number}: {one.way.kind}, {_count(one.way.workers)}", number, to_come)
+                self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 self._measure(one, slot, to_come)
                 if one is sequential and not one.runs:
                     raise CannotAdvise(f"{self._terms.label}, called one after another: {one.reason}")
@@ -302,7 +302,3 @@ class Halving:
         described = sorted((describe(one.totals) for one in running), key=lambda d: d.median or 0.0)
         best, second = described[0], described[1]
         return best.high is not None and second.low is not None and best.high < second.low
-
-
-def _count(workers: int) -> str:
-    return "1 worker" if workers == 1 else f"{workers} workers"

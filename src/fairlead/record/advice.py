@@ -218,12 +218,17 @@ NAMES: dict[Kind, str] = {
 """What each kind is called in a sentence."""
 
 
+def in_workers(count: int) -> str:
+    """ "1 worker", "2 workers"."""
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
 def headline(advice: Advice) -> str:
     """ "InterpreterPool, 2 workers: 1.8x (1.7 to 1.9)", or "No pool"."""
     pick = advice.choice
     if pick.kind == "sequential":
         return "No pool: make the calls one after another"
-    count = "1 worker" if pick.workers == 1 else f"{pick.workers} workers"
+    count = in_workers(pick.workers)
     gain = ""
     if pick.speedup is not None and pick.low is not None and pick.high is not None:
         gain = f": {pick.speedup:.1f}x ({pick.low:.1f} to {pick.high:.1f})"
