@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairlead.errors import OwnerDied
+from fairlead.errors import BarrierBroken, OwnerDied
 from fairlead.sync import shared
 
 PATIENCE_S = 20.0
@@ -313,6 +313,47 @@ class Lines:
         return served(children[0])
 
 
+class Meeting:
+    """Of a barrier: one who came is killed, and one who goes through."""
+
+    def __init__(self) -> None:
+        self.subject = shared.Barrier(3)
+
+    def meet_or_break(self) -> None:
+        try:
+            self.subject.wait(timeout=PATIENCE_S)
+        except BarrierBroken as error:
+            check("died" in str(error) or "broken" in str(error), str(error))
+
+    def meet_and_stay(self) -> None:
+        self.meet_or_break()
+        while True:
+            signal.pause()
+
+    def queued(self, chance: random.Random) -> float:
+        """Two wait and one of them is killed; the third comes, or does not."""
+        return self.meet(chance, chance.random() < 0.5, 60)
+
+    def granted(self, chance: random.Random) -> float:
+        """One of those that wait is killed just after, or before, the last has come."""
+        return self.meet(chance, True, 120)
+
+    def meet(self, chance: random.Random, third: bool, most_us: int) -> float:
+        self.subject.reset()
+        victim = fork(self.meet_and_stay)
+        other = fork(self.meet_or_break)
+        until_asleep(victim, other)
+        last = fork(self.meet_or_break) if third else 0
+        pause(chance, most_us)
+        kill(victim)
+        gone(victim)
+        took = served(other)
+        if last:
+            took = max(took, served(last))
+        check(not self.subject.broken or self.subject.n_waiting <= 3, "it is in disorder")
+        return took
+
+
 def pause(chance: random.Random, most_us: int) -> None:
     """Up to so long, often less than any sleep takes."""
     until = time.perf_counter_ns() + int(chance.random() ** 2 * most_us * 1000)
@@ -324,6 +365,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "lock": lambda: Held(shared.Lock),
     "semaphore": lambda: Held(lambda: shared.Semaphore(1, owned=True), tells=False),
     "queue": Lines,
+    "barrier": Meeting,
 }
 ROUNDS = ("owner", "granted", "queued", "any")
 

@@ -74,6 +74,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_shm_permits_exec},
     {Py_mod_exec, (void *)fl_shm_event_exec},
     {Py_mod_exec, (void *)fl_shm_queue_exec},
+    {Py_mod_exec, (void *)fl_shm_barrier_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif

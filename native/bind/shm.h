@@ -19,6 +19,7 @@ typedef enum {
     FL_SHM_PERMITS = 2,
     FL_SHM_EVENT = 3,
     FL_SHM_QUEUE = 4,
+    FL_SHM_BARRIER = 5,
 } fl_shm_kind;
 
 /* A segment in this process: counted, by its object and by its heralds. */

@@ -65,6 +65,7 @@
     X(PyTypeObject, shared_semaphore_type)                                                                 \
     X(PyTypeObject, shared_event_type)                                                                     \
     X(PyTypeObject, shared_queue_type)                                                                     \
+    X(PyTypeObject, shared_barrier_type)                                                                   \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_port) /* finds the Port of the loop that runs here */                              \
     X(PyObject, current_task) /* finds the task that runs here */                                          \
@@ -126,6 +127,7 @@ int fl_rwlock_exec(PyObject *module);
 int fl_seat_exec(PyObject *module);
 int fl_select_exec(PyObject *module);
 int fl_shm_exec(PyObject *module);
+int fl_shm_barrier_exec(PyObject *module);
 int fl_shm_event_exec(PyObject *module);
 int fl_shm_lock_exec(PyObject *module);
 int fl_shm_permits_exec(PyObject *module);

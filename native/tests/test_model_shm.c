@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/shm_barrier.h"
 #include "core/shm_permits.h"
 #include "core/shm_queue.h"
 #include "model.h"
@@ -20,6 +21,10 @@ static union {
     struct {
         fl_shm_permits permits;
         uint64_t owners[2];
+    };
+    struct {
+        fl_shm_barrier barrier;
+        uint64_t places[2];
     };
     struct {
         fl_shm_queue queue;
@@ -303,6 +308,94 @@ static void end_shut_queue(void)
     MODEL_CHECK(got[2][1] <= 1 && shared.queue.head <= shared.queue.tail);
 }
 
+/* A barrier of two parties: how many were about to come, and how many met in which phase. */
+static uint32_t coming, met[8];
+
+static void begin_barrier(void)
+{
+    begin();
+    coming = 0;
+    memset(met, 0, sizeof met);
+}
+
+static void begin_barrier_with_a_death(void)
+{
+    begin_barrier();
+    model_allow(1, 2);
+}
+
+/* `patience`: how many looks it waits; 0: for ever. True: it met the other. */
+static bool meet(int patience)
+{
+    fl_shm_wait wait = {0};
+    fl_shm_party party;
+    fl_shm_result result;
+    uint64_t dead = 0;
+    int looked = 0;
+    coming++;
+    while ((result = fl_shm_barrier_come(&shared.barrier, 2, fl_process_self(), &party)) == FL_SHM_NOT) {
+        if (!fl_shm_ask(&wait, &shared.barrier.turn)) {
+            fl_shm_sleep(&wait, FL_FOREVER);
+        }
+    }
+    while (result == FL_SHM_DONE) {
+        result = fl_shm_barrier_try(&shared.barrier, 2, &party, wait.look, &dead);
+        looked += wait.look;
+        if (result != FL_SHM_NOT) {
+            break;
+        }
+        if (patience > 0 && looked >= patience) {
+            result = fl_shm_barrier_leave(&shared.barrier, &party) ? FL_SHM_SHUT_DOWN : FL_SHM_DONE;
+            break;
+        }
+        result = FL_SHM_DONE;
+        if (!fl_shm_ask(&wait, &shared.barrier.turn)) {
+            fl_shm_sleep(&wait, FL_FOREVER);
+        }
+    }
+    if (result != FL_SHM_DONE) {
+        MODEL_CHECK(fl_shm_barrier_broken(&shared.barrier));
+        return false;
+    }
+    MODEL_CHECK(coming >= 2 * (party.phase + 1) && ++met[party.phase] <= 2);
+    return true;
+}
+
+static void meet_twice(void)
+{
+    MODEL_CHECK(meet(0));
+    MODEL_CHECK(meet(0));
+}
+
+/* Whoever is left over is not to wait for ever. */
+static void meet_twice_and_break(void)
+{
+    meet(0);
+    meet(0);
+    fl_shm_barrier_break(&shared.barrier);
+}
+
+static void meet_and_break(void)
+{
+    meet(0);
+    fl_shm_barrier_break(&shared.barrier);
+}
+
+static void meet_or_leave(void)
+{
+    meet(2);
+}
+
+static void end_barrier(void)
+{
+    MODEL_CHECK(met[0] == 2);
+}
+
+static void end_barrier_with_a_death(void)
+{
+    MODEL_CHECK(met[0] <= 2);
+}
+
 static const model_scenario scenarios[] = {
     {"shm-lock-2", 7, 0, 1, begin, end_lock, {use_twice, use_twice}},
     {"shm-lock-3", 5, 0, 1, begin, end_lock, {use, use, use}},
@@ -318,6 +411,11 @@ static const model_scenario scenarios[] = {
     {"shm-queue-3-shut", 2, 0, 1, begin_queue, end_shut_queue, {get_one, get_two, put_one_and_shut}},
     {"shm-queue-3-dies", 2, 0, 1, begin_queue_with_a_death, end_queue_with_a_death,
      {put_one, put_one, get_one}},
+    {"shm-barrier-2", 4, 0, 1, begin_barrier, end_barrier, {meet_twice, meet_twice}},
+    {"shm-barrier-3", 3, 0, 1, begin_barrier, end_barrier,
+     {meet_twice_and_break, meet_and_break, meet_and_break}},
+    {"shm-barrier-2-dies", 3, 0, 1, begin_barrier_with_a_death, end_barrier_with_a_death,
+     {meet_or_leave, meet_or_leave}},
     {"shm-event-3-dies", 2, 0, 1, begin_with_a_death, end_flag, {wait_for_flag, set_flag, set_flag}},
 };
 
@@ -327,6 +425,7 @@ static const char *const broken_as[] = {
     [34] = "what is set wakes one of those who wait",
     [35] = "who puts says so before the message is there",
     [36] = "who gets does not tell those who want room",
+    [37] = "who comes does not see that its phase is over, and takes the place of another",
     [33] = "who takes a lock says who it is in a second step",
     [32] = "two take over from the same dead owner",
 };

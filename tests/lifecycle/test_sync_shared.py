@@ -264,6 +264,40 @@ assert queue.empty()
     )
 
 
+def test_death_of_one_who_came_to_a_barrier_breaks_it() -> None:
+    run(
+        SHARED
+        + """
+import asyncio
+barrier = shared.Barrier(4)
+told = []
+def wait():
+    try:
+        barrier.wait()
+    except BarrierBroken as error:
+        told.append(str(error))
+child = fork(wait)
+thread = start(wait)
+async def body():
+    task = asyncio.ensure_future(barrier.wait_async())
+    while barrier.n_waiting < 3:
+        await asyncio.sleep(0)
+    kill(child)
+    await asyncio.wait([task], timeout=30)
+    assert isinstance(task.exception(), BarrierBroken)
+    told.append(str(task.exception()))
+asyncio.run(body())
+thread.join()
+assert len(told) == 2 and any(str(child) in text for text in told), told
+barrier.reset()
+children = [fork(barrier.wait) for _ in range(3)]
+barrier.wait()
+for child in children:
+    done(child)
+"""
+    )
+
+
 def test_forked_child_holds_nothing_and_its_parents_lock_is_its_parents() -> None:
     run(
         SHARED

@@ -308,6 +308,72 @@ def test_cancelled_get_has_taken_nothing() -> None:
     assert queue.empty()
 
 
+def test_barrier_lets_threads_and_tasks_through_together_again_and_again() -> None:
+    barrier = shared.Barrier(3)
+    same = pickle.loads(pickle.dumps(barrier))
+    phases = [0, 0, 0]
+
+    def meet(at: int) -> None:
+        for _ in range(50):
+            phases[at] += 1
+            assert same.wait() in range(3)
+            assert min(phases) >= phases[at]  # nobody is behind
+
+    async def meet_in_a_task() -> None:
+        for _ in range(50):
+            phases[2] += 1
+            assert await barrier.wait_async() in range(3)
+            assert min(phases) >= phases[2]
+
+    threads = [Thread(meet, at) for at in range(2)]
+    asyncio.run(asyncio.wait_for(meet_in_a_task(), 60))
+    for thread in threads:
+        thread.result()
+    assert barrier.statistics() == (3, 0, False)
+    for parties in (0, 1.5, 4097):
+        with pytest.raises(errors.UsageError, match="parties must be"):
+            shared.Barrier(parties)  # type: ignore[arg-type]
+
+
+def test_who_gives_up_breaks_the_barrier_for_all_until_it_is_reset() -> None:
+    barrier = shared.Barrier(3)
+    thread = Thread(barrier.wait)
+    until(lambda: barrier.n_waiting == 1)
+    with pytest.raises(errors.BarrierBroken):
+        barrier.wait(timeout=0.001)
+    with pytest.raises(errors.BarrierBroken):
+        thread.result()
+    with pytest.raises(threading.BrokenBarrierError):
+        barrier.wait()
+    assert barrier.broken
+    for _ in range(40):  # more often than it remembers
+        barrier.reset()
+    assert not barrier.broken
+    waits = Thread(barrier.wait)
+    until(lambda: barrier.n_waiting == 1)
+    barrier.reset()
+    with pytest.raises(errors.BarrierBroken):
+        waits.result()
+
+    async def body() -> None:
+        task = asyncio.ensure_future(barrier.wait_async())
+        other = asyncio.ensure_future(barrier.wait_async())
+        await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.wait([task, other], timeout=30)
+        assert task.cancelled()
+        assert isinstance(other.exception(), errors.BarrierBroken)
+
+    asyncio.run(body())
+    barrier.reset()
+    threads = [Thread(barrier.wait) for _ in range(2)]
+    barrier.wait()
+    assert sorted([thread.result() for thread in threads])
+    barrier.abort()
+    assert barrier.broken
+    assert "broken" in repr(barrier)
+
+
 def test_name_leads_to_the_same_lock_and_goes_with_its_last_user(name: str) -> None:
     lock, same = shared.Lock(name), shared.Lock(name)
     assert lock.name == name

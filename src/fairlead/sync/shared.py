@@ -18,12 +18,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import finalize
 
 import fairlead.sync as _local
-from fairlead._native import Segment, SharedEvent, SharedLock, SharedQueue, SharedSemaphore
+from fairlead._native import (
+    Segment,
+    SharedBarrier,
+    SharedEvent,
+    SharedLock,
+    SharedQueue,
+    SharedSemaphore,
+)
 from fairlead.errors import UsageError
 from fairlead.sync import _segments
 from fairlead.sync._segments import sweep
 
 __all__ = [
+    "Barrier",
+    "BarrierStatistics",
     "Event",
     "Lock",
     "LockStatistics",
@@ -344,3 +353,80 @@ class Queue(_Shared, SharedQueue):
         used, capacity, shut, *_ = self.statistics()
         state = f"{used} of {capacity} bytes used{', shut down' if shut else ''}"
         return f"<fairlead.sync.shared.Queue {self.name or 'without a name'}, {state}>"
+
+
+class BarrierStatistics(NamedTuple):
+    """A barrier at one moment.
+
+    Attributes:
+        parties: how many meet.
+        waiting: how many have come.
+        broken: whether nobody can meet until it is reset.
+    """
+
+    parties: int
+    waiting: int
+    broken: bool
+
+
+class Barrier(_Shared, SharedBarrier):
+    """Where so many threads and tasks of any processes meet, again and again, as multiprocessing.Barrier.
+
+    Who waits and times out, is cancelled or interrupted, or dies, breaks it: all get BarrierBroken, at once
+    or, of a death, within 64 ms, until ``reset``. A process that dies before it has come is not missed: give
+    a time-out.
+    """
+
+    def __new__(cls, parties: int, name: str | None = None) -> Barrier:
+        if not isinstance(parties, int) or not 1 <= parties <= 4096:
+            raise UsageError(f"parties must be a whole number from 1 to 4096, not {parties!r}")
+        return cls._open(name, parties)
+
+    @classmethod
+    def _map(cls, *args: Any) -> Barrier:
+        return SharedBarrier.__new__(cls, *args)
+
+    async def wait_async(self) -> int:
+        """As ``wait``, for tasks. One that is cancelled breaks the barrier, unless all had come."""
+
+        def come() -> tuple[tuple[int, int]] | int:
+            party = self._come()
+            return 0 if party is None else (party,)
+
+        phase, place = await self._until("come", come)
+        try:
+            await self._until("met", lambda: (True,) if self._met(phase, place) else 0)
+        except BaseException:
+            self._leave(phase, place)
+            raise
+        return place
+
+    async def __aenter__(self) -> int:
+        return await self.wait_async()
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def parties(self) -> int:
+        """How many meet."""
+        return self._amount
+
+    @property
+    def n_waiting(self) -> int:
+        """How many have come, a moment ago."""
+        return self._look()[0]
+
+    @property
+    def broken(self) -> bool:
+        """Whether nobody can meet until it is reset."""
+        return self._look()[1]
+
+    def statistics(self) -> BarrierStatistics:
+        """A record of the moment."""
+        return BarrierStatistics(self._amount, *self._look())
+
+    def __repr__(self) -> str:
+        parties, waiting, broken = self.statistics()
+        state = "broken" if broken else f"{waiting} of {parties} have come"
+        return f"<fairlead.sync.shared.Barrier {self.name or 'without a name'}, {state}>"
