@@ -1,6 +1,14 @@
 /* Lock, Semaphore and BoundedSemaphore: three faces of the semaphore in core. */
 #include "bind/wait.h"
 
+#include <string.h>
+
+static int raise_broken(void)
+{
+    fl_raise("BrokenResourceError", "the thread that held this lock has ended without releasing it");
+    return -1;
+}
+
 /* 1: taken; 0: not within the time; -1: an exception. */
 static int take(PyObject *self, uint32_t wanted, int64_t deadline)
 {
@@ -8,6 +16,10 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
     uint64_t owner = fl_owner_thread();
     if (fl_sem_try(cell, wanted, owner)) {
         return 1;
+    }
+    if (cell->flags & FL_CELL_BREAKS && (fl_sem_closed(cell) || fl_cell_orphaned(cell))) {
+        fl_holder_ended(self, cell);
+        return raise_broken();
     }
     if (deadline == 0) {
         return 0;
@@ -19,7 +31,8 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
                  "thread waits; use `async with`, or a timeout");
         return -1;
     }
-    return fl_wait_thread(self, cell, wanted, owner, deadline);
+    int taken = fl_wait_thread(self, cell, wanted, owner, deadline);
+    return taken == FL_REFUSAL ? raise_broken() : taken;
 }
 
 static int give(PyObject *self, uint32_t count)
@@ -102,6 +115,15 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
     return truth(take(self, (uint32_t)wanted, deadline));
 }
 
+static PyObject *finish_lock(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
+{
+    if (refused) {
+        raise_broken();
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
 PyDoc_STRVAR(lock_acquire_async_doc,
 "acquire_async($self, /)\n"
 "--\n"
@@ -111,7 +133,7 @@ PyDoc_STRVAR(lock_acquire_async_doc,
 
 static PyObject *lock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_ticket_new(fl_shell_state(self), self, 1, NULL);
+    return fl_ticket_new(fl_shell_state(self), self, 1, finish_lock);
 }
 
 PyDoc_STRVAR(acquire_async_doc,
@@ -289,7 +311,7 @@ static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
     if (fl_sem_try(fl_shell_cell(self), 1, fl_owner_named(state))) {
         return fl_ticket_done(state);
     }
-    return fl_ticket_new(state, self, 1, NULL);
+    return fl_ticket_new(state, self, 1, Py_TYPE(self) == state->lock_type ? finish_lock : NULL);
 }
 
 PyDoc_STRVAR(aexit_doc,
@@ -314,7 +336,7 @@ static PyObject *make(PyTypeObject *type, long long value, int fair, int bounded
 }
 
 /* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
-static char value_word[] = "value", fair_word[] = "fair";
+static char value_word[] = "value", fair_word[] = "fair", death_word[] = "on_owner_death";
 
 static PyObject *semaphore_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -340,13 +362,29 @@ static PyObject *bounded_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {fair_word, NULL};
+    static char *names[] = {fair_word, death_word, NULL};
     int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:Lock", names, &fair)) {
+    const char *death = "warn";
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$ps:Lock", names, &fair, &death)) {
         return NULL;
     }
-    return fl_shell_new(type, fl_sem_new(1, 1, FL_CELL_OWNED | (fair ? FL_CELL_FAIR : 0)));
+    bool breaks = strcmp(death, "break") == 0;
+    if (!breaks && strcmp(death, "warn") != 0) {
+        return fl_raise("UsageError", "on_owner_death is 'warn' or 'break'");
+    }
+    return fl_shell_new(type, fl_sem_new(1, 1, FL_CELL_OWNED | (fair ? FL_CELL_FAIR : 0) |
+                                                   (breaks ? FL_CELL_BREAKS : 0)));
 }
+
+static PyObject *on_owner_death(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromString(fl_shell_cell(self)->flags & FL_CELL_BREAKS ? "break" : "warn");
+}
+
+static PyGetSetDef lock_fields_got[] = {
+    {"on_owner_death", on_owner_death, NULL, "What is done when its holder ends: 'warn' or 'break'.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
 
 static PyMethodDef lock_methods[] = {
     {"acquire", FL_METHOD(lock_acquire), METH_FASTCALL | METH_KEYWORDS, lock_acquire_doc},
@@ -377,14 +415,18 @@ static PyMethodDef semaphore_methods[] = {
 };
 
 PyDoc_STRVAR(lock_type_doc,
-"Lock(*, fair=False)\n"
+"Lock(*, fair=False, on_owner_death='warn')\n"
 "--\n"
 "\n"
 "A lock for threads and tasks alike: `with lock:` in a thread, `async with lock:` in a task.\n"
 "\n"
 "It does not care who releases it. Free, it is anybody's; who has waited for half a millisecond is served\n"
 "before anyone who comes, and with fair=True everyone is served in the order in which they began to wait.\n"
-"In a forked child it is free unless the thread that forked held it.");
+"In a forked child it is free unless the thread that forked held it.\n"
+"\n"
+"When the thread that holds it ends, or that of the task that does, a warning tells who waits or comes to\n"
+"wait (OwnerDeathWarning); with on_owner_death='break' all who want it get BrokenResourceError from then\n"
+"on.");
 
 PyDoc_STRVAR(semaphore_type_doc,
 "Semaphore(value=1, *, fair=False)\n"
@@ -406,6 +448,7 @@ static PyType_Slot lock_slots[] = {
     {Py_tp_dealloc, (void *)fl_shell_dealloc},
     {Py_tp_repr, (void *)lock_repr},
     {Py_tp_methods, lock_methods},
+    {Py_tp_getset, lock_fields_got},
     {Py_tp_members, fl_shell_members},
     {Py_tp_doc, (void *)(uintptr_t)lock_type_doc},
     {0, NULL},

@@ -190,6 +190,18 @@ static bool pass_on(port *self, fl_waiter *waiter)
     return true;
 }
 
+/* A waiter that was nudged has found nothing: perhaps because who has it is no more. */
+static void look_for_holder(fl_waiter *waiter)
+{
+    /* it waits still, and so its ticket is there, with what it is for: both are of this thread */
+    if (!waiter->told && fl_cell_orphaned(waiter->cell) && fl_load(&waiter->payload, acquire) != NULL) {
+        waiter->told = true; /* `payload` pairs with the ticket's store */
+        if (fl_holder_ended(waiter->request, waiter->cell) < 0) {
+            PyErr_WriteUnraisable(waiter->request);
+        }
+    }
+}
+
 /* Whether there is more by now. */
 static bool drain_once(port *self)
 {
@@ -200,8 +212,12 @@ static bool drain_once(port *self)
         fl_waiter *next = waiter->ready;
         fl_port_seen(waiter);
         if (fl_load(&waiter->state, acquire) == FL_NUDGED) { /* pairs with the nudge */
-            if (!fl_cell_retry(waiter) && waiter->cell->kind == &fl_rate_kind) {
-                fl_port_complete(module, waiter); /* the task sets its timer anew */
+            if (!fl_cell_retry(waiter)) {
+                if (waiter->cell->kind == &fl_rate_kind) {
+                    fl_port_complete(module, waiter); /* the task sets its timer anew */
+                } else {
+                    look_for_holder(waiter);
+                }
             }
         }
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the grant */

@@ -326,6 +326,13 @@ static int begin(ticket *self)
     if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_cell_refuse */
         outcome = FL_REFUSAL;
     }
+    if (!outcome && fl_cell_orphaned(cell)) { /* it is in its port's list by now: see roster.h */
+        self->waiter->told = true;
+        if (fl_holder_ended(self->shell, cell) < 0) {
+            fl_waiter_abandon(self->waiter, FL_CANCELLED);
+            outcome = -1;
+        }
+    }
     if (outcome) {
         drop_waiter(self);
     } else {

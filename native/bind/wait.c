@@ -115,6 +115,26 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
+int fl_holder_ended(PyObject *what, fl_cell *cell)
+{
+    if (cell->flags & FL_CELL_BREAKS) {
+        FL_WAKING(fl_sem_close(cell));
+        return FL_REFUSAL;
+    }
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *category = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDeathWarning");
+    int result = -1;
+    if (category != NULL) {
+        result = PyErr_WarnFormat(category, 1,
+                                  "%R is held by a thread that has ended, or by a task of it, and is waited "
+                                  "for; who waits goes on only if somebody else releases it",
+                                  what);
+    }
+    Py_XDECREF(category);
+    Py_XDECREF(errors);
+    return result;
+}
+
 int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
     int outcome = fl_wait_greenlet(what, cell, wanted, owner, deadline);
@@ -125,7 +145,11 @@ int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owne
     fl_waiter_init(&waiter, cell, wanted, owner);
     waiter.request = what;
     int looks = 0;
+    bool said = false;
     while (!fl_cell_enter(&waiter)) {
+        if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: nobody else looks */
+            return FL_REFUSAL;
+        }
         fl_wait_result result;
         waiter.look = fl_next_look(&looks);
         FL_BEGIN_SLEEP(&waiter, deadline)
@@ -139,6 +163,13 @@ int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owne
         }
         if (PyErr_CheckSignals() < 0) {
             return -1;
+        }
+        if (waiter.told && !said) {
+            said = true;
+            int ended = fl_holder_ended(what, cell);
+            if (ended != 0) {
+                return ended;
+            }
         }
     }
     return 1;

@@ -86,6 +86,10 @@ int64_t fl_next_look(int *looks);
    -1 the waiter is settled, and what it may have been granted is given back. */
 int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
 
+/* Attached, by who waits and has found that the cell's holder has ended: the lock breaks (FL_REFUSAL), or a
+   warning says so (0; -1: which raised). */
+int fl_holder_ended(PyObject *what, fl_cell *cell);
+
 /* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
    is taken (-1). */
 int fl_wait_thread_always(PyObject *what, fl_cell *cell, uint64_t owner);

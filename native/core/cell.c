@@ -17,6 +17,7 @@ _Static_assert(sizeof(void *) > 8 || sizeof(fl_cell) <= 64, "a cell is one cache
 
 uint32_t fl_fork_generation = 1;
 uint64_t fl_fork_thread;
+bool (*fl_owner_ended)(uint64_t owner);
 
 /* Cells are put in order after a fork one at a time. */
 static fl_mutex refreshing;
@@ -228,6 +229,15 @@ bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
+void fl_cell_alarm(fl_cell *cell)
+{
+    fl_wakes wakes = {0};
+    fl_cell_lock(cell);
+    while (cell->head != NULL && !fl_cell_nudge(cell, cell->head, &wakes)) {
+    }
+    fl_cell_unlock(cell, &wakes);
+}
+
 void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner)
 {
     *waiter = (fl_waiter){
@@ -321,6 +331,10 @@ fl_wait_result fl_cell_wait_in_place(fl_waiter *waiter, int64_t deadline)
         }
         if (state == FL_REFUSED) {
             return FL_WAIT_REFUSED;
+        }
+        if (!waiter->told && fl_cell_orphaned(waiter->cell)) {
+            waiter->told = true;
+            return FL_WAIT_INTERRUPTED;
         }
         int64_t until = waiter->look < deadline ? waiter->look : deadline;
         fl_park_result result = fl_park(&waiter->state, FL_WAITING, until);

@@ -93,6 +93,7 @@ typedef struct fl_waiter {
     void *request;                  /* what it waits for; of a combining lock what is to be run; constant */
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
     uint32_t place;                 /* among these; constant */
+    bool told;                      /* its own side's: that the holder has ended */
 } fl_waiter;
 
 typedef struct fl_wakes {
@@ -121,6 +122,7 @@ typedef struct fl_cell {
 #define FL_CELL_FAIR 1u  /* strict first-in first-out */
 #define FL_CELL_OWNED 2u /* `owner` is kept */
 #define FL_CELL_CHAIN 4u /* a thread that was granted something serves the next before it goes on */
+#define FL_CELL_BREAKS 8u /* a lock that closes when its holder's thread ends */
 
 typedef struct fl_kind {
     bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
@@ -205,6 +207,21 @@ void fl_cell_refuse(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
 /* Queue lock. False: it had left, and is out of the queue. */
 bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
 
+/* Whether the cell's holder is a thread, or a task of a thread, that has ended: what it holds only another
+   may give back. Set by the roster; NULL: nobody ends. */
+extern bool (*fl_owner_ended)(uint64_t owner);
+static inline bool fl_cell_orphaned(fl_cell *cell)
+{
+    if (!(cell->flags & FL_CELL_OWNED) || fl_owner_ended == NULL) {
+        return false;
+    }
+    uint64_t owner = fl_load(&cell->owner, relaxed); /* whoever has ended has written it before */
+    return owner != 0 && fl_owner_ended(owner);
+}
+
+/* Any thread: the first one that waits looks again, and finds whose holder has ended. */
+void fl_cell_alarm(fl_cell *cell);
+
 /* A thread's waiter, on its stack. */
 void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t owner);
 
@@ -217,7 +234,7 @@ typedef enum {
     FL_WAIT_GRANTED,
     FL_WAIT_REFUSED,
     FL_WAIT_TIMED_OUT,
-    FL_WAIT_INTERRUPTED,
+    FL_WAIT_INTERRUPTED, /* by a signal; or the holder has ended, and `told` says so now */
 } fl_wait_result;
 
 /* The thread's ending. Blocks, detached. The waiter is out of the queue when it returns, whatever it returns.

@@ -1,6 +1,8 @@
 /* See roster.h. */
 #include "core/roster.h"
 
+#include "core/semaphore.h"
+
 #include <stdlib.h>
 #ifndef FL_MODEL
 #include <pthread.h>
@@ -42,8 +44,9 @@ static void link_in(fl_sleeper *sleeper)
 
 #ifdef FL_MODEL /* its threads have no storage of their own, and are all there from the beginning */
 static fl_sleeper model_records[4];
+static bool ended(uint64_t owner);
 
-static fl_sleeper *own(void)
+fl_sleeper *fl_roster_own(void)
 {
     return &model_records[fl_owner_thread() >> 1];
 }
@@ -55,9 +58,11 @@ bool fl_roster_setup(void)
         model_records[i] = (fl_sleeper){.number = (uint64_t)i << 1, .ident = i};
         link_in(&model_records[i]);
     }
+    fl_owner_ended = ended;
     return true;
 }
 #else
+static bool ended(uint64_t owner);
 static fl_atomic(uint64_t) threads;
 static pthread_key_t ending;
 static bool ready;
@@ -72,6 +77,7 @@ static void enlist(void)
     mine = (fl_fetch_add(&threads, 1, relaxed) + 1) << 1; /* only unique; the low bit says "task" */
     fl_sleeper *made = ready ? calloc(1, sizeof *made) : NULL;
     if (made == NULL || pthread_setspecific(ending, made) != 0) {
+        fl_owner_ended = NULL; /* from now on not everyone who is not there has ended */
         free(made);
         return;
     }
@@ -92,24 +98,16 @@ uint64_t fl_owner_thread(void)
     return mine;
 }
 
-/* The end of a thread; what it may do after that, it does as another. */
-static void strike(void *op)
+/* What it may do after that, it does as another. */
+static void end(void *op)
 {
-    fl_sleeper *sleeper = op;
-    fl_mutex *lock = &shards[shard_of(sleeper->number)].lock;
-    fl_mutex_lock(lock);
-    *sleeper->link = sleeper->next;
-    if (sleeper->next != NULL) {
-        sleeper->next->link = sleeper->link;
-    }
-    fl_mutex_unlock(lock);
-    free(sleeper);
+    fl_roster_strike(op);
+    free(op);
     record = NULL;
     mine = 0;
 }
 
-/* The calling thread's record; NULL: it has none. */
-static fl_sleeper *own(void)
+fl_sleeper *fl_roster_own(void)
 {
     fl_owner_thread();
     return record;
@@ -152,8 +150,9 @@ static void after_fork_in_child(void)
 
 static void set_up(void)
 {
-    ready = pthread_key_create(&ending, strike) == 0 &&
+    ready = pthread_key_create(&ending, end) == 0 &&
             pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+    fl_owner_ended = ready ? ended : NULL;
 }
 
 bool fl_roster_setup(void)
@@ -166,7 +165,7 @@ bool fl_roster_setup(void)
 
 void fl_roster_begin(const fl_waiter *waiter, int64_t deadline, void *state, int64_t space)
 {
-    fl_sleeper *me = own();
+    fl_sleeper *me = fl_roster_own();
     if (me == NULL) {
         return;
     }
@@ -181,7 +180,7 @@ void fl_roster_begin(const fl_waiter *waiter, int64_t deadline, void *state, int
 
 void fl_roster_end(void)
 {
-    fl_sleeper *me = own();
+    fl_sleeper *me = fl_roster_own();
     if (me == NULL) {
         return;
     }
@@ -314,4 +313,83 @@ bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *
     }
     free(found);
     return true;
+}
+
+static bool ended(uint64_t owner)
+{
+    return fl_roster_ident(owner) == 0;
+}
+
+/* What one who ends leaves behind: cells that somebody waits for, each once and with a reference. */
+typedef struct {
+    uint64_t number;
+    fl_cell **at;
+    size_t count, room;
+} estate;
+
+static void leave_behind(estate *left, fl_cell *cell)
+{
+    if (cell->kind != &fl_sem_kind || !(cell->flags & FL_CELL_OWNED) ||
+        /* its own, and nobody else's by now */
+        (fl_owner_place(fl_load(&cell->owner, relaxed)) & ~(uint64_t)FL_OWNER_TASK) != left->number) {
+        return;
+    }
+    for (size_t i = 0; i < left->count; i++) {
+        if (left->at[i] == cell) {
+            return;
+        }
+    }
+    if (left->count == left->room) {
+        size_t room = left->room ? 2 * left->room : 8;
+        fl_cell **larger = realloc(left->at, room * sizeof *larger);
+        if (larger == NULL) {
+            return; /* who comes next is told */
+        }
+        left->at = larger;
+        left->room = room;
+    }
+    fl_cell_ref(cell);
+    left->at[left->count++] = cell;
+}
+
+static void see_sleeper(void *context, fl_sleeper *sleeper)
+{
+    const fl_waiter *first = sleeper->waiter;
+    if (first->choice == NULL) { /* who waits for several things may yet get another */
+        leave_behind(context, first->cell);
+    }
+}
+
+static void see_task(void *context, const fl_port *port, fl_waiter *waiter)
+{
+    (void)port;
+    leave_behind(context, waiter->cell);
+}
+
+void fl_roster_strike(fl_sleeper *sleeper)
+{
+    estate left = {.number = sleeper->number};
+    fl_mutex *lock = &shards[shard_of(sleeper->number)].lock;
+#if FL_MODEL_BREAK == 31
+    fl_roster_sleepers(see_sleeper, &left);
+#endif
+    fl_mutex_lock(lock);
+    *sleeper->link = sleeper->next;
+    if (sleeper->next != NULL) {
+        sleeper->next->link = sleeper->link;
+    }
+    fl_mutex_unlock(lock);
+#if FL_MODEL_BREAK != 31
+    fl_roster_sleepers(see_sleeper, &left);
+#endif
+    fl_roster_tasks(see_task, &left);
+    for (size_t i = 0; i < left.count; i++) {
+        if (left.at[i]->flags & FL_CELL_BREAKS) {
+            fl_sem_close(left.at[i]);
+        } else {
+            fl_cell_alarm(left.at[i]);
+        }
+        fl_cell_unref(left.at[i]);
+    }
+    free(left.at);
 }

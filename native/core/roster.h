@@ -14,6 +14,10 @@
  * A thread that sleeps may be held: it does not come back from fl_roster_end until it is let go. So its
  * stack stands still while it is read, also where there is no GIL. Who holds runs no Python meanwhile.
  *
+ * A thread that ends is struck off first, and then looks whether somebody waits for what it had (a lock): the
+ * first who does is alarmed, or the lock closes. Who waits does it the other way round: it is in the roster,
+ * or in its port's list, before it looks whether the holder has ended. So one of the two sees the other.
+ *
  * Rejected. A list of all cells costs every object that is made. A record that is written without a lock
  * could not keep what it names alive while it is looked at.
  */
@@ -47,6 +51,11 @@ void fl_roster_release(fl_sleeper *sleeper);
 /* The system's identity of the thread with this number, with or without FL_OWNER_TASK; 0: it has ended, or
    there never was one. */
 uint64_t fl_roster_ident(uint64_t owner);
+
+/* The calling thread's record; NULL: it has none. */
+fl_sleeper *fl_roster_own(void);
+/* The end of a thread, by itself. */
+void fl_roster_strike(fl_sleeper *sleeper);
 
 /* A port is listed from its beginning to its end by who made it; `space`: the interpreter of its loop. */
 void fl_roster_add(fl_port *port, int64_t space);

@@ -24,6 +24,7 @@ static void nobody(void *context, fl_sleeper *sleeper)
 static void end_roster(void)
 {
     fl_roster_sleepers(nobody, NULL);
+    fl_owner_ended = NULL;
     model_end();
 }
 
@@ -74,9 +75,53 @@ static void look(void)
     }
 }
 
+/* One takes the lock and ends; who waits for it, or comes to, is told, and then gives up. */
+static bool dead;
+
+static void begin_death(void)
+{
+    begin_roster();
+    dead = false;
+}
+
+static void take_it_along(void)
+{
+    dead = fl_sem_try(cell, 1, fl_owner_thread());
+    fl_roster_strike(fl_roster_own());
+}
+
+static void wait_for_the_dead(void)
+{
+    fl_waiter *waiter = &frames[model_self()][0].waiter;
+    frames[model_self()][0].used = true;
+    fl_waiter_init(waiter, cell, 1, fl_owner_thread());
+    bool taken = fl_sem_try(cell, 1, fl_owner_thread()) || fl_cell_enter(waiter);
+    while (!taken && !waiter->told) {
+        fl_roster_begin(waiter, FL_FOREVER, NULL, 0);
+        fl_wait_result result = fl_cell_wait(waiter, FL_FOREVER);
+        fl_roster_end();
+        taken = result == FL_WAIT_GRANTED || (!waiter->told && fl_cell_enter(waiter));
+    }
+    MODEL_CHECK(taken || dead);
+    model_poison(waiter);
+    if (taken) {
+        model_took(1);
+        model_give(1);
+    }
+}
+
+static void end_death(void)
+{
+    MODEL_CHECK(cell->head == NULL && (uint32_t)cell->word == !dead);
+    cell->word = 1; /* as model_end wants it */
+    cell->owner = 0;
+    end_roster();
+}
+
 static const model_scenario scenarios[] = {
     {"roster-3", 3, 0, PATIENT, begin_roster, end_roster, {sleep_long, sleep_long, look}},
     {"roster-3-timed", 3, 0, PATIENT, begin_roster, end_roster, {sleep_long, sleep_within_a_time, look}},
+    {"roster-2-death", 3, 0, PATIENT, begin_death, end_death, {take_it_along, wait_for_the_dead}},
 };
 
 const model_table roster_scenarios = MODEL_TABLE(scenarios);

@@ -246,6 +246,7 @@ static const char *const broken_as[] = {
     "who waits when a count comes to nothing sleeps on if it goes up at once",
     "who leaves a barrier does not break it",
     [13] = "a writer that ends lets the next writer in before those who wait to read",
+    [31] = "who ends looks for those who wait before it is struck off",
     [30] = "who sleeps goes on while it is held",
     [16] = "who chooses among several is granted what comes second, too",
     [15] = "what is sent wakes one of those who wait for it",

@@ -165,6 +165,14 @@ class CannotAdvise(FairleadError, RuntimeError):
     the budget allows; the message says which, and with which item."""
 
 
+class BrokenResourceError(FairleadError, RuntimeError):
+    """The thread that held a lock has ended without releasing it, and the lock is one that breaks then."""
+
+
+class OwnerDeathWarning(FairleadError, RuntimeWarning):
+    """A warning: somebody waits for a lock whose holder has ended without releasing it."""
+
+
 class DeadlockFound(FairleadError, RuntimeWarning):
     """A warning: threads or tasks wait for each other, and none of them will go on by itself."""
 

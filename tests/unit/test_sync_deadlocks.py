@@ -67,6 +67,10 @@ def hold_and_take(mine: Lock, all_hold: threading.Barrier, theirs: Lock | None) 
         all_hold.wait(40)
         if theirs is not None:
             theirs.acquire()
+            give(theirs)
+        else:
+            until(lambda: not mine.locked())
+        give(mine)
 
     return body
 
@@ -167,6 +171,7 @@ def test_task_that_blocks_its_loop_for_a_thread_that_waits_for_another_of_its_ta
 
             async def block() -> None:
                 of_thread.acquire()
+                give(of_thread)
 
             await asyncio.create_task(block())
 
@@ -175,6 +180,8 @@ def test_task_that_blocks_its_loop_for_a_thread_that_waits_for_another_of_its_ta
         of_thread.acquire()
         held.set()
         of_task.acquire()
+        give(of_task)
+        give(of_thread)
 
     with threads({"the loop": lambda: run(main()), "the other": other}, [of_task, of_thread]):
         until(find_deadlocks)
@@ -246,11 +253,13 @@ def test_who_gives_up_or_has_a_choice_and_who_reads_behind_a_writer_are_no_deadl
         first.acquire()
         together.wait(40)
         second.acquire(timeout=1000)
+        give(first)
 
     def chooses() -> None:
         second.acquire()
         together.wait(40)
         select(first.acquire_async(), event.wait_async())
+        give(second)
 
     with threads({"gives up": gives_up, "chooses": chooses}, [first, second]):
         until(lambda: first.statistics().waiting == second.statistics().waiting == 1)
@@ -263,11 +272,6 @@ def test_who_gives_up_or_has_a_choice_and_who_reads_behind_a_writer_are_no_deadl
         with shared.reading:
             inside.set()
             inner.acquire()
-
-    def second_reader() -> None:
-        inner.acquire()
-        shared.reading.acquire()
-        shared.reading.release()
 
     def writer() -> None:
         inside.wait()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from fairlead._native import Lock, LockStatistics, Notices, RLock, RLockStatistics, Ticket
-from fairlead.errors import NotHeld
+from fairlead.errors import NotHeld, UsageError
 from fairlead.wait import uncancelled
 
 T = TypeVar("T")
@@ -55,6 +55,8 @@ class Condition:
             raise TypeError(
                 f"a Condition takes a Lock or an RLock of fairlead.sync, not {type(lock).__name__}"
             )
+        if isinstance(lock, Lock) and lock.on_owner_death == "break":
+            raise UsageError("a Condition takes its lock again at any rate: not one that breaks")
         self._lock = lock
         self._notices = Notices()
         self._lost: dict[int, int] = {}
