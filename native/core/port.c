@@ -206,12 +206,12 @@ void fl_port_close(fl_port *port)
         if (waiter != NULL) {
             fl_waiter_ref(waiter); /* its owner waits for the lock to take it out of the list */
             unlist(port, waiter);
+            fl_waiter_abandon(waiter, FL_BROKEN); /* which its owner then waits for, too */
         }
         fl_mutex_unlock(&port->lock);
         if (waiter == NULL) {
             return;
         }
-        fl_waiter_abandon(waiter, FL_BROKEN);
         fl_waiter_unref(waiter);
     }
 }

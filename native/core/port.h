@@ -24,7 +24,7 @@ typedef struct fl_port {
     fl_atomic(fl_waiter *) stack; /* FL_PORT_CLOSED at the end */
     fl_atomic(uint32_t) refs;
     fl_atomic(uint64_t) home; /* fl_owner_thread() of the loop's thread */
-    fl_mutex lock; /* of `all` and `closed`; taken without any cell's lock */
+    fl_mutex lock; /* of `all` and `closed`; taken without any cell's lock, which may be taken within it */
     fl_atomic(uint32_t) generation;
     bool closed;
     fl_waiter *all;

@@ -1,0 +1,217 @@
+/* Senders and receivers, exchanges and phases between real threads, for the sanitizers; the races are the
+   model's. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "check.h"
+#include "core/clock.h"
+#include "core/meeting.h"
+#include "core/phaser.h"
+
+#define PAIRS 2
+#define ROUNDS 2000
+#define PARTIES 3
+
+static fl_cell *cell;
+
+static bool wait_at(fl_cell *here, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, here, wanted, owner);
+    for (;;) {
+        if (fl_cell_enter(&waiter)) {
+            return true;
+        }
+        fl_wait_result result = fl_cell_wait(&waiter, deadline);
+        if (result != FL_WAIT_INTERRUPTED) {
+            return result == FL_WAIT_GRANTED;
+        }
+    }
+}
+
+/* One in three waits for a moment only. */
+static int64_t some_time(int round)
+{
+    return round % 3 == 0 ? fl_clock_now() + 1000 * (round % 50) : FL_FOREVER;
+}
+
+/* What is sent: whose, and the how many-th. Written by its sender alone, and read by who receives it. */
+static struct {
+    int sender, number;
+} items[PAIRS][ROUNDS];
+static fl_parcel parcels[PAIRS][ROUNDS];
+static int received[PAIRS][ROUNDS];
+
+static void *send_all(void *argument)
+{
+    int self = (int)(uintptr_t)argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        items[self][i].sender = self;
+        items[self][i].number = i;
+        parcels[self][i].object = &items[self][i];
+        fl_parcel *mine = &parcels[self][i];
+        if (!wait_at(cell, FL_MEET_SEND, fl_meeting_place(&mine), some_time(i))) {
+            CHECK(mine == &parcels[self][i]);
+            CHECK(wait_at(cell, FL_MEET_SEND, fl_meeting_place(&mine), FL_FOREVER));
+        }
+        CHECK(mine == NULL);
+    }
+    return NULL;
+}
+
+static void *receive_many(void *argument)
+{
+    (void)argument;
+    int last[PAIRS] = {-1, -1};
+    for (int i = 0; i < ROUNDS; i++) {
+        fl_parcel *came = NULL;
+        if (!wait_at(cell, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i))) {
+            CHECK(came == NULL);
+            CHECK(wait_at(cell, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER));
+        }
+        int sender = ((int *)came->object)[0], number = ((int *)came->object)[1];
+        CHECK(number > last[sender]);
+        last[sender] = number;
+        received[sender][number]++;
+    }
+    return NULL;
+}
+
+static void run(void *(*const *bodies)(void *), int count)
+{
+    pthread_t threads[2 * PAIRS];
+    for (int i = 0; i < count; i++) {
+        CHECK(pthread_create(&threads[i], NULL, bodies[i], (void *)(uintptr_t)(i / 2)) == 0);
+    }
+    for (int i = 0; i < count; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+}
+
+static void test_everything_that_is_sent_is_received_once(void)
+{
+    cell = fl_meeting_new();
+    run((void *(*[])(void *)){send_all, receive_many, send_all, receive_many}, 2 * PAIRS);
+    for (int sender = 0; sender < PAIRS; sender++) {
+        for (int i = 0; i < ROUNDS; i++) {
+            CHECK_EQUAL(received[sender][i], 1);
+        }
+    }
+    CHECK(cell->waiting == 0 && fl_meeting_listed(cell) == 0);
+    fl_cell_unref(cell);
+}
+
+/* Each begins with a token, and goes on with what it got. */
+static int64_t tokens[2 * PAIRS];
+static fl_atomic(int) next_token;
+
+static void *exchange_many(void *argument)
+{
+    (void)argument;
+    int self = fl_fetch_add(&next_token, 1, relaxed); /* only unique */
+    fl_parcel mine = {.object = (void *)(uintptr_t)(1u << self)};
+    fl_parcel *place = &mine;
+    for (int i = 0; i < ROUNDS; i++) {
+        wait_at(cell, FL_MEET_SWAP, fl_meeting_place(&place), fl_clock_now() + 20000);
+    }
+    tokens[self] = (int64_t)(uintptr_t)place->object;
+    /* its parcel is on this stack, and another's hand: nobody goes before all are done */
+    static fl_atomic(int) done;
+    fl_fetch_add(&done, 1, release); /* pairs with the acquire */
+    while (fl_load(&done, acquire) < 2 * PAIRS) { /* pairs with the release */
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void test_tokens_that_are_exchanged_are_all_there(void)
+{
+    cell = fl_meeting_new();
+    run((void *(*[])(void *)){exchange_many, exchange_many, exchange_many, exchange_many}, 2 * PAIRS);
+    int64_t all = 0;
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        CHECK((all & tokens[i]) == 0);
+        all |= tokens[i];
+    }
+    CHECK_EQUAL(all, (1 << 2 * PAIRS) - 1);
+    CHECK_EQUAL(cell->waiting, 0);
+    fl_cell_unref(cell);
+}
+
+/* Each writes for the phase what the others read in the next. */
+static fl_phaser root, leaf;
+static int written[2][PARTIES];
+static fl_atomic(int) next_party;
+
+static void arrive_and_wait(fl_phaser *self)
+{
+    uint32_t phase;
+    fl_phaser_result result = fl_phaser_arrive(self, false, &phase);
+    if (result == FL_PHASER_LAST) {
+        CHECK(!fl_phaser_advance(&root, false));
+    } else {
+        CHECK(result == FL_PHASER_OK);
+        CHECK(wait_at(root.cell, phase, 0, FL_FOREVER));
+    }
+}
+
+static void *write_and_read(void *argument)
+{
+    (void)argument;
+    int self = fl_fetch_add(&next_party, 1, relaxed); /* only unique */
+    fl_phaser *mine = self == 0 ? &root : &leaf;
+    for (int i = 0; i < ROUNDS; i++) {
+        written[i % 2][self] = i;
+        arrive_and_wait(mine);
+        for (int other = 0; other < PARTIES; other++) {
+            CHECK_EQUAL(written[i % 2][other], i);
+        }
+    }
+    uint32_t phase;
+    if (fl_phaser_arrive(mine, true, &phase) == FL_PHASER_LAST) {
+        CHECK(!fl_phaser_advance(&root, false));
+    }
+    return NULL;
+}
+
+static void test_a_phase_sees_what_was_written_before_it(void)
+{
+    uint32_t phase;
+    cell = fl_phaser_new_cell();
+    root = (fl_phaser){.cell = cell};
+    leaf = (fl_phaser){.cell = cell, .parent = &root};
+    CHECK(fl_phaser_register(&root, 1, &phase) == FL_PHASER_OK);
+    CHECK(fl_phaser_register(&leaf, PARTIES - 1, &phase) == FL_PHASER_OK);
+    run((void *(*[])(void *)){write_and_read, write_and_read, write_and_read}, PARTIES);
+    CHECK(fl_phaser_word(cell) == (ROUNDS | FL_PHASER_TERMINATED));
+    fl_cell_unref(cell);
+}
+
+/* Phases of half a circle ahead are to come, the others are over; after the last comes 0. */
+static void test_phases_go_round(void)
+{
+    fl_cell *here = fl_phaser_new_cell();
+    fl_phaser one = {.cell = here};
+    uint32_t phase;
+    here->word = FL_PHASER_PHASE;
+    CHECK(fl_phaser_register(&one, 1, &phase) == FL_PHASER_OK && phase == FL_PHASER_PHASE);
+    CHECK(!fl_phaser_kind.attempt(here, FL_PHASER_PHASE, 0) && !fl_phaser_kind.attempt(here, 0, 0));
+    CHECK(fl_phaser_kind.attempt(here, FL_PHASER_PHASE - 1, 0));
+    CHECK(fl_phaser_arrive(&one, false, &phase) == FL_PHASER_LAST && phase == FL_PHASER_PHASE);
+    CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_OK && phase == 0);
+    CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_UNREGISTERED);
+    CHECK(fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_ADVANCING);
+    CHECK(fl_phaser_kind.attempt(here, FL_PHASER_PHASE, 0));
+    CHECK(!fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_TERMINATED);
+    fl_cell_unref(here);
+}
+
+int main(void)
+{
+    CHECK(fl_cell_setup());
+    test_phases_go_round();
+    test_everything_that_is_sent_is_received_once();
+    test_tokens_that_are_exchanged_are_all_there();
+    test_a_phase_sees_what_was_written_before_it();
+    return 0;
+}
