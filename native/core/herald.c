@@ -98,7 +98,6 @@ fl_herald_result fl_herald_arm(fl_herald *herald, fl_shm_turn *turn, uint32_t se
 {
     fl_herald_result result = FL_HERALD_WAITS;
     begin(herald);
-    herald->turn = turn;
     herald->seen = seen;
     herald->looks = 0;
     herald->armed = true;
@@ -107,6 +106,7 @@ fl_herald_result fl_herald_arm(fl_herald *herald, fl_shm_turn *turn, uint32_t se
     } else {
         fl_cell_ref(bell);
         herald->bell = bell;
+        herald->turn = turn; /* always the same, and read without the mutex */
         herald->runs = start(herald);
         if (!herald->runs) {
             herald->armed = false;
