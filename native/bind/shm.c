@@ -9,6 +9,9 @@
 
 #include "core/clock.h"
 
+#define FEWEST_SPINS 64u /* see spin() */
+#define MOST_SPINS 2048u
+
 static void body_unref(void *arg)
 {
     fl_shm_body *body = arg;
@@ -137,7 +140,7 @@ PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args
         }
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    *body = (fl_shm_body){.refs = 1, .map = header, .size = size};
+    *body = (fl_shm_body){.refs = 1, .map = header, .size = size, .spins = MOST_SPINS};
     for (int i = 0; i < FL_SHM_TURNS; i++) {
         body->heralds[i].worth = kind->worth;
         body->heralds[i].part = header + 1;
@@ -166,6 +169,23 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+/* A core that falls asleep is woken late, by tens of microseconds: more than an answer takes that is
+   under way. So who waits looks for a while first, and longer where that has paid. True: something has
+   changed. */
+static bool spin(fl_atomic(uint32_t) *spins, fl_shm_turn *turn, uint32_t seen)
+{
+    uint32_t most = fl_load(spins, relaxed); /* only a guess of how many are of use */
+    for (uint32_t i = 0; i < most; i++) {
+        if (fl_load(&turn->word, relaxed) != seen) { /* who looks again does so in order */
+            fl_store(spins, most < MOST_SPINS ? most * 2 : most, relaxed);
+            return true;
+        }
+        fl_pause();
+    }
+    fl_store(spins, most > FEWEST_SPINS ? most / 2 : most, relaxed);
+    return false;
+}
+
 int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64_t deadline)
 {
     fl_shm_wait wait = {.look = deadline == 0};
@@ -179,7 +199,10 @@ int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64
             continue;
         }
         Py_BEGIN_ALLOW_THREADS
-        fl_shm_sleep(&wait, deadline);
+        if (!spin(&((fl_shm_object *)self)->body->spins, turn, wait.seen)) {
+            fl_shm_sleep(&wait, deadline);
+        }
+        wait.asked = false;
         Py_END_ALLOW_THREADS
         if (PyErr_CheckSignals() < 0) {
             fl_shm_pass_on(turn); /* it may have been woken */

@@ -27,6 +27,7 @@ typedef struct {
     fl_atomic(uint32_t) refs;
     fl_shm_header *map;
     size_t size;
+    fl_atomic(uint32_t) spins; /* before a thread sleeps */
     fl_herald heralds[FL_SHM_TURNS];
 } fl_shm_body;
 
