@@ -46,6 +46,7 @@ static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, (void *)fl_simulate_exec},
     {Py_mod_exec, (void *)fl_port_exec},
     {Py_mod_exec, (void *)fl_ticket_exec},
+    {Py_mod_exec, (void *)fl_done_exec},
     {Py_mod_exec, (void *)fl_select_exec},
     {Py_mod_exec, (void *)fl_task_exec},
     {Py_mod_exec, (void *)fl_permits_exec},

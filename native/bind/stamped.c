@@ -5,7 +5,7 @@
  * `holds` as long as it is inside, with its thread. So every other stamp is known to be none, and a thread
  * that would wait for itself is known, too.
  */
-#include "bind/wait.h"
+#include "bind/stamped.h"
 
 #include "core/stamped.h"
 
@@ -16,8 +16,6 @@ typedef struct {
     fl_atomic(uint32_t) generation; /* of the process that `holds` is of */
     uint64_t tag; /* of this lock, in its place; constant */
 } stamped;
-
-enum { LOOKS = 1, READS, WRITES };
 
 #define KIND_BITS 2
 #define NUMBER_BITS 48
@@ -46,7 +44,7 @@ static void recover(stamped *self)
         bool written = false;
         while (gone != NULL && PyDict_Next(self->holds, &at, &key, &holder)) {
             uint64_t owner = PyLong_AsUnsignedLongLong(holder);
-            bool writes = kind_of(PyLong_AsUnsignedLongLong(key)) == WRITES;
+            bool writes = kind_of(PyLong_AsUnsignedLongLong(key)) == FL_STAMP_WRITES;
             if ((owner & ~(uint64_t)FL_OWNER_TASK) != fl_fork_thread) {
                 PyList_Append(gone, key);
                 continue;
@@ -82,14 +80,14 @@ static stamped *begin(PyObject *op)
 
 static uint32_t mode_of(int kind)
 {
-    return kind == WRITES ? FL_RW_WRITE : FL_RW_READ;
+    return kind == FL_STAMP_WRITES ? FL_RW_WRITE : FL_RW_READ;
 }
 
 /* Out of the lock. The version after it. */
 static uint64_t lower(stamped *self, int kind, fl_rw_mode to)
 {
     fl_cell *cell = self->shell.cell;
-    uint64_t version = kind == WRITES ? fl_stamped_end(cell) : fl_stamped_look(cell);
+    uint64_t version = kind == FL_STAMP_WRITES ? fl_stamped_end(cell) : fl_stamped_look(cell);
     FL_WAKING(fl_rw_lower(cell, (fl_rw_mode)mode_of(kind), to));
     return version;
 }
@@ -99,7 +97,7 @@ static PyObject *enlist(stamped *self, int kind, uint64_t owner)
 {
     fl_cell *cell = self->shell.cell;
     uint64_t number = fl_fetch_add(&self->numbers, 1, relaxed); /* only unique */
-    if (kind == WRITES) {
+    if (kind == FL_STAMP_WRITES) {
         fl_stamped_begin(cell);
     }
     PyObject *made = PyLong_FromUnsignedLongLong(stamp_of(self, number, kind));
@@ -128,7 +126,7 @@ static bool own_thread_is_inside(stamped *self, uint64_t me)
 }
 
 /* A stamp; 0 where it does not wait for so long; NULL: an exception. */
-static PyObject *acquire(PyObject *op, int kind, int64_t deadline)
+PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
 {
     stamped *self = begin(op);
     fl_cell *cell = self->shell.cell;
@@ -158,7 +156,7 @@ static PyObject *acquire_as(PyObject *op, int kind, const char *function, PyObje
     if (fl_acquire_arguments(function, args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    return acquire(op, kind, deadline);
+    return fl_stamped_acquire(op, kind, deadline);
 }
 
 /* As an exception: it is of another lock. */
@@ -186,7 +184,7 @@ static int parse(const stamped *self, PyObject *number, stamp *given)
 /* 1: it is that of one who is inside; -1: an exception. */
 static int is_held(stamped *self, PyObject *number, stamp given)
 {
-    return kind_of(given) < READS ? 0 : PyDict_Contains(self->holds, number);
+    return kind_of(given) < FL_STAMP_READS ? 0 : PyDict_Contains(self->holds, number);
 }
 
 static int refuse_stale(void)
@@ -219,7 +217,7 @@ PyDoc_STRVAR(acquire_read_doc,
 
 static PyObject *acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    return acquire_as(op, READS, "acquire_read", args, count, kwnames);
+    return acquire_as(op, FL_STAMP_READS, "acquire_read", args, count, kwnames);
 }
 
 PyDoc_STRVAR(acquire_write_doc,
@@ -230,13 +228,24 @@ PyDoc_STRVAR(acquire_write_doc,
 
 static PyObject *acquire_write(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    return acquire_as(op, WRITES, "acquire_write", args, count, kwnames);
+    return acquire_as(op, FL_STAMP_WRITES, "acquire_write", args, count, kwnames);
 }
 
 /* The ticket's ending, in the task that awaits; or in a thread that selects. */
 static PyObject *finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused))
 {
-    return enlist(begin(op), wanted == FL_RW_WRITE ? WRITES : READS, fl_owner_task());
+    return enlist(begin(op), wanted == FL_RW_WRITE ? FL_STAMP_WRITES : FL_STAMP_READS, fl_owner_task());
+}
+
+PyObject *fl_stamped_ticket(PyObject *op, int kind, fl_finish done, PyObject *item)
+{
+    begin(op);
+    return fl_ticket_at(fl_shell_state(op), op, fl_shell_cell(op), mode_of(kind), done, item);
+}
+
+PyObject *fl_stamped_came_in(PyObject *op, int kind)
+{
+    return enlist(begin(op), kind, fl_owner_task());
 }
 
 PyDoc_STRVAR(acquire_read_async_doc,
@@ -271,14 +280,14 @@ PyDoc_STRVAR(release_doc,
 "Goes out; any thread or task may, never waits, and a signal handler or a destructor may call it. Raises\n"
 "NotHeld (a RuntimeError) for a stamp by which nobody is inside, ValueError for that of another lock.");
 
-static PyObject *release(PyObject *op, PyObject *number)
+PyObject *fl_stamped_release(PyObject *op, PyObject *number)
 {
     stamp given;
     stamped *self = begin(op);
     if (parse(self, number, &given) < 0) {
         return NULL;
     }
-    if (kind_of(given) < READS) {
+    if (kind_of(given) < FL_STAMP_READS) {
         fl_raise("NotHeld", given == 0 ? "0 is no stamp: the lock was not acquired"
                                        : "this stamp is of one who only looks, and is not inside");
         return NULL;
@@ -301,7 +310,7 @@ static PyObject *optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     stamped *self = begin(op);
     uint64_t version = fl_stamped_look(self->shell.cell);
-    return PyLong_FromUnsignedLongLong(version & 1 ? 0 : stamp_of(self, version, LOOKS));
+    return PyLong_FromUnsignedLongLong(version & 1 ? 0 : stamp_of(self, version, FL_STAMP_LOOKS));
 }
 
 /* Whether nobody has written since this one looked. */
@@ -309,7 +318,8 @@ static bool unchanged(stamped *self, stamp given)
 {
     fl_cell *cell = self->shell.cell;
     uint64_t version = fl_stamped_look(cell);
-    return stamp_of(self, version, LOOKS) == given && !(version & 1) && fl_stamped_same(cell, version);
+    return stamp_of(self, version, FL_STAMP_LOOKS) == given && !(version & 1) &&
+           fl_stamped_same(cell, version);
 }
 
 PyDoc_STRVAR(validate_doc,
@@ -327,7 +337,7 @@ static PyObject *validate(PyObject *op, PyObject *number)
     if (parse(self, number, &given) < 0) {
         return NULL;
     }
-    int valid = kind_of(given) == LOOKS ? unchanged(self, given) : is_held(self, number, given);
+    int valid = kind_of(given) == FL_STAMP_LOOKS ? unchanged(self, given) : is_held(self, number, given);
     return valid < 0 ? NULL : PyBool_FromLong(valid);
 }
 
@@ -337,7 +347,7 @@ static int convertible(stamped *self, PyObject *number, stamp *given)
     if (parse(self, number, given) < 0) {
         return -1;
     }
-    if (kind_of(*given) <= LOOKS) {
+    if (kind_of(*given) <= FL_STAMP_LOOKS) {
         return *given != 0 && unchanged(self, *given);
     }
     int held = is_held(self, number, *given);
@@ -376,11 +386,11 @@ static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
     if (good <= 0) {
         return good < 0 ? NULL : PyLong_FromLong(0);
     }
-    if (kind_of(given) == WRITES) {
+    if (kind_of(given) == FL_STAMP_WRITES) {
         return Py_NewRef(number);
     }
-    if (kind_of(given) == LOOKS) {
-        return enter_unchanged(self, given, WRITES);
+    if (kind_of(given) == FL_STAMP_LOOKS) {
+        return enter_unchanged(self, given, FL_STAMP_WRITES);
     }
     PyObject *holder = Py_XNewRef(PyDict_GetItemWithError(self->holds, number)), *result = NULL;
     if (holder == NULL || delist(self, number) < 0) { /* from here on nobody else can release it */
@@ -388,11 +398,11 @@ static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
             refuse_stale();
         }
     } else if (fl_rw_raise_alone(self->shell.cell, fl_owner_thread())) {
-        result = enlist(self, WRITES, fl_owner_thread());
+        result = enlist(self, FL_STAMP_WRITES, fl_owner_thread());
     } else if (PyDict_SetItem(self->holds, number, holder) == 0) {
         result = PyLong_FromLong(0);
     } else {
-        lower(self, READS, FL_RW_NONE);
+        lower(self, FL_STAMP_READS, FL_RW_NONE);
     }
     Py_XDECREF(holder);
     return result;
@@ -413,17 +423,17 @@ static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
     if (good <= 0) {
         return good < 0 ? NULL : PyLong_FromLong(0);
     }
-    if (kind_of(given) == READS) {
+    if (kind_of(given) == FL_STAMP_READS) {
         return Py_NewRef(number);
     }
-    if (kind_of(given) == LOOKS) {
-        return enter_unchanged(self, given, READS);
+    if (kind_of(given) == FL_STAMP_LOOKS) {
+        return enter_unchanged(self, given, FL_STAMP_READS);
     }
     if (delist(self, number) < 0) {
         return NULL;
     }
-    lower(self, WRITES, FL_RW_READ);
-    return enlist(self, READS, fl_owner_thread());
+    lower(self, FL_STAMP_WRITES, FL_RW_READ);
+    return enlist(self, FL_STAMP_READS, fl_owner_thread());
 }
 
 PyDoc_STRVAR(to_optimistic_doc,
@@ -441,144 +451,15 @@ static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
     if (good <= 0) {
         return good < 0 ? NULL : PyLong_FromLong(0);
     }
-    if (kind_of(given) == LOOKS) {
+    if (kind_of(given) == FL_STAMP_LOOKS) {
         return Py_NewRef(number);
     }
     if (delist(self, number) < 0) {
         return NULL;
     }
     uint64_t version = lower(self, kind_of(given), FL_RW_NONE);
-    return PyLong_FromUnsignedLongLong(stamp_of(self, version, LOOKS));
+    return PyLong_FromUnsignedLongLong(stamp_of(self, version, FL_STAMP_LOOKS));
 }
-
-/* What `with` is given: comes in, and goes out by the stamp that it got. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *lock, *stamp;
-    int kind;
-} visit;
-
-static PyObject *visiting(PyObject *op, void *kind)
-{
-    fl_state *state = fl_shell_state(op);
-    visit *made = PyObject_New(visit, state->visit_type);
-    if (made != NULL) {
-        made->lock = Py_NewRef(op);
-        made->stamp = NULL;
-        made->kind = (int)(uintptr_t)kind;
-    }
-    return (PyObject *)made;
-}
-
-static void visit_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    Py_DECREF(((visit *)op)->lock);
-    Py_XDECREF(((visit *)op)->stamp);
-    PyObject_Free(op);
-    Py_DECREF(type);
-}
-
-static PyObject *refuse_again(void)
-{
-    PyErr_SetString(PyExc_RuntimeError, "this was entered before: ask the lock for another");
-    return NULL;
-}
-
-PyDoc_STRVAR(enter_doc,
-"__enter__($self, /)\n"
-"--\n"
-"\n"
-"As acquire_read() or acquire_write(): the stamp.");
-
-static PyObject *visit_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    visit *self = (visit *)op;
-    if (self->stamp != NULL) {
-        return refuse_again();
-    }
-    PyObject *got = acquire(self->lock, self->kind, FL_FOREVER);
-    self->stamp = Py_XNewRef(got);
-    return got;
-}
-
-PyDoc_STRVAR(exit_doc,
-"__exit__($self, /, *exc_info)\n"
-"--\n"
-"\n"
-"Goes out.");
-
-static PyObject *visit_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
-{
-    visit *self = (visit *)op;
-    if (self->stamp == NULL) {
-        return fl_raise("NotHeld", "this was not entered");
-    }
-    return release(self->lock, self->stamp);
-}
-
-static PyObject *finish_visit(PyObject *op, PyObject *item, bool Py_UNUSED(refused))
-{
-    visit *self = (visit *)item;
-    PyObject *got = enlist(begin(op), self->kind, fl_owner_task());
-    Py_XSETREF(self->stamp, Py_XNewRef(got));
-    return got;
-}
-
-PyDoc_STRVAR(aenter_doc,
-"__aenter__($self, /)\n"
-"--\n"
-"\n"
-"As acquire_read_async() or acquire_write_async().");
-
-static PyObject *visit_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    visit *self = (visit *)op;
-    if (self->stamp != NULL) {
-        return refuse_again();
-    }
-    begin(self->lock);
-    return fl_ticket_at(fl_shell_state(self->lock), self->lock, fl_shell_cell(self->lock),
-                        mode_of(self->kind), finish_visit, op);
-}
-
-PyDoc_STRVAR(aexit_doc,
-"__aexit__($self, /, *exc_info)\n"
-"--\n"
-"\n"
-"Goes out, in an awaitable that is done.");
-
-static PyObject *visit_aexit(PyObject *op, PyObject *const *args, Py_ssize_t count)
-{
-    PyObject *released = visit_exit(op, args, count);
-    Py_XDECREF(released);
-    return released == NULL ? NULL : fl_ticket_done(fl_shell_state(((visit *)op)->lock));
-}
-
-static PyMethodDef visit_methods[] = {
-    {"__enter__", visit_enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(visit_exit), METH_FASTCALL, exit_doc},
-    {"__aenter__", visit_aenter, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(visit_aexit), METH_FASTCALL, aexit_doc},
-    {NULL, NULL, 0, NULL},
-};
-
-PyDoc_STRVAR(visit_doc,
-"One `with` of a StampedLock.");
-
-static PyType_Slot visit_slots[] = {
-    {Py_tp_dealloc, (void *)visit_dealloc},
-    {Py_tp_methods, visit_methods},
-    {Py_tp_doc, (void *)(uintptr_t)visit_doc},
-    {0, NULL},
-};
-
-static PyType_Spec visit_spec = {
-    .name = "fairlead.sync.StampedVisit",
-    .basicsize = sizeof(visit),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = visit_slots,
-};
 
 PyDoc_STRVAR(statistics_doc,
 "statistics($self, /)\n"
@@ -656,7 +537,7 @@ static PyMethodDef methods[] = {
     {"acquire_write", FL_METHOD(acquire_write), METH_FASTCALL | METH_KEYWORDS, acquire_write_doc},
     {"acquire_read_async", acquire_read_async, METH_NOARGS, acquire_read_async_doc},
     {"acquire_write_async", acquire_write_async, METH_NOARGS, acquire_write_async_doc},
-    {"release", release, METH_O, release_doc},
+    {"release", fl_stamped_release, METH_O, release_doc},
     {"optimistic_read", optimistic_read, METH_NOARGS, optimistic_doc},
     {"validate", validate, METH_O, validate_doc},
     {"try_convert_to_write", try_convert_to_write, METH_O, to_write_doc},
@@ -668,8 +549,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef getters[] = {
-    {"reading", visiting, NULL, "For one `with`, to read.", (void *)READS},
-    {"writing", visiting, NULL, "For one `with`, to write.", (void *)WRITES},
+    {"reading", fl_stamped_visiting, NULL, "For one `with`, to read.", (void *)FL_STAMP_READS},
+    {"writing", fl_stamped_visiting, NULL, "For one `with`, to write.", (void *)FL_STAMP_WRITES},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -720,7 +601,7 @@ int fl_stamped_exec(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
     state->stamped_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->visit_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &visit_spec, NULL);
+    state->visit_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &fl_stamped_visit_spec, NULL);
     state->stamped_statistics = PyStructSequence_NewType(&desc);
     PyTypeObject *types[] = {state->stamped_type, state->visit_type, state->stamped_statistics};
     return fl_add_types(module, types, Py_ARRAY_LENGTH(types));

@@ -113,6 +113,7 @@ int fl_combine_exec(PyObject *module);
 int fl_copy_exec(PyObject *module);
 int fl_counter_exec(PyObject *module);
 int fl_cores_exec(PyObject *module);
+int fl_done_exec(PyObject *module);
 int fl_event_exec(PyObject *module);
 int fl_meeting_exec(PyObject *module);
 int fl_notices_exec(PyObject *module);

@@ -670,58 +670,6 @@ static PyType_Spec ticket_spec = {
     .slots = ticket_slots,
 };
 
-/* The awaitable that is done, one per interpreter. */
-static PySendResult done_send(PyObject *op, PyObject *value, PyObject **result)
-{
-    (void)op, (void)value;
-    *result = Py_NewRef(Py_None);
-    return PYGEN_RETURN;
-}
-
-static PyObject *done_next(PyObject *op)
-{
-    (void)op;
-    return NULL; /* StopIteration(None) */
-}
-
-/* It is part of the module's state, and so of the cycle of module and types. */
-static int done_traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    return 0;
-}
-
-static void done_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    PyObject_GC_UnTrack(op);
-    type->tp_free(op);
-    Py_DECREF(type);
-}
-
-static PyType_Slot done_slots[] = {
-    {Py_am_await, (void *)PyObject_SelfIter},
-    {Py_am_send, (void *)done_send},
-    {Py_tp_iter, (void *)PyObject_SelfIter},
-    {Py_tp_iternext, (void *)done_next},
-    {Py_tp_traverse, (void *)done_traverse},
-    {Py_tp_dealloc, (void *)done_dealloc},
-    {0, NULL},
-};
-
-static PyType_Spec done_spec = {
-    .name = "fairlead.wait.Done",
-    .basicsize = sizeof(PyObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = done_slots,
-};
-
-PyObject *fl_ticket_done(fl_state *state)
-{
-    return Py_NewRef(state->done);
-}
-
 PyDoc_STRVAR(use_ports_doc,
 "use_ports($module, finder, /)\n"
 "--\n"
@@ -748,12 +696,7 @@ int fl_ticket_exec(PyObject *module)
         return -1;
     }
     state->ticket_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &ticket_spec, NULL);
-    state->done_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &done_spec, NULL);
-    if (state->ticket_type == NULL || state->done_type == NULL) {
-        return -1;
-    }
-    state->done = state->done_type->tp_alloc(state->done_type, 0);
-    if (state->done == NULL || PyModule_AddType(module, state->ticket_type) < 0) {
+    if (state->ticket_type == NULL || PyModule_AddType(module, state->ticket_type) < 0) {
         return -1;
     }
     return PyModule_AddFunctions(module, functions);
