@@ -19,11 +19,18 @@ static bool is_of(uint64_t place, uint32_t phase)
     return place != 0 && (place & TAG_MASK) == (phase & TAG_MASK);
 }
 
+/* How many phases before this one ended well, one after the other. */
+static uint32_t well_since(uint64_t state)
+{
+    return (uint32_t)state >> 8;
+}
+
 /* The state after a phase: ended well, or by a reset. */
 static uint64_t next_state(uint64_t state, bool well)
 {
-    uint32_t ends = ((uint32_t)state & ~1u) | (well ? 0 : 1);
-    return (uint64_t)(phase_of(state) + 1) << 32 | (uint32_t)(ends << 1);
+    uint32_t ends = ((uint32_t)state & 0x7e) | (well ? 0 : 1);
+    uint32_t in_a_row = well ? well_since(state) + (well_since(state) < 0xffffff) : 0;
+    return (uint64_t)(phase_of(state) + 1) << 32 | in_a_row << 8 | ends << 1;
 }
 
 static bool all_came(fl_shm_barrier *barrier, uint32_t parties, uint32_t phase)
@@ -80,7 +87,8 @@ fl_shm_result fl_shm_barrier_come(fl_shm_barrier *barrier, uint32_t parties, uin
 static fl_shm_result ended(uint64_t state, uint32_t phase)
 {
     uint32_t ago = phase_of(state) - phase;
-    return ago > 31 || (state >> ago & 1) ? FL_SHM_SHUT_DOWN : FL_SHM_DONE;
+    bool well = ago > 7 ? ago <= well_since(state) : !(state >> ago & 1);
+    return well ? FL_SHM_DONE : FL_SHM_SHUT_DOWN;
 }
 
 static void break_phase(fl_shm_barrier *barrier, uint64_t state)

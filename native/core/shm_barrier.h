@@ -13,8 +13,10 @@
 
 #define FL_SHM_MOST_PARTIES 4096u
 
-/* `state`: the phase in the high 32 bits. Bit 0: it is broken. Bit n, from 1 to 31: the phase n before
-   this one did not end well, but by a reset. */
+/* `state`: the phase in the high 32 bits. Bit 0: it is broken. Bit n, from 1 to 7: the phase n before this
+   one did not end well, but by a reset. Above: how many in a row ended well until now, as far as that can be
+   counted. So who comes and does not look while others meet again and again learns that it met; only if
+   it looks after more than seven phases, and one since then was reset, is it told that its own was. */
 typedef struct {
     fl_shm_turn turn;
     fl_atomic(uint64_t) state;
