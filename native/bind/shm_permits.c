@@ -56,14 +56,9 @@ PyDoc_STRVAR(acquire_doc,
 
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline = FL_FOREVER;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"blocking", "timeout", NULL};
-        PyObject *values[2];
-        if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
-            fl_deadline_parse(values[0], values[1], &deadline) < 0) {
-            return NULL;
-        }
+    int64_t deadline;
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+        return NULL;
     }
     int result = fl_shm_wait_thread(self, permits_attempt, NULL, deadline);
     return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);
@@ -92,15 +87,15 @@ PyDoc_STRVAR(release_doc,
 
 static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    unsigned long number = 1;
+    long long number = 1;
     if (count > 0 || kwnames != NULL) {
         static const char *const names[] = {"n", NULL};
         PyObject *value;
         if (fl_arguments("release", names, args, count, kwnames, &value) < 0) {
             return NULL;
         }
-        number = PyLong_AsUnsignedLong(value);
-        if (number == (unsigned long)-1 && PyErr_Occurred()) {
+        number = value == NULL ? 1 : PyLong_AsLongLong(value);
+        if (number == -1 && PyErr_Occurred()) {
             return NULL;
         }
         if (number < 1 || number > FL_SHM_MOST_PERMITS) {
