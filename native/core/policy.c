@@ -295,6 +295,9 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     if (thread->waited || is_cpu(thread) || thread->held_as >= FL_CLASS_CPU) {
         thread->t_burst = now;
     }
+    if (thread->cls == FL_CLASS_FRESH) {
+        thread->since_wait = thread->seen ? 0 : policy->k.cpu_hold_ns;
+    }
     thread->held_as = thread->cls;
     thread->t_acquired = now;
     thread->seen = true;
@@ -363,6 +366,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     bool slice = false;
 
     thread->hold = now - thread->t_acquired;
+    thread->since_wait += thread->hold;
     thread->t_dropped = now;
     thread->forced = policy->asked;
     thread->turn = thread->forced && thread->held_as == FL_CLASS_CPU ? thread->turn + thread->hold : 0;

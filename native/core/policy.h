@@ -44,7 +44,7 @@ typedef enum { FL_PRIORITY_NORMAL, FL_PRIORITY_IO, FL_PRIORITY_BACKGROUND } fl_p
 typedef enum {
     FL_CLASS_FRESH,      /* new, or back from a real wait */
     FL_CLASS_BRIEF,      /* back from a short absence: a lock, a send, a file */
-    FL_CLASS_CPU,        /* forced out, or known by its long holds */
+    FL_CLASS_CPU,        /* forced out after some GIL time since its last wait, or known by its long holds */
     FL_CLASS_POLL,       /* yields after short holds */
     FL_CLASS_BACKGROUND, /* by its own word */
     FL_CLASSES
@@ -67,6 +67,7 @@ typedef struct fl_policy_thread {
     int64_t t_spin;    /* CPU: how long it may spin in this wait; 0: it has not begun to */
     int64_t t_burst;   /* when its row of acquisitions without a wait began */
     int64_t hold;      /* length of its last hold */
+    int64_t since_wait; /* GIL time that it has used since a real wait; a new thread: cpu_hold_ns */
     int64_t t_line;    /* INTERACTIVE: when its turn began: the order of CPU and POLL */
     int64_t turn;      /* INTERACTIVE: GIL time that it has used of its turn */
     int64_t used;      /* FAIR: GIL time used, on the policy's virtual clock */

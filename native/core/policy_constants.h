@@ -12,7 +12,7 @@
     X(long_off_ns, 150000)                                                                                 \
     /* A thread forced out after less than this has not shown that it is CPU-bound. */                     \
     X(brief_hold_ns, 100000)                                                                               \
-    /* A hold this long shows that it is. */                                                               \
+    /* A hold this long shows that it is, and so do several that were forced to end, without a real wait. */ \
     X(cpu_hold_ns, 1000000)                                                                                \
     /* A thread that yields after less than this is a poller: it only looks whether something has          \
        happened. */                                                                                        \

@@ -57,7 +57,9 @@ fl_class fl_interactive_class(const fl_policy *policy, const fl_policy_thread *t
     if (off >= k->long_off_ns) {
         return FL_CLASS_FRESH;
     }
-    if (thread->forced && (thread->held_as >= FL_CLASS_CPU || thread->hold >= k->brief_hold_ns)) {
+    /* Whoever answers requests of some tenths of a millisecond is forced out by the next that comes in. */
+    bool shown = thread->hold >= k->brief_hold_ns && thread->since_wait >= k->cpu_hold_ns;
+    if (thread->forced && (thread->held_as >= FL_CLASS_CPU || shown)) {
         return FL_CLASS_CPU;
     }
     return thread->hold >= k->cpu_hold_ns ? FL_CLASS_CPU : FL_CLASS_BRIEF;

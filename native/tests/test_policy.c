@@ -174,6 +174,27 @@ static void test_cpu_thread_that_was_forced_out_goes_on_with_its_turn(void)
     CHECK_EQUAL(cpu.t_line, 16 * MS);
 }
 
+static void test_thread_that_answers_requests_is_not_cpu_bound_for_being_forced_out(void)
+{
+    begin(FL_MODE_INTERACTIVE);
+    take(&io, 0); /* new: it has not shown that it waits for anything */
+    (void)force_out(&io, 150 * US);
+    arrive(&io, 150 * US);
+    CHECK_EQUAL(io.cls, FL_CLASS_CPU);
+    fl_policy_leave(&policy, &io, 150 * US);
+
+    int64_t now = 10 * MS; /* back from a real wait: a request */
+    fl_class classes[] = {FL_CLASS_BRIEF, FL_CLASS_BRIEF, FL_CLASS_CPU};
+    take(&io, now);
+    for (int i = 0; i < 3; i++) {
+        (void)force_out(&io, now += 400 * US);
+        arrive(&io, now);
+        CHECK_EQUAL(io.cls, classes[i]);
+        fl_policy_leave(&policy, &io, now);
+        fl_policy_acquired(&policy, &io, now);
+    }
+}
+
 static void test_cpu_goes_first_when_behind_its_share(void)
 {
     begin(FL_MODE_INTERACTIVE);
@@ -571,6 +592,7 @@ int main(void)
     test_request_against_cpu_thread_is_immediate();
     test_drop_hands_to_fresh_before_cpu();
     test_cpu_thread_that_was_forced_out_goes_on_with_its_turn();
+    test_thread_that_answers_requests_is_not_cpu_bound_for_being_forced_out();
     test_cpu_goes_first_when_behind_its_share();
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();
     test_gap_goes_to_a_cpu_thread_that_is_behind_its_share();
