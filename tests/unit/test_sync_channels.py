@@ -390,6 +390,8 @@ def test_impossible_capacities_are_refused() -> None:
     for make, wrong in ((channel, -1), (broadcast, 0), (broadcast, -1)):
         with pytest.raises(ValueError, match="capacity must be"):
             make(wrong)
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        channel("2")  # type: ignore[arg-type]
 
 
 def test_senseless_timeouts_are_refused() -> None:

@@ -320,9 +320,9 @@ def test_locks_that_are_always_taken_in_one_order_are_never_told() -> None:
 
 
 def test_bad_words_are_refused() -> None:
-    for interval in (0, -1, float("nan"), float("inf")):
+    for interval in (0, -1, float("nan"), float("inf"), "1"):
         with pytest.raises(ValueError, match="more than 0"):
-            detect_deadlocks(interval=interval)
+            detect_deadlocks(interval=interval)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="called with a Deadlock"):
         detect_deadlocks(on_deadlock=1)  # type: ignore[arg-type]
     detector = detect_deadlocks(interval=0.01)

@@ -9,6 +9,7 @@ can be shared by interpreters, so the ends go there by their pickles, and arrive
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from operator import index
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from fairlead._native import CountdownEvent, Queue, Reader, Rendezvous, Tape, Ticket
@@ -245,7 +246,7 @@ def channel(capacity: int | None = None) -> tuple[Sender[Any], Receiver[Any]]:
         capacity: how many objects there is room for; None: any number, and sending never waits; 0: none, and
             who sends waits for who receives. Such a channel stays in its interpreter.
     """
-    if capacity is not None and capacity < 0:
+    if capacity is not None and (capacity := index(capacity)) < 0:
         raise ValueError("capacity must be 0 or more, or None for any number")
     line = _line(Rendezvous() if capacity == 0 else Queue(capacity or 0))
     return Sender(line), Receiver(line)

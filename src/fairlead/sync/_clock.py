@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from numbers import Real
 from weakref import WeakSet
 
 from fairlead._native import RateLimiter
@@ -33,8 +34,8 @@ class ManualClock:
 
         Any thread or task; never waits for those who are served to run.
         """
-        if not 0 <= seconds < 2**30:
-            raise UsageError(f"a clock is advanced by 0 seconds or more, not by {seconds!r}")
+        if not isinstance(seconds, Real) or not 0 <= seconds < 2**30:
+            raise UsageError(f"a clock is advanced by a number of seconds, 0 or more, not by {seconds!r}")
         with self._advancing:
             until = self._now + round(seconds * 1e9)
             while True:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -170,7 +171,7 @@ def detect_deadlocks(
         interval: seconds between two looks.
         on_deadlock: what is called with a ``Deadlock``. What it raises goes to ``threading.excepthook``.
     """
-    if not interval > 0 or interval > threading.TIMEOUT_MAX:
+    if not isinstance(interval, Real) or not interval > 0 or interval > threading.TIMEOUT_MAX:
         raise ValueError(f"interval is a number of seconds, more than 0, not {interval!r}")
     if on_deadlock is not None and not callable(on_deadlock):
         raise TypeError(
