@@ -1,6 +1,6 @@
 """What it costs to look at who waits, and to look for deadlocks all the time.
 
-    python benchmarks/sync_waits.py [--rounds 9] [--quick] [--json FILE]
+    python benchmarks/sync_waits.py [--rounds 9] [--only with] [--quick] [--json FILE]
 
 Look: 100 threads wait; CPU time of one picture, for each of them, beside that of sys._current_frames() with
 traceback.extract_stack, which says where they are and not what for. Pair: CPU time of an uncontended
@@ -111,7 +111,9 @@ def hand_over(scale: int) -> Callable[[str], dict[str, float]]:
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, rounds=9).parse_args()
+    parser = harness.arguments(__doc__, rounds=9)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args()
     scale = 50 if options.quick else 1
     modes = ["off", "detecting"]
     rows = [
@@ -127,7 +129,9 @@ def main() -> None:
             [harness.Target("CPU us", "detecting", at_most=1.1, of="off")],
         ),
     ]
-    harness.run("What does it cost to look at who waits?", rows, options)
+    harness.run(
+        "What does it cost to look at who waits?", [row for row in rows if options.only in row.name], options
+    )
 
 
 if __name__ == "__main__":

@@ -268,6 +268,28 @@ static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
     return fl_record(fl_shell_state(self)->rlock_statistics, values, 4, 9);
 }
 
+/* The task that has it, a moment ago: a new reference; NULL: none is known. */
+static PyObject *task_inside(PyObject *self, uint64_t owner)
+{
+    PyObject *task = ((rlock *)self)->holder;
+#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
+    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
+#endif
+    return Py_XNewRef(owner & FL_OWNER_TASK ? task : NULL);
+}
+
+int fl_rlock_gone(PyObject *self)
+{
+    fl_cell *cell = fl_shell_cell(self);
+    PyObject *task = task_inside(self, fl_load(&cell->owner, relaxed)); /* a figure to show */
+    int gone = FL_NONE_GONE;
+    if (task != NULL && !fl_cell_orphaned(cell)) { /* which is told of once it is queued */
+        gone = fl_task_ended(fl_shell_state(self), task);
+    }
+    Py_XDECREF(task);
+    return gone > 0 ? FL_TASK_GONE : gone;
+}
+
 PyDoc_STRVAR(holders_doc,
 "_holders($self, /)\n"
 "--\n"
@@ -279,12 +301,8 @@ static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
     fl_cell *cell = fl_shell_cell(self);
     fl_cell_refresh(cell);
     uint64_t owner = fl_load(&cell->owner, relaxed); /* a figure to show */
-    PyObject *task = ((rlock *)self)->holder;
-#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
-    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
-#endif
-    Py_XINCREF(task);
-    PyObject *list = fl_holders_append(PyList_New(0), owner, owner & FL_OWNER_TASK ? task : NULL, true);
+    PyObject *task = task_inside(self, owner);
+    PyObject *list = fl_holders_append(PyList_New(0), owner, task, true);
     Py_XDECREF(task);
     return list;
 }

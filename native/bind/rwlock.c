@@ -357,6 +357,33 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
+int fl_rwlock_face_gone(PyObject *op)
+{
+    rwlock *self = begin((PyObject *)lock_of(op));
+    PyObject *tasks[FL_LOOKED_AT];
+    uint32_t seen = 0, count = 0;
+    int gone = FL_NONE_GONE;
+    FL_BEGIN_CRITICAL(self);
+    for (uint32_t i = 0; i < self->holders.room && seen < FL_LOOKED_AT && gone == FL_NONE_GONE; i++) {
+        const fl_hold *hold = &self->holders.at[i];
+        seen += hold->thread != 0;
+        if (fl_owner_is_gone(hold->thread)) {
+            gone = FL_THREAD_GONE;
+        } else if (hold->task != NULL) {
+            tasks[count++] = Py_NewRef(hold->task);
+        }
+    }
+    FL_END_CRITICAL();
+    for (uint32_t i = 0; i < count; i++) {
+        if (gone == FL_NONE_GONE) {
+            int ended = fl_task_ended(fl_shell_state(op), tasks[i]);
+            gone = ended > 0 ? FL_TASK_GONE : ended;
+        }
+        Py_DECREF(tasks[i]);
+    }
+    return gone;
+}
+
 PyDoc_STRVAR(enter_doc,
 "__enter__($self, /)\n"
 "--\n"

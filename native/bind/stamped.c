@@ -495,6 +495,20 @@ static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
+int fl_stamped_gone(PyObject *op)
+{
+    stamped *self = begin(op);
+    PyObject *key, *holder;
+    Py_ssize_t at = 0;
+    bool gone = false;
+    FL_BEGIN_CRITICAL(self->holds);
+    for (int i = 0; i < FL_LOOKED_AT && !gone && PyDict_Next(self->holds, &at, &key, &holder); i++) {
+        gone = fl_owner_is_gone(PyLong_AsUnsignedLongLong(holder));
+    }
+    FL_END_CRITICAL();
+    return gone ? FL_THREAD_GONE : FL_NONE_GONE;
+}
+
 static PyObject *repr(PyObject *op)
 {
     fl_cell *cell = begin(op)->shell.cell;

@@ -145,6 +145,46 @@ int fl_caller_here(fl_state *state, fl_caller *me)
     return me->task == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
+/* What is not there is NULL, without an exception; any other exception stays. */
+static PyObject *field(PyObject *of, const char *name)
+{
+    PyObject *value = of == NULL ? NULL : PyObject_GetAttrString(of, name);
+    if (value == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+    }
+    return value;
+}
+
+int fl_task_ended(fl_state *state, PyObject *task)
+{
+    PyObject *answer = PyObject_CallMethodNoArgs(task, state->name_done); /* asyncio's */
+    if (answer == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        answer = field(task, "dead"); /* a greenlet's */
+        if (answer == NULL && !PyErr_Occurred()) { /* trio's; a coroutine that is over has no frame */
+            PyObject *body = field(task, "coro"), *frame = field(body, "cr_frame");
+            answer = frame == NULL ? NULL : PyBool_FromLong(frame == Py_None);
+            Py_XDECREF(frame);
+            Py_XDECREF(body);
+        }
+    }
+    int ended = answer == NULL ? 0 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    return PyErr_Occurred() ? -1 : ended;
+}
+
+PyDoc_STRVAR(task_ended_doc,
+"task_ended($module, task, /)\n"
+"--\n"
+"\n"
+"Whether this task or greenlet, as its library knows it, has ended; of anything else False.");
+
+static PyObject *task_ended(PyObject *module, PyObject *task)
+{
+    int ended = fl_task_ended(fl_state_of(module), task);
+    return ended < 0 ? NULL : PyBool_FromLong(ended);
+}
+
 fl_atomic(uint32_t) fl_naming_tasks;
 
 uint64_t fl_owner_named_slow(fl_state *state)
@@ -214,6 +254,7 @@ static PyObject *use_tasks(PyObject *module, PyObject *finder)
 static PyMethodDef functions[] = {
     {"use_tasks", use_tasks, METH_O, use_tasks_doc},
     {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, name_tasks_doc},
+    {"task_ended", task_ended, METH_O, task_ended_doc},
     {"task_serial", task_serial, METH_NOARGS, task_serial_doc},
     {NULL, NULL, 0, NULL},
 };

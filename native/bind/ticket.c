@@ -295,6 +295,9 @@ static int begin(ticket *self)
     if (taken) {
         return taken;
     }
+    if (fl_look_at_holders(self->shell, cell) < 0) {
+        return -1;
+    }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     if (state->current_port == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");

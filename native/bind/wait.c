@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/clock.h"
+#include "core/rwlock.h"
 
 PyMemberDef fl_shell_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_shell, weak), READONLY, NULL},
@@ -115,37 +116,68 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
-int fl_holder_ended(PyObject *what, fl_cell *cell)
+#define A_THREAD "a thread that has ended, or by a task of it,"
+
+/* -1: it raised. */
+static int warn_of_death(PyObject *what, const char *holder)
 {
-    if (cell->flags & FL_CELL_BREAKS) {
-        FL_WAKING(fl_sem_close(cell));
-        return FL_REFUSAL;
-    }
     PyObject *errors = PyImport_ImportModule("fairlead.errors");
     PyObject *category = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDeathWarning");
     int result = -1;
     if (category != NULL) {
         result = PyErr_WarnFormat(category, 1,
-                                  "%R is held by a thread that has ended, or by a task of it, and is waited "
-                                  "for; who waits goes on only if somebody else releases it",
-                                  what);
+                                  "%R is held by %s and is waited for; who waits goes on only if somebody "
+                                  "else releases it",
+                                  what, holder);
     }
     Py_XDECREF(category);
     Py_XDECREF(errors);
     return result;
 }
 
-int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+int fl_holder_ended(PyObject *what, fl_cell *cell)
+{
+    if (cell->flags & FL_CELL_BREAKS) {
+        FL_WAKING(fl_sem_close(cell));
+        return FL_REFUSAL;
+    }
+    return warn_of_death(what, A_THREAD);
+}
+
+int fl_look_at_holders(PyObject *what, const fl_cell *cell)
+{
+    bool lock = cell->kind == &fl_sem_kind && cell->flags & FL_CELL_OWNED;
+    if (!lock && cell->kind != &fl_rw_kind) {
+        return 0;
+    }
+    fl_state *state = fl_shell_state(what);
+    const PyTypeObject *type = Py_TYPE(what);
+    int gone = type == state->rlock_type     ? fl_rlock_gone(what)
+               : type == state->side_type    ? fl_rwlock_face_gone(what)
+               : type == state->stamped_type ? fl_stamped_gone(what)
+                                             : FL_NONE_GONE;
+    if (gone <= 0) {
+        return gone;
+    }
+    return warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
+}
+
+/* `tells`: whether holders that have ended are told of. */
+static int wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline,
+                       bool tells)
 {
     int outcome = fl_wait_greenlet(what, cell, wanted, owner, deadline);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
     }
+    if (tells && fl_look_at_holders(what, cell) < 0) {
+        return -1;
+    }
     fl_waiter waiter;
     fl_waiter_init(&waiter, cell, wanted, owner);
     waiter.request = what;
     int looks = 0;
-    bool said = false;
+    bool said = !tells;
     while (!fl_cell_enter(&waiter)) {
         if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: nobody else looks */
             return FL_REFUSAL;
@@ -175,6 +207,11 @@ int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owne
     return 1;
 }
 
+int fl_wait_thread(PyObject *what, fl_cell *cell, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    return wait_thread(what, cell, wanted, owner, deadline, true);
+}
+
 int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
 {
     int looks = 0;
@@ -201,7 +238,8 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
 int fl_wait_thread_always(PyObject *what, fl_cell *cell, uint64_t owner)
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
-    while (fl_wait_thread(what, cell, 1, owner, FL_FOREVER) < 0) {
+    /* what a warning raised once is not raised again and again */
+    while (wait_thread(what, cell, 1, owner, FL_FOREVER, type == NULL) < 0) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);

@@ -90,6 +90,16 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
    warning says so (0; -1: which raised). */
 int fl_holder_ended(PyObject *what, fl_cell *cell);
 
+/* Attached, by who is about to wait: of a primitive that knows who is inside, whether one of them is a task
+   or a thread that has ended; then a warning says so (-1: which raised). At most so many are looked at. */
+#define FL_LOOKED_AT 16
+int fl_look_at_holders(PyObject *what, const fl_cell *cell);
+/* What it asks. FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE; -1: an exception. */
+enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE };
+int fl_rlock_gone(PyObject *self);
+int fl_rwlock_face_gone(PyObject *self);
+int fl_stamped_gone(PyObject *self);
+
 /* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
    is taken (-1). */
 int fl_wait_thread_always(PyObject *what, fl_cell *cell, uint64_t owner);
@@ -193,6 +203,9 @@ PyObject *fl_task_here(fl_state *state);
 
 /* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
 PyObject *fl_holder_here(fl_state *state);
+
+/* Whether this task or greenlet has ended; of what does not tell, no. -1: an exception. Any thread. */
+int fl_task_ended(fl_state *state, PyObject *task);
 
 /* fl_owner_task(), and while deadlocks are looked for which task it is. */
 extern fl_atomic(uint32_t) fl_naming_tasks;

@@ -210,13 +210,14 @@ bool fl_cell_nudge(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes);
 /* Whether the cell's holder is a thread, or a task of a thread, that has ended: what it holds only another
    may give back. Set by the roster; NULL: nobody ends. */
 extern bool (*fl_owner_ended)(uint64_t owner);
+static inline bool fl_owner_is_gone(uint64_t owner)
+{
+    return owner != 0 && fl_owner_ended != NULL && fl_owner_ended(owner);
+}
 static inline bool fl_cell_orphaned(fl_cell *cell)
 {
-    if (!(cell->flags & FL_CELL_OWNED) || fl_owner_ended == NULL) {
-        return false;
-    }
-    uint64_t owner = fl_load(&cell->owner, relaxed); /* whoever has ended has written it before */
-    return owner != 0 && fl_owner_ended(owner);
+    /* whoever has ended has written it before */
+    return cell->flags & FL_CELL_OWNED && fl_owner_is_gone(fl_load(&cell->owner, relaxed));
 }
 
 /* Any thread: the first one that waits looks again, and finds whose holder has ended. */

@@ -1,18 +1,21 @@
-"""A thread that ends with a lock in its hands: who waits for it is told, and a lock may break."""
+"""A thread or a task that ends with a lock in its hands: who waits for it is told, and a lock may break."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until
+from waiting import Thread, run, until, until_async
 
 from fairlead.errors import BrokenResourceError, NotHeld, OwnerDeathWarning, UsageError
-from fairlead.sync import Condition, Event, Lock, RLock, select, waits
+from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, RWLock, StampedLock, select, waits
+
+FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def ended_with(lock: Lock | RLock) -> None:
@@ -188,3 +191,190 @@ def test_many_threads_that_end_while_others_wait_are_each_told_of() -> None:
             waiter.result()
             holder.result()
             assert len(told) == before + 1, i
+
+
+async def come_in(face: Any) -> None:
+    await face.acquire_async()
+
+
+def faces() -> list[Any]:
+    """Of each that knows its task, by which it is taken first, and by which somebody else waits then."""
+    lock, written, read, limiter = RLock(), RWLock(), RWLock(), CapacityLimiter(1)
+    return [
+        (lock, lock),
+        (written.writing, written.reading),
+        (read.reading, read.writing),
+        (limiter, limiter),
+    ]
+
+
+IDS = ["RLock", "RWLock written", "RWLock read", "CapacityLimiter"]
+
+
+@pytest.mark.parametrize("which", range(4), ids=IDS)
+def test_task_that_ended_inside_is_told_to_tasks_and_threads_that_come(which: int) -> None:
+    taken, wanted = faces()[which]
+
+    async def main() -> None:
+        await asyncio.create_task(come_in(taken), name="leaves it")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            waiter = asyncio.create_task(come_in(wanted))
+            await until_async(lambda: told)
+        assert [type(one.message) for one in told] == [OwnerDeathWarning]
+        assert "task that has ended" in str(told[0].message)
+        if which < 3:
+            [wait] = waits()
+            [owner] = wait.owners
+            assert (owner.task, owner.ended) == ("leaves it", True)
+            assert "held by task 'leaves it', which has ended, of thread" in str(wait)
+        waiter.cancel()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not await asyncio.to_thread(wanted.acquire, False)  # who does not wait is not told
+            with pytest.raises(OwnerDeathWarning):
+                await come_in(wanted)
+            if not FREE_THREADED or which > 0:  # there an RLock's task is known in its own thread
+                with pytest.raises(OwnerDeathWarning):
+                    await asyncio.to_thread(wanted.acquire, True, 1000)
+
+    run(main())
+
+
+@pytest.mark.parametrize("which", range(4), ids=IDS)
+def test_task_of_trio_that_ended_inside_is_told(which: int) -> None:
+    trio = pytest.importorskip("trio")
+    taken, wanted = faces()[which]
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(come_in, taken)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(OwnerDeathWarning, match="task that has ended"):
+                await come_in(wanted)
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("which", range(4), ids=IDS)
+def test_task_that_lives_is_not_told_of(which: int) -> None:
+    taken, wanted = faces()[which]
+
+    async def stay(leave: asyncio.Event) -> None:
+        async with taken:
+            await leave.wait()
+
+    async def main() -> None:
+        leave = asyncio.Event()
+        holder = asyncio.create_task(stay(leave))
+        await asyncio.sleep(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            waiter = asyncio.create_task(come_in(wanted))
+            await asyncio.sleep(0)
+            assert not await asyncio.to_thread(wanted.acquire, True, 0.001)
+        leave.set()
+        await asyncio.gather(holder, waiter)
+
+    run(main())
+
+
+def test_what_gather_wraps_in_a_task_of_its_own_is_held_by_nobody_then_and_told() -> None:
+    lock = RLock()
+
+    async def main() -> None:
+        await asyncio.gather(lock.acquire_async())
+        with pytest.raises(NotHeld):
+            lock.release()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(OwnerDeathWarning, match="task that has ended"):
+                await lock.acquire_async()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        lambda lock: (lock.writing.acquire, lock.reading.acquire, lock.reading.acquire_async),
+        lambda lock: (lock.reading.acquire, lock.writing.acquire, lock.writing.acquire_async),
+    ],
+    ids=["written", "read"],
+)
+def test_thread_that_ended_inside_a_rwlock_is_told_to_who_comes(calls: Any) -> None:
+    told_to_who_comes(*calls(RWLock()))
+
+
+@pytest.mark.parametrize("taken", ["acquire_read", "acquire_write"])
+def test_thread_that_ended_inside_a_stamped_lock_is_told_to_who_comes(taken: str) -> None:
+    lock = StampedLock()
+    told_to_who_comes(getattr(lock, taken), lock.acquire_write, lock.acquire_write_async)
+
+
+def test_thread_that_ended_with_a_token_is_told_to_who_comes() -> None:
+    limiter = CapacityLimiter(1)
+    told_to_who_comes(limiter.acquire, limiter.acquire, limiter.acquire_async)
+
+
+def told_to_who_comes(take: Any, wait: Any, wait_async: Any) -> None:
+    Thread(take).result()
+
+    async def main() -> None:
+        await wait_async()
+
+    def is_told() -> bool:
+        try:
+            return bool(wait(timeout=0.001))
+        except OwnerDeathWarning as warning:
+            return "a thread" in str(warning)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        until(is_told)  # the system's thread may end a little after Python's
+        assert not wait(False)
+        with pytest.raises(OwnerDeathWarning):
+            run(main())
+
+
+def test_token_on_behalf_of_a_task_that_is_done_is_anybodys_to_give_back_and_not_told_of() -> None:
+    limiter = CapacityLimiter(1)
+
+    async def main() -> None:
+        task = asyncio.create_task(asyncio.sleep(0))
+        await task
+        limiter.acquire_on_behalf_of(task)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not limiter.acquire(timeout=0.001)
+        limiter.release_on_behalf_of(task)
+        await limiter.acquire_async()
+
+    run(main())
+
+
+def test_condition_takes_its_lock_again_though_the_warning_is_an_error() -> None:
+    """A warning that raises is raised once the lock is there, and not again and again meanwhile."""
+    lock = Lock()
+    condition, waiting = Condition(lock), Event()
+
+    def wait() -> None:
+        with condition:
+            waiting.set()
+            try:
+                condition.wait()
+            finally:
+                assert lock.locked()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        waiter = Thread(wait)
+        waiting.wait()
+        ended_with(lock)
+        condition.notify()
+        until(lambda: lock.statistics().waiting == 1)
+        lock.release()
+        with pytest.raises(OwnerDeathWarning):
+            waiter.result()
+    assert not lock.locked()

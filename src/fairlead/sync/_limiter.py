@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
+from weakref import ref
 
-from fairlead._native import RLock, Semaphore
-from fairlead.errors import AlreadyHeld, NotHeld, WouldDeadlock
+from fairlead._native import RLock, Semaphore, task_ended
+from fairlead.errors import AlreadyHeld, NotHeld, OwnerDeathWarning, WouldDeadlock
 from fairlead.wait import current_task, others_run
 
 _MOST = 0x7FFFFFFF
+_LOOKED_AT = 16
+
+
+class _Life:
+    """Goes with its thread."""
+
+
+class _Thread:
+    """A thread, which is never mistaken for an earlier one."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: _Life) -> None:
+        self._life = ref(life)
+
+    def ended(self) -> bool:
+        return self._life() is None
 
 
 class _Here(threading.local):
-    """An object for each thread, which is never mistaken for that of an earlier one."""
+    """The thread that asks."""
 
     def __init__(self) -> None:
-        self.me = object()
+        self._life = _Life()
+        self.me = _Thread(self._life)
 
 
 _here = _Here()
@@ -55,7 +75,8 @@ class CapacityLimiter:
         self._total = _checked(total_tokens)
         self._semaphore = Semaphore(_permits(self._total), fair=fair)
         self._resizing = RLock()
-        self._lent: dict[object, list[object]] = {}  # by borrower: in which thread; None: it waits
+        # by borrower: in which thread (None: it waits), and whether by itself
+        self._lent: dict[object, list[Any]] = {}
 
     @property
     def total_tokens(self) -> float:
@@ -76,7 +97,7 @@ class CapacityLimiter:
     @property
     def borrowed_tokens(self) -> int:
         """How many are lent."""
-        return sum(by is not None for [by] in list(self._lent.values()))
+        return sum(by is not None for by, _ in list(self._lent.values()))
 
     @property
     def available_tokens(self) -> float:
@@ -89,7 +110,7 @@ class CapacityLimiter:
         WouldDeadlock when it would wait for ever for tokens that this thread and its own tasks have.
         """
         borrower = _caller()
-        mine = self._begin(borrower)
+        mine = self._begin(borrower, True)
         taken = False
         try:
             taken = self._semaphore.acquire(False)
@@ -99,7 +120,7 @@ class CapacityLimiter:
                     "use `async with`, or a timeout"
                 )
             if not taken:
-                taken = self._semaphore.acquire(blocking, timeout)
+                taken = self._wait(blocking, timeout)
         finally:
             self._end(borrower, mine, taken)
         return taken
@@ -108,24 +129,30 @@ class CapacityLimiter:
         self, borrower: object, blocking: bool = True, timeout: float | None = None
     ) -> bool:
         """Borrows a token for an object, which anyone may give back."""
-        mine = self._begin(borrower)
+        mine = self._begin(borrower, False)
         taken = False
         try:
-            taken = self._semaphore.acquire(blocking, timeout)
+            taken = self._semaphore.acquire(False) or self._wait(blocking, timeout)
         finally:
             self._end(borrower, mine, taken)
         return taken
 
     def acquire_async(self) -> Coroutine[Any, Any, bool]:
         """As ``acquire``, for tasks: for the one that calls."""
-        return self.acquire_on_behalf_of_async(_caller())
+        return self._acquire_async(_caller(), True)
 
-    async def acquire_on_behalf_of_async(self, borrower: object) -> bool:
+    def acquire_on_behalf_of_async(self, borrower: object) -> Coroutine[Any, Any, bool]:
         """As ``acquire_on_behalf_of``, for tasks."""
-        mine = self._begin(borrower)
+        return self._acquire_async(borrower, False)
+
+    async def _acquire_async(self, borrower: object, own: bool) -> bool:
+        mine = self._begin(borrower, own)
         taken = False
         try:
-            taken = await self._semaphore.acquire_async()
+            taken = self._semaphore.acquire(False)
+            if not taken:
+                self._look_at_borrowers()
+                taken = await self._semaphore.acquire_async()
         finally:
             self._end(borrower, mine, taken)
         return taken
@@ -136,25 +163,42 @@ class CapacityLimiter:
 
     def release_on_behalf_of(self, borrower: object) -> None:
         """Gives the token of this borrower back. NotHeld (a RuntimeError) if it has none."""
-        mine = self._lent.get(borrower, [None])
-        if mine == [None] or self._lent.pop(borrower, None) is not mine:
+        mine = self._lent.get(borrower)
+        if mine is None or mine[0] is None or self._lent.pop(borrower, None) is not mine:
             raise NotHeld("this borrower has no token of this limiter")
         self._semaphore.release()
 
-    def _begin(self, borrower: object) -> list[object]:
-        mine: list[object] = [None]
+    def _begin(self, borrower: object, own: bool) -> list[Any]:
+        mine = [None, own]
         if self._lent.setdefault(borrower, mine) is not mine:  # one step, if two come at once
             raise AlreadyHeld("this borrower has a token of this limiter, or waits for one")
         return mine
 
-    def _end(self, borrower: object, mine: list[object], taken: bool) -> None:
+    def _wait(self, blocking: bool, timeout: float | None) -> bool:
+        if blocking and timeout != 0:
+            self._look_at_borrowers()
+        return self._semaphore.acquire(blocking, timeout)
+
+    def _look_at_borrowers(self) -> None:
+        """By who is about to wait: of the oldest loans, whether a borrower is left to give them back."""
+        for borrower, (by, own) in list(self._lent.items())[:_LOOKED_AT]:
+            if own and by is not None and (by.ended() or (borrower is not by and task_ended(borrower))):
+                warnings.warn(
+                    f"{self!r} has lent to a thread or task that has ended, and is waited for; its token "
+                    "comes back only if somebody releases it on behalf of that one",
+                    OwnerDeathWarning,
+                    stacklevel=3,
+                )
+                return
+
+    def _end(self, borrower: object, mine: list[Any], taken: bool) -> None:
         if taken:
             mine[0] = _here.me
         else:
             self._lent.pop(borrower, None)
 
     def _all_are_ours(self) -> bool:
-        by = [by for [by] in list(self._lent.values()) if by is not None]
+        by = [by for by, _ in list(self._lent.values()) if by is not None]
         return len(by) >= max(self._total, 1) and all(one is _here.me for one in by) and not others_run()
 
     def __enter__(self) -> None:

@@ -47,6 +47,7 @@ class Party(NamedTuple):
         is_task: whether a task is meant, and not the thread itself.
         interpreter: the number of its interpreter; None where that is not known.
         stack: where it is, outermost first; empty where that cannot be read.
+        ended: whether this thread or task has ended, as far as that is known: it will release nothing.
     """
 
     thread: int
@@ -55,6 +56,7 @@ class Party(NamedTuple):
     is_task: bool
     interpreter: int | None
     stack: tuple[FrameSummary, ...] = ()
+    ended: bool = False
 
     def __str__(self) -> str:
         thread = (
@@ -66,7 +68,8 @@ class Party(NamedTuple):
             thread += f" of interpreter {self.interpreter}"
         if not self.is_task:
             return thread
-        return f"{'a task' if self.task is None else f'task {self.task!r}'} of {thread}"
+        task = "a task" if self.task is None else f"task {self.task!r}"
+        return f"{task}{', which has ended,' if self.ended and self.thread else ''} of {thread}"
 
 
 class Wait(NamedTuple):
@@ -238,7 +241,8 @@ class _Look:
             places = reversed(list(_of_task(task)))
         elif task is not None or not number & 1:
             places = self._asleep.get(ident) or list(_of_frame(self._frames.get(ident)))
-        return Party(ident, name, _name(task), bool(number & 1), space, _summary(places))
+        ended = not ident or (task is not None and _native.task_ended(task))
+        return Party(ident, name, _name(task), bool(number & 1), space, _summary(places), ended)
 
 
 def _who(number: int, task: Any) -> Who:
