@@ -74,7 +74,8 @@ class _Shared(Segment if TYPE_CHECKING else object):  # type: ignore[misc]
             finalize(self, place.leave)
         if (self._amount, self._flags) != (amount, flags):
             raise UsageError(
-                f"{name!r} is in use and was made with other arguments; all processes must give the same"
+                f"{name!r} is in use and was made with other arguments; all processes must give the same, or "
+                "take another name"
             )
         return self
 
