@@ -38,6 +38,9 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
 static int give(PyObject *self, uint32_t count)
 {
     fl_cell *cell = fl_shell_cell(self);
+    if (cell->flags & FL_CELL_BREAKS && fl_sem_closed(cell)) {
+        return raise_broken(); /* it would be free, and no lock: the next who waits is refused */
+    }
     if (fl_permits_give(cell, count) == FL_SEM_OK) {
         return 0;
     }

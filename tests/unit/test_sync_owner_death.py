@@ -128,7 +128,13 @@ def test_lock_that_breaks_lets_all_who_wait_and_who_come_fail() -> None:
     for thread in waiting:
         with pytest.raises(BrokenResourceError, match="ended without releasing"):
             thread.result()
-    for call in (lock.acquire, lambda: lock.acquire(False), lambda: lock.acquire(timeout=1), lock.__enter__):
+    for call in (
+        lock.release,  # which would mend it
+        lock.acquire,
+        lambda: lock.acquire(False),
+        lambda: lock.acquire(timeout=1),
+        lock.__enter__,
+    ):
         with pytest.raises(BrokenResourceError):
             call()
     with pytest.raises(BrokenResourceError):
