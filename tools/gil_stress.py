@@ -41,6 +41,8 @@ from pathlib import Path
 POLICIES = ("interactive", "fair", "stock")
 HUNG_S = 30.0
 """A child that has not ended after this time, less that in which it had no core, hangs."""
+LATE_S = 0.1
+"""More than this between two looks at a child does not count: this process was kept from looking."""
 STALL_S = 1.0
 """Nobody got on for so long, and nobody was running or about to: a stall."""
 SLOTS = 64
@@ -156,12 +158,15 @@ def no_core_s(child: int) -> float:
 
 def ended(child: int) -> int | None:
     """Its exit status; None when it hangs, after it has been made to say where."""
-    began = time.monotonic()
-    while time.monotonic() - began - no_core_s(child) < HUNG_S:
+    lived, looked = 0.0, time.monotonic()
+    while lived - no_core_s(child) < HUNG_S:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.0005)
+        now = time.monotonic()
+        lived += min(now - looked, LATE_S)  # who looks late was stopped, and so was the child: SIGSTOP
+        looked = now
     os.kill(child, signal.SIGABRT)
     os.waitpid(child, 0)
     return None
