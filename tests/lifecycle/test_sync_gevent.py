@@ -338,14 +338,22 @@ def other():
     except NotHeld:
         return "refused"
 assert gevent.spawn(other).get(timeout=40) == "refused"
-waiter = gevent.spawn(lock.acquire)
+has, leave = gevent.event.Event(), gevent.event.Event()
+def stay():
+    with lock:
+        has.set()
+        leave.wait()
+waiter = gevent.spawn(stay)
 until(lambda: lock.statistics().waiting == 1)
 lock.release()
-assert waiter.get(timeout=40) is True and lock.locked()
+assert has.wait(timeout=40) and lock.locked()
 killed = gevent.spawn(lock.acquire)
 until(lambda: lock.statistics().waiting == 1)
 killed.kill()
 assert lock.statistics() == (True, 1, 0, False)
+leave.set()
+waiter.join()
+assert not lock.locked()
 """)
 
 
