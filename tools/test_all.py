@@ -102,6 +102,31 @@ ENDS = (
 )
 """Tests that the oldest interpreter runs, which is that of make test, and the newest."""
 
+ENDS_AND_FREE = tuple(
+    f"tests/unit/test_sync_{name}.py"
+    for name in (
+        "barrier",
+        "bounded_queue",
+        "channels",
+        "combining",
+        "counter",
+        "countdown",
+        "exchanger",
+        "phaser",
+        "priority_queue",
+        "queue",
+        "queue_ends",
+        "rate",
+        "rendezvous",
+        "rwlock",
+        "select",
+        "stamped",
+        "startgate",
+    )
+)
+"""Tests that these two run and the one without a GIL: primitives whose waits are those of others, which every
+interpreter tests."""
+
 BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of collection, so that the last files are quick ones and neither process is left alone. A
 third gains nothing: a compiler prepares the next interpreter meanwhile."""
@@ -174,7 +199,11 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
         return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal"]  # most are in one file
-    return [*BY_FILE, *(f"--ignore={name}" for name in (ONCE if newest else (*ONCE, *ENDS)))]
+    left_out = [*ONCE]
+    if not newest:
+        left_out += ENDS
+        left_out += () if interpreter.free_threaded else ENDS_AND_FREE
+    return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
 
 
 def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
@@ -207,9 +236,9 @@ def main(arguments: list[str]) -> int:
         and one.version_key >= (3, 11)
         and (not wanted or one.name in wanted)
     ]
-    for name in (*ONCE, *ENDS):
+    for name in (*ONCE, *ENDS, *ENDS_AND_FREE):
         if not (CLONE / name).exists():
-            sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE and ENDS")
+            sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE, ENDS and ENDS_AND_FREE")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
     if not wanted:
