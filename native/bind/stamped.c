@@ -354,6 +354,17 @@ static int convertible(stamped *self, PyObject *number, stamp *given)
     return held == 0 ? refuse_stale() : held;
 }
 
+/* True: there is nothing to convert: the answer is the stamp, of that kind already, or that it is no good. */
+static bool is_converted(stamped *self, PyObject *number, int kind, stamp *given, PyObject **answer)
+{
+    int good = convertible(self, number, given);
+    if (good > 0 && kind_of(*given) != kind) {
+        return false;
+    }
+    *answer = good < 0 ? NULL : good == 0 ? PyLong_FromLong(0) : Py_NewRef(number);
+    return true;
+}
+
 /* Comes in as one who has looked, if it need not wait and nobody has written. A stamp, 0, or NULL. */
 static PyObject *enter_unchanged(stamped *self, stamp given, int kind)
 {
@@ -381,13 +392,10 @@ PyDoc_STRVAR(to_write_doc,
 static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
 {
     stamp given;
+    PyObject *answer;
     stamped *self = begin(op);
-    int good = convertible(self, number, &given);
-    if (good <= 0) {
-        return good < 0 ? NULL : PyLong_FromLong(0);
-    }
-    if (kind_of(given) == FL_STAMP_WRITES) {
-        return Py_NewRef(number);
+    if (is_converted(self, number, FL_STAMP_WRITES, &given, &answer)) {
+        return answer;
     }
     if (kind_of(given) == FL_STAMP_LOOKS) {
         return enter_unchanged(self, given, FL_STAMP_WRITES);
@@ -418,13 +426,10 @@ PyDoc_STRVAR(to_read_doc,
 static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
 {
     stamp given;
+    PyObject *answer;
     stamped *self = begin(op);
-    int good = convertible(self, number, &given);
-    if (good <= 0) {
-        return good < 0 ? NULL : PyLong_FromLong(0);
-    }
-    if (kind_of(given) == FL_STAMP_READS) {
-        return Py_NewRef(number);
+    if (is_converted(self, number, FL_STAMP_READS, &given, &answer)) {
+        return answer;
     }
     if (kind_of(given) == FL_STAMP_LOOKS) {
         return enter_unchanged(self, given, FL_STAMP_READS);
@@ -446,13 +451,10 @@ PyDoc_STRVAR(to_optimistic_doc,
 static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
 {
     stamp given;
+    PyObject *answer;
     stamped *self = begin(op);
-    int good = convertible(self, number, &given);
-    if (good <= 0) {
-        return good < 0 ? NULL : PyLong_FromLong(0);
-    }
-    if (kind_of(given) == FL_STAMP_LOOKS) {
-        return Py_NewRef(number);
+    if (is_converted(self, number, FL_STAMP_LOOKS, &given, &answer)) {
+        return answer;
     }
     if (delist(self, number) < 0) {
         return NULL;
