@@ -47,11 +47,8 @@ PyDoc_STRVAR(wait_doc,
 
 static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
-    if (fl_arguments("wait", names, args, count, kwnames, &timeout) < 0 ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     int woken = fl_flag_is_set(fl_shell_cell(self));

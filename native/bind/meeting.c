@@ -344,15 +344,12 @@ PyDoc_STRVAR(exchange_doc,
 
 static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
     if (count < 1) {
         PyErr_SetString(PyExc_TypeError, "exchange() missing required argument 'item'");
         return NULL;
     }
-    if (fl_arguments("exchange", names, args + 1, count - 1, kwnames, &timeout) < 0 ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("exchange", args + 1, count - 1, kwnames, &deadline) < 0) {
         return NULL;
     }
     fl_parcel *parcel = fl_parcel_new(args[0]);

@@ -185,17 +185,6 @@ static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const 
     return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("TimedOut", late);
 }
 
-/* The one argument `timeout`, after `taken` others. */
-static int parse_timeout(const char *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t taken,
-                         PyObject *kwnames, int64_t *deadline)
-{
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
-    return fl_arguments(function, names, args + taken, count - taken, kwnames, &timeout) < 0
-               ? -1
-               : fl_deadline_parse(NULL, timeout, deadline);
-}
-
 PyDoc_STRVAR(arrive_and_wait_doc,
 "arrive_and_wait($self, /, timeout=None)\n"
 "--\n"
@@ -209,7 +198,7 @@ static PyObject *arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t
     int64_t deadline;
     uint32_t phase;
     bool over;
-    if (parse_timeout("arrive_and_wait", args, count, 0, kwnames, &deadline) < 0) {
+    if (fl_timeout_argument("arrive_and_wait", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     int outcome = arrive_at(op, false, &phase, &over);
@@ -272,7 +261,7 @@ static PyObject *await_phase(PyObject *op, PyObject *const *args, Py_ssize_t cou
         PyErr_SetString(PyExc_TypeError, "await_phase() missing required argument 'phase'");
         return NULL;
     }
-    if (parse_timeout("await_phase", args, count, 1, kwnames, &deadline) < 0 ||
+    if (fl_timeout_argument("await_phase", args + 1, count - 1, kwnames, &deadline) < 0 ||
         parse_phase(args[0], &phase) < 0) {
         return NULL;
     }

@@ -507,11 +507,8 @@ PyDoc_STRVAR(select_doc,
 static PyObject *select_one(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_state *state = fl_state_of(module);
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
-    if (fl_arguments("select", names, args + count, 0, kwnames, &timeout) < 0 ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("select", args + count, 0, kwnames, &deadline) < 0) {
         return NULL;
     }
     PyObject *cases = checked(state, args, count), *result = NULL;

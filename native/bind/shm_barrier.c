@@ -66,12 +66,9 @@ PyDoc_STRVAR(wait_doc,
 
 static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
     fl_shm_party party;
-    if (fl_arguments("wait", names, args, count, kwnames, &timeout) < 0 ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     /* whether there is a place does not depend on others that are to come */

@@ -80,11 +80,8 @@ PyDoc_STRVAR(recover_doc,
 
 static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
-    if (fl_arguments("recover", names, args, count, kwnames, &timeout) < 0 ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("recover", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     int result = lock_take(self, true, deadline);

@@ -313,3 +313,14 @@ int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t cou
     }
     return fl_deadline_parse(values[0], values[1], deadline);
 }
+
+int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                        int64_t *deadline)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    if (fl_arguments(function, names, args, count, kwnames, &timeout) < 0) {
+        return -1;
+    }
+    return fl_deadline_parse(NULL, timeout, deadline);
+}

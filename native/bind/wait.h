@@ -289,6 +289,10 @@ static inline int fl_acquire_arguments(const char *function, PyObject *const *ar
     return count == 0 && kwnames == NULL ? 0 : fl_acquire_parse(function, args, count, kwnames, deadline);
 }
 
+/* The deadline that the argument (timeout=None) means; -1 with an exception set. */
+int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                        int64_t *deadline);
+
 /* The docstring and the entry of a method that takes arguments by vectorcall. */
 #define FL_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
