@@ -281,13 +281,19 @@ static PyObject *task_inside(PyObject *self, uint64_t owner)
 int fl_rlock_gone(PyObject *self)
 {
     fl_cell *cell = fl_shell_cell(self);
-    PyObject *task = task_inside(self, fl_load(&cell->owner, relaxed)); /* a figure to show */
+    uint64_t owner = fl_load(&cell->owner, relaxed); /* and read again below */
+    PyObject *task = task_inside(self, owner);
     int gone = FL_NONE_GONE;
     if (task != NULL && !fl_cell_orphaned(cell)) { /* which is told of once it is queued */
         gone = fl_task_ended(fl_shell_state(self), task);
     }
+    if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
+        PyObject *again = task_inside(self, fl_load(&cell->owner, relaxed));
+        gone = again == task ? FL_TASK_GONE : FL_NONE_GONE;
+        Py_XDECREF(again);
+    }
     Py_XDECREF(task);
-    return gone > 0 ? FL_TASK_GONE : gone;
+    return gone;
 }
 
 PyDoc_STRVAR(holders_doc,

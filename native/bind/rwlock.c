@@ -357,6 +357,17 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
+static bool is_inside(rwlock *self, PyObject *task)
+{
+    bool inside = false;
+    FL_BEGIN_CRITICAL(self);
+    for (uint32_t i = 0; i < self->holders.room && !inside; i++) {
+        inside = self->holders.at[i].task == task;
+    }
+    FL_END_CRITICAL();
+    return inside;
+}
+
 int fl_rwlock_face_gone(PyObject *op)
 {
     rwlock *self = begin((PyObject *)lock_of(op));
@@ -377,7 +388,8 @@ int fl_rwlock_face_gone(PyObject *op)
     for (uint32_t i = 0; i < count; i++) {
         if (gone == FL_NONE_GONE) {
             int ended = fl_task_ended(fl_shell_state(op), tasks[i]);
-            gone = ended > 0 ? FL_TASK_GONE : ended;
+            /* or it has let go, and ended, since it was seen inside */
+            gone = ended > 0 && !is_inside(self, tasks[i]) ? FL_NONE_GONE : ended > 0 ? FL_TASK_GONE : ended;
         }
         Py_DECREF(tasks[i]);
     }

@@ -216,8 +216,9 @@ static inline bool fl_owner_is_gone(uint64_t owner)
 }
 static inline bool fl_cell_orphaned(fl_cell *cell)
 {
-    /* whoever has ended has written it before */
-    return cell->flags & FL_CELL_OWNED && fl_owner_is_gone(fl_load(&cell->owner, relaxed));
+    uint64_t owner = cell->flags & FL_CELL_OWNED ? fl_load(&cell->owner, relaxed) : 0;
+    /* whoever has ended has written it before: one that let go first is in it no more, seen from its end */
+    return fl_owner_is_gone(owner) && fl_load(&cell->owner, relaxed) == owner;
 }
 
 /* Any thread: the first one that waits looks again, and finds whose holder has ended. */

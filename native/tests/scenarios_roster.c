@@ -90,6 +90,16 @@ static void take_it_along(void)
     fl_roster_strike(fl_roster_own());
 }
 
+/* Another lets go of it and ends then, which is nobody's concern. */
+static void give_it_back_and_end(void)
+{
+    if (fl_sem_try(cell, 1, fl_owner_thread())) {
+        model_took(1);
+        model_give(1);
+    }
+    fl_roster_strike(fl_roster_own());
+}
+
 static void wait_for_the_dead(void)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;
@@ -122,6 +132,7 @@ static const model_scenario scenarios[] = {
     {"roster-3", 3, 0, PATIENT, begin_roster, end_roster, {sleep_long, sleep_long, look}},
     {"roster-3-timed", 3, 0, PATIENT, begin_roster, end_roster, {sleep_long, sleep_within_a_time, look}},
     {"roster-2-death", 3, 0, PATIENT, begin_death, end_death, {take_it_along, wait_for_the_dead}},
+    {"roster-2-end", 3, 0, PATIENT, begin_death, end_death, {give_it_back_and_end, wait_for_the_dead}},
 };
 
 const model_table roster_scenarios = MODEL_TABLE(scenarios);

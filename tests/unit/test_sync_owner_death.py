@@ -384,3 +384,63 @@ def test_condition_takes_its_lock_again_though_the_warning_is_an_error() -> None
         with pytest.raises(OwnerDeathWarning):
             waiter.result()
     assert not lock.locked()
+
+
+class LetsGoWhenLookedAt:
+    """The thread of a loan, which gives the token back and ends while somebody looks at it."""
+
+    def __init__(self, limiter: CapacityLimiter, borrower: object) -> None:
+        self.limiter, self.borrower = limiter, borrower
+
+    def ended(self) -> bool:
+        self.limiter.release_on_behalf_of(self.borrower)
+        return True
+
+
+def test_borrower_that_gives_back_and_ends_while_it_is_looked_at_is_not_told_of() -> None:
+    limiter = CapacityLimiter(1)
+    Thread(limiter.acquire).result()
+    [(borrower, loan)] = limiter._lent.items()
+    loan[0] = LetsGoWhenLookedAt(limiter, borrower)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert limiter.acquire(timeout=30)
+    limiter.release()
+
+
+class EndsWhenLookedAt(asyncio.Task[None]):
+    """A task that is let go on, and ends, while another thread asks whether it has."""
+
+    leave: Event
+
+    def done(self) -> bool:
+        if not super().done() and threading.current_thread() is not threading.main_thread():
+            self.leave.set()
+            until(super().done)
+        return super().done()
+
+
+@pytest.mark.parametrize("which", range(3), ids=IDS[:3])
+def test_task_that_lets_go_and_ends_while_it_is_looked_at_is_not_told_of(which: int) -> None:
+    taken, wanted = faces()[which]
+    inside, leave = Event(), Event()
+
+    async def body() -> None:
+        async with taken:
+            inside.set()
+            await leave.wait_async()
+
+    async def main() -> None:
+        task = EndsWhenLookedAt(body())
+        task.leave = leave
+        await inside.wait_async()
+        comer = Thread(wanted.acquire)
+        if which == 0 and FREE_THREADED:  # there only its own thread asks for the task of an RLock
+            leave.set()
+        await leave.wait_async()
+        await task
+        assert await asyncio.to_thread(comer.result)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(main())

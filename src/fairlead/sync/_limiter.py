@@ -181,8 +181,11 @@ class CapacityLimiter:
 
     def _look_at_borrowers(self) -> None:
         """By who is about to wait: of the oldest loans, whether a borrower is left to give them back."""
-        for borrower, (by, own) in list(self._lent.items())[:_LOOKED_AT]:
-            if own and by is not None and (by.ended() or (borrower is not by and task_ended(borrower))):
+        for borrower, loan in list(self._lent.items())[:_LOOKED_AT]:
+            by, own = loan
+            if not own or by is None or not (by.ended() or (borrower is not by and task_ended(borrower))):
+                continue
+            if self._lent.get(borrower) is loan:  # or it was given back, before the end that was seen
                 warnings.warn(
                     f"{self!r} has lent to a thread or task that has ended, and is waited for; its token "
                     "comes back only if somebody releases it on behalf of that one",
