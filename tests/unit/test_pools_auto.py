@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import decimal
 import functools
+import gc
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pooltasks import announce_and_spin, square
 from waiting import until
 
 from fairlead import errors, machine
-from fairlead.pools import AutoPool, ProcessPool, function, pool
+from fairlead.pools import AutoPool, ProcessPool, auto, function, pool
 from fairlead.pools.choice import Facts, choose, has_gil
 from fairlead.pools.sample import Meter, Sample
 
@@ -125,6 +126,16 @@ def test_module_that_refuses_subinterpreters_is_found_out_once_in_another_proces
 # samples
 
 
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Of garbage, within the call that is measured: it would be that one's work."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
 def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() -> None:
     for call, busy in ((threading.Event().wait, False), (lambda: sum(range(3_000_000)), True)):
         meter = Meter()
@@ -183,7 +194,16 @@ def test_sample_of_a_call_that_never_began_is_none() -> None:
 # the pool
 
 
-def test_pool_by_default_chooses_and_says_why() -> None:
+class Patient(Meter):
+    """Looks when the call has begun, however late its thread comes to it."""
+
+    def watch(self, most_s: float) -> Sample | None:
+        until(lambda: self._from[0])
+        return super().watch(most_s)
+
+
+def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "Meter", Patient)
     with pool(workers=3) as chosen:
         assert isinstance(chosen, AutoPool)
         assert chosen.choice is None
@@ -264,3 +284,58 @@ def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> N
     chosen.join()
     assert all(future.cancelled() for future in futures)
     until(lambda: threading.active_count() <= threads)
+
+
+class Pause:
+    """Once so many tasks have been passed on to the chosen pool, the thread that decides waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        self.reached, self.over = threading.Event(), threading.Event()
+        self._left = after
+        pass_on = auto._Auto._pass_on
+
+        def pass_on_and_wait(engine: Any, task: Any) -> None:
+            pass_on(engine, task)
+            self._left -= 1
+            if self._left == 0:
+                self.reached.set()
+                assert self.over.wait(40)
+
+        monkeypatch.setattr(auto._Auto, "_pass_on", pass_on_and_wait)
+
+
+def test_pool_terminated_while_tasks_are_passed_on_stops_those(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pause = Pause(monkeypatch, after=1)
+    chosen = pool(workers=1)
+    futures = [chosen.submit(announce_and_spin, str(tmp_path / "begun")) for _ in range(3)]
+    assert pause.reached.wait(40)
+    chosen.terminate()
+    pause.over.set()
+    chosen.join()
+    assert all(future.cancelled() for future in futures)
+
+
+def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auto, "Meter", Patient)
+    pause, go, begun = Pause(monkeypatch, after=2), threading.Event(), []
+
+    def wait(number: int) -> int:
+        begun.append(number)
+        assert go.wait(40)
+        return number
+
+    chosen = pool(workers=1)
+    futures = [chosen.submit(wait, number) for number in range(4)]
+    assert pause.reached.wait(40)
+    until(lambda: len(begun) == 2)
+    chosen.shutdown(wait=False, cancel_futures=True)
+    pause.over.set()
+    assert chosen.choice is not None
+    go.set()
+    chosen.shutdown()
+    assert begun == [0, 1]
+    assert [future.cancelled() for future in futures] == [False, False, True, True]

@@ -122,6 +122,9 @@ class _Auto(Engine):
         self._meter = Meter()
         self._results: list[Any] = []
         self._closed = False
+        self._cancels = False
+        self._terminates = False
+        """What was asked for before it was decided is asked of the chosen engine, too."""
         self._broken: Broken | None = None
         ending.remember(self)
 
@@ -221,6 +224,7 @@ class _Auto(Engine):
 
     def cancel_queued(self) -> None:
         with self._lock:
+            self._cancels = True
             tasks = list(self._pending)
         for task in tasks:
             task.future.cancel()
@@ -228,6 +232,8 @@ class _Auto(Engine):
             engine.cancel_queued()
 
     def terminate(self) -> None:
+        with self._lock:
+            self._terminates = True
         self.close()
         self.cancel_queued()
         for engine in self._engines():
@@ -290,9 +296,13 @@ class _Auto(Engine):
                     self.chosen = chosen
                     if self._closed:
                         chosen.close()
-                    return
+                    break
                 task = self._pending.popleft()
             self._pass_on(task)
+        if self._cancels:  # written before the engines are looked at, as the engine is before this
+            chosen.cancel_queued()
+        if self._terminates:
+            chosen.terminate()
 
     def _break(self, error: Exception) -> None:
         self._broken = Broken(f"no kind of pool could be chosen: {error}")
