@@ -18,10 +18,12 @@ static void *sleep_for_it(void *unused)
     fl_store(&ident, (uint64_t)pthread_self(), relaxed);
     if (!fl_sem_try(cell, 1, fl_owner_thread())) {
         fl_waiter_init(&waiter, cell, 1, fl_owner_thread());
-        if (!fl_cell_enter(&waiter)) {
+        fl_wait_result result = FL_WAIT_INTERRUPTED; /* where signals are not told of, every 20 ms */
+        while (result == FL_WAIT_INTERRUPTED && !fl_cell_enter(&waiter)) {
             fl_roster_begin(&waiter, FL_FOREVER, NULL, 7);
-            CHECK(fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+            result = fl_cell_wait(&waiter, FL_FOREVER);
             fl_roster_end();
+            CHECK(result == FL_WAIT_GRANTED || result == FL_WAIT_INTERRUPTED);
         }
     }
     CHECK(fl_sem_give(cell, 1) == FL_SEM_OK);
