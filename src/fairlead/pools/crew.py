@@ -263,9 +263,13 @@ class Crew(Engine):
         """Returns what the caller has to do for it once the lock is free, if anything."""
         self._taken += 1
         self._queue.put(task)
-        if len(self._seats) < self.workers and self._taken - self._total().ended > len(self._seats):
+        if len(self._seats) < self.workers and self._taken - self._ended() > len(self._seats):
             self._add_seat()
         return None
+
+    def _ended(self) -> int:
+        seats = (*self._seats, *self._leaving, *self._left_behind)
+        return self._gone.ended + sum([seat.counts.ended for seat in seats])
 
     def _total(self) -> Counts:
         total = Counts()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures
+import contextlib
 import time
 from concurrent.futures import _base
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +13,41 @@ if TYPE_CHECKING:
     from fairlead.pools.contract import Engine, Task
 
 T = TypeVar("T")
+
+
+class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
+    """What a future's methods need of a threading.Condition, in one object in place of four: each task has
+    one, and most end before anybody waits."""
+
+    _bells: list[_thread.LockType] | None = None
+    """Of those who wait; changed by whoever has the lock."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        bell = _thread.allocate_lock()
+        bell.acquire()
+        if self._bells is None:
+            self._bells = []
+        self._bells.append(bell)
+        held = self._release_save()
+        rung = False
+        try:
+            rung = bell.acquire(True, -1 if timeout is None else max(timeout, 0))
+        finally:
+            self._acquire_restore(held)
+            if not rung:
+                with contextlib.suppress(ValueError):  # rung since
+                    self._bells.remove(bell)
+        return rung
+
+    def notify_all(self) -> None:
+        if self._bells is not None:
+            while self._bells:
+                self._bells.pop().release()
+
+    if TYPE_CHECKING:  # what threading.Condition asks of its lock
+
+        def _release_save(self) -> object: ...
+        def _acquire_restore(self, held: object) -> None: ...
 
 
 class Future(concurrent.futures.Future[T]):
@@ -24,6 +61,15 @@ class Future(concurrent.futures.Future[T]):
 
     _engine: Engine | None = None
     _task: Task | None = None
+
+    def __init__(self) -> None:
+        # all that the standard library's has
+        self._condition: Any = _Turn()
+        self._state = _base.PENDING
+        self._result: T | None = None
+        self._exception: BaseException | None = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
 
     def attach(self, engine: Engine, task: Task) -> None:
         self._engine = engine
@@ -113,9 +159,3 @@ class Future(concurrent.futures.Future[T]):
         task = self._task
         if task is not None and self._engine is not None:
             self._engine.help(task)
-
-    if TYPE_CHECKING:  # the standard library's private parts that this class is made of
-        _condition: Any
-        _state: str
-        _waiters: list[Any]
-        _done_callbacks: list[Any]

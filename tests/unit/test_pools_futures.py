@@ -1,0 +1,95 @@
+"""The future of a task: the standard library's, made of fewer parts."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import signal
+import threading
+from typing import Any
+
+import pytest
+from waiting import Thread, until
+
+from fairlead.pools.future import Future
+
+WAITERS = 5
+
+
+def waiting(future: Future[Any], count: int) -> Any:
+    return lambda: len(future._condition._bells or ()) == count
+
+
+def test_future_has_all_that_the_standard_library_has() -> None:
+    mine, theirs = vars(Future()), vars(concurrent.futures.Future())
+    mine.pop("_condition"), theirs.pop("_condition")
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("how", ["result", "exception", "cancelled"])
+def test_end_wakes_all_that_wait(how: str) -> None:
+    future: Future[int] = Future()
+    if how == "cancelled":
+        future.begin()
+    outcomes: list[Any] = []
+    threads = [Thread(lambda: concurrent.futures.wait([future])) for _ in range(WAITERS)]
+    threads += [Thread(lambda: outcomes.append(seen(future))) for _ in range(WAITERS)]
+    until(waiting(future, WAITERS))
+    if how == "result":
+        future.set_result(3)
+    elif how == "exception":
+        future.set_exception(KeyError(3))
+    else:
+        future.end_cancelled()
+    for thread in threads:
+        thread.result()
+    kinds = {"result": int, "exception": KeyError, "cancelled": concurrent.futures.CancelledError}
+    assert [type(one) for one in outcomes] == [kinds[how]] * WAITERS
+
+
+def seen(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except BaseException as error:  # noqa: BLE001 - it is what is asked for
+        return error
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 0.001])
+def test_wait_that_is_in_vain_leaves_nothing_behind(timeout: float) -> None:
+    future: Future[int] = Future()
+    with pytest.raises(TimeoutError):
+        future.result(timeout)
+    assert waiting(future, 0)()
+    future.set_result(1)
+    assert future.result(timeout) == 1
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="only the main thread sees to signals"
+)
+def test_wait_that_a_signal_handler_ends_takes_nothing_from_others() -> None:
+    class Enough(Exception):
+        pass
+
+    def enough(*_: object) -> None:
+        if not over.is_set():
+            over.set()
+            raise Enough
+
+    def interrupt() -> None:
+        until(waiting(future, 2))
+        while not over.is_set():  # one that comes as the thread is about to sleep does not wake it
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+            over.wait(0.01)
+
+    future: Future[int] = Future()
+    over = threading.Event()
+    before = signal.signal(signal.SIGUSR1, enough)
+    try:
+        other, sender = Thread(future.result), Thread(interrupt)
+        with pytest.raises(Enough):
+            future.result(40)
+        sender.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    future.set_result(1)
+    assert (future.result(), other.result()) == (1, 1)
