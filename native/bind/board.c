@@ -3,6 +3,49 @@
  */
 #include "bind/board.h"
 
+#include "core/clock.h"
+#include "core/cores.h"
+
+#define LOOKS_AT_ONCE 32 /* at the cell, for one at the clock */
+
+/* Detached. Whether there was something by that time. */
+static bool look_for_permit(fl_cell *cell, int64_t until)
+{
+    do {
+        for (int i = 0; i < LOOKS_AT_ONCE; i++) {
+            uint64_t word = fl_load(&cell->word, relaxed); /* who takes it does so in order */
+            if ((uint32_t)word > 0 || word & FL_SEM_CLOSED) {
+                return true;
+            }
+            fl_pause();
+        }
+    } while (fl_clock_now() < until);
+    return false;
+}
+
+int fl_wait_permit(PyObject *what, fl_cell *cell, fl_look *look, int64_t deadline)
+{
+    if (fl_sem_try(cell, 1, 0)) {
+        return 1;
+    }
+    if (deadline == 0) {
+        return 0;
+    }
+    uint32_t ns = look == NULL ? 0 : fl_look_begin(look);
+    if (ns > 0) {
+        int64_t until = fl_clock_now() + ns;
+        bool found;
+        Py_BEGIN_ALLOW_THREADS
+        found = look_for_permit(cell, until < deadline ? until : deadline);
+        Py_END_ALLOW_THREADS
+        fl_look_end(look, ns, found);
+        if (fl_sem_try(cell, 1, 0)) {
+            return 1;
+        }
+    }
+    return fl_wait_thread(what, cell, 1, 0, deadline);
+}
+
 typedef struct {
     PyObject_HEAD
     fl_board *board;
@@ -133,7 +176,7 @@ PyDoc_STRVAR(news_doc,
 static PyObject *news(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_board *board = board_of(op);
-    int got = fl_wait_permit(op, board->news, FL_FOREVER);
+    int got = fl_wait_permit(op, board->news, NULL, FL_FOREVER);
     if (got < 0) {
         return NULL;
     }
@@ -184,7 +227,7 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     bool mine = state == FL_JOB_REPLIED;
     int got = 0;
     if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
-        got = fl_wait_permit(op, helper, deadline);
+        got = fl_wait_permit(op, helper, &board->for_reply, deadline);
         mine = fl_board_helped(board, job);
     }
     fl_cell_unref(helper);
@@ -412,6 +455,9 @@ static PyObject *board_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         fl_board_unref(board);
         return NULL;
     }
+    int cores = fl_cores_affinity();
+    fl_look_init(&board->for_work, cores);
+    fl_look_init(&board->for_reply, cores);
     self->board = board;
     return (PyObject *)self;
 }

@@ -11,10 +11,8 @@
 #define FL_NEWS_BEGUN 0
 #define FL_NEWS_UNREADABLE 255
 
-/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. */
-static inline int fl_wait_permit(PyObject *what, fl_cell *cell, int64_t deadline)
-{
-    return fl_sem_try(cell, 1, 0) ? 1 : deadline == 0 ? 0 : fl_wait_thread(what, cell, 1, 0, deadline);
-}
+/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. `look`: of the
+   board, for who is likely to be given one soon; NULL: sleep at once. */
+int fl_wait_permit(PyObject *what, fl_cell *cell, fl_look *look, int64_t deadline);
 
 #endif

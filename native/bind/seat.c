@@ -25,7 +25,7 @@ static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     fl_job *job = NULL;
     while (job == NULL) {
-        int got = fl_wait_permit(op, self->board->work, FL_FOREVER);
+        int got = fl_wait_permit(op, self->board->work, &self->board->for_work, FL_FOREVER);
         if (got != 1) {
             return got < 0 ? NULL : Py_NewRef(Py_None);
         }

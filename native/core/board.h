@@ -25,6 +25,7 @@
 #ifndef FL_CORE_BOARD_H
 #define FL_CORE_BOARD_H
 
+#include "core/look.h"
 #include "core/semaphore.h"
 #include "core/shared.h"
 
@@ -74,6 +75,7 @@ typedef struct fl_board {
     fl_atomic(uint32_t) refs, forks;
     fl_mutex lock;
     fl_cell *work, *news;
+    fl_look for_work, for_reply;
     bool closed; /* board lock, as all that follows */
     fl_jobs queue, listed;
     fl_seat *seats;

@@ -125,6 +125,15 @@ def make_view(length: int) -> memoryview:
     return memoryview(b"v" * length)
 
 
+class Nest:
+    """For functions that are named by more than a module and one name."""
+
+    class Egg:
+        @staticmethod
+        def hatch(n: int) -> int:
+            return n + 1
+
+
 class WithBuffer:
     """Pickled with its buffer beside it."""
 

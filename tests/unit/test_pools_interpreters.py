@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import array
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pooltasks import (
+    Nest,
     WithBuffer,
     identity,
     import_readline,
@@ -70,6 +73,50 @@ def test_value_comes_back_as_it_went(pool: InterpreterPool, value: Any) -> None:
     found = pool.submit(identity, value).result()
     assert found == value
     assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "function", [Nest.Egg.hatch, lambda n: n + 1, (41).__add__], ids=["named", "value", "method"]
+)
+def test_function_gets_there_by_its_name_or_by_value(either: InterpreterPool, function: Any) -> None:
+    assert [either.submit(function, 1).result() for _ in range(2)] == [function(1)] * 2
+
+
+@supported
+def test_worker_imports_neither_pickle_nor_typing_before_a_call_needs_them() -> None:
+    import _interpreters
+
+    one = _interpreters.create()
+    try:
+        program = f"""
+import sys
+sys.path[:] = {sys.path!r}
+before = set(sys.modules)
+from fairlead.pools import seat
+needless = {{"pickle", "typing", "collections"}} & set(sys.modules) - before
+assert not needless, needless
+"""
+        assert _interpreters.exec(one, program) is None
+    finally:
+        _interpreters.destroy(one)
+
+
+@pytest.mark.parametrize("cores", ["all", "one"])
+def test_worker_that_has_nothing_to_do_falls_asleep_and_is_woken(cores: str) -> None:
+    if sys.version_info < (3, 13):
+        pytest.skip("has no interpreters with a pool")
+    before = os.sched_getaffinity(0)  # of this thread, and of those that it starts
+    if cores == "one":
+        os.sched_setaffinity(0, {min(before)})
+    try:
+        with InterpreterPool(1) as pool:
+            thread = pool.submit(threading.get_native_id).result()
+            state = Path(f"/proc/self/task/{thread}/stat")
+            for n in range(5):
+                until(lambda: state.read_text().rpartition(")")[2].split()[0] == "S")
+                assert pool.submit(square, n).result() == n * n
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def test_closure_sees_the_value_of_its_variable_at_each_submission(pool: InterpreterPool) -> None:

@@ -14,10 +14,12 @@ is imported when the kind is asked for.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Literal, overload
-
+TYPE_CHECKING = (
+    False  # in place of typing's: each interpreter of a pool imports this, and typing takes a while
+)
 if TYPE_CHECKING:
+    from typing import Any, Literal, overload
+
     from fairlead.pools.asynchronous import AsyncPool
     from fairlead.pools.auto import AutoPool
     from fairlead.pools.base import Pool
@@ -80,10 +82,14 @@ def kinds() -> tuple[str, ...]:
     return tuple(_KINDS)
 
 
-@overload
-def pool(kind: Literal["auto"] = "auto", workers: int | None = None, **options: Any) -> AutoPool: ...
-@overload
-def pool(kind: str, workers: int | None = None, **options: Any) -> Pool: ...
+if TYPE_CHECKING:
+
+    @overload
+    def pool(kind: Literal["auto"] = "auto", workers: int | None = None, **options: Any) -> AutoPool: ...
+    @overload
+    def pool(kind: str, workers: int | None = None, **options: Any) -> Pool: ...
+
+
 def pool(kind: str = "auto", workers: int | None = None, **options: Any) -> Pool:
     """A pool of the kind: "sequential", "threads", "processes", "interpreters", "async",
     "dask", or "auto" to have one chosen.
@@ -102,6 +108,8 @@ def pool(kind: str = "auto", workers: int | None = None, **options: Any) -> Pool
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = value
     return value

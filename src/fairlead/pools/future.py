@@ -131,6 +131,8 @@ class Future(concurrent.futures.Future[T]):
     def result(self, timeout: float | None = None) -> T:
         if self._task is not None:
             timeout = self._wait(timeout)
+        if self._state == _base.FINISHED and self._exception is None:  # nothing changes any more
+            return self._result  # type: ignore[return-value]
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:

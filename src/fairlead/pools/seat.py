@@ -1,12 +1,12 @@
 """What a worker does in its interpreter: one call after another, from the board. Keep its imports few.
 
-Everything else that a call may need (pickles of exceptions, contexts, cloudpickle) is imported when it is
+Everything else that a call may need (pickle, exceptions, contexts, cloudpickle) is imported when it is
 needed: an interpreter's start and its memory are mostly imports.
 """
 
 from __future__ import annotations
 
-import pickle
+import sys
 
 from fairlead import _native
 
@@ -33,7 +33,7 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
     seat = _native.Seat(board, worker)
     if initializer is not None:
         try:
-            begin, args = pickle.loads(initializer)
+            begin, args = _loads(initializer)
             begin(*args)
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             seat.tell(BROKEN, packed(error))
@@ -89,8 +89,18 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
         return FAILED, packed(error), function
 
 
-def _unpack(functions: Functions, key: int, shipped: bytes) -> Callable[..., Any]:
-    function: Callable[..., Any] = pickle.loads(shipped)
+def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..., Any]:
+    """A function of its reference (shipping.py) or its pickle."""
+    function: Callable[..., Any]
+    if isinstance(shipped, str):
+        module, _, path = shipped.partition(":")
+        __import__(module)
+        found: Any = sys.modules[module]
+        for name in path.split("."):
+            found = getattr(found, name)
+        function = found
+    else:
+        function = _loads(shipped)
     if key:
         while len(functions) >= KEPT_FUNCTIONS:
             del functions[next(iter(functions))]
@@ -101,7 +111,7 @@ def _unpack(functions: Functions, key: int, shipped: bytes) -> Callable[..., Any
 def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, bool | None]:
     kwargs, named, star, pickled = extra
     if pickled is not None:
-        args, kwargs, named = pickle.loads(pickled)
+        args, kwargs, named = _loads(pickled)
     context = None
     if named is not None:
         from fairlead.pools.contexts import in_context
@@ -116,11 +126,11 @@ def _by_value(
     """A reply that plain pickle has refused."""
     if kind == CHUNK:
         outcomes, spent_ns = value
-        return PICKLED, pickle.dumps(([_sendable(function, one) for one in outcomes], spent_ns))
+        return PICKLED, _dumps(([_sendable(function, one) for one in outcomes], spent_ns))
     outcome = _sendable(function, value, refusal)
     if isinstance(outcome, _ByValue):
         return PICKLED, outcome.pickled
-    return FAILED, pickle.dumps(outcome, 5)
+    return FAILED, _dumps(outcome)
 
 
 class _ByValue:
@@ -130,6 +140,8 @@ class _ByValue:
         self.pickled = pickled
 
     def __reduce__(self) -> Any:
+        import pickle
+
         return pickle.loads, (self.pickled,)
 
 
@@ -151,8 +163,20 @@ def _sendable(function: Callable[..., Any] | None, value: Any, refusal: Exceptio
         return Failure(error)
 
 
+def _loads(pickled: bytes) -> Any:
+    import pickle
+
+    return pickle.loads(pickled)
+
+
+def _dumps(value: object) -> bytes:
+    import pickle
+
+    return pickle.dumps(value, 5)
+
+
 def packed(error: BaseException) -> bytes:
-    return pickle.dumps(_failure(error), 5)
+    return _dumps(_failure(error))
 
 
 def _failure(error: BaseException) -> Any:
@@ -178,7 +202,7 @@ def sit(board: int, answers: int) -> None:
 def initialize(message: bytes) -> bytes:
     """Calls the initializer."""
     try:
-        function, args = pickle.loads(message)
+        function, args = _loads(message)
         function(*args)
     except BaseException as error:  # noqa: BLE001 - shown where the pool is
         return _native.message((BROKEN, packed(error)))

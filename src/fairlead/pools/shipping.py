@@ -1,8 +1,9 @@
 """Functions on their way to interpreters: pickled once, and unpickled once by each worker.
 
-By reference where a worker can import them; by value otherwise, which is for lambdas, closures and whatever
-belongs to ``__main__``. One that goes by value takes along the values of the variables that it uses; so it is
-remembered only as long as these are the very same objects, and none of a kind that could have changed inside.
+By reference (``module:name``) where a worker can import them; by value otherwise, which is for lambdas,
+closures and whatever belongs to ``__main__``. One that goes by value takes along the values of the variables
+that it uses; so it is remembered only as long as these are the very same objects, and none of a kind that
+could have changed inside.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class Shipping:
     """For one pool. Any thread."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[int, bytes, tuple[Any, ...] | None]] = {}
+        self._known: dict[Any, tuple[int, str | bytes, tuple[Any, ...] | None]] = {}
         self._numbers = itertools.count(1)
 
-    def ship(self, function: Callable[..., Any]) -> tuple[int, bytes]:
-        """Its number, by which workers remember it (0: they do not), and its pickle. Raises CannotSend."""
+    def ship(self, function: Callable[..., Any]) -> tuple[int, str | bytes]:
+        """Its number, by which workers remember it (0: they do not), and its reference or its pickle. Raises
+        CannotSend."""
         kind = type(function)
         if kind is not FunctionType and kind is not type and kind is not BuiltinFunctionType:
             return 0, _pickled(function)
@@ -123,13 +125,16 @@ def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any,
     return pickled
 
 
-def _by_reference(function: Callable[..., Any]) -> bytes | None:
+def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
     if function.__module__ == "__main__":
         return None
     try:
-        return pickle.dumps(function, 5)
+        pickled = pickle.dumps(function, 5)
     except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
         return None
+    # what pickle has found there needs no pickle to be found by a worker, which then starts without that
+    named = type(function) is FunctionType and isinstance(function.__module__, str)
+    return f"{function.__module__}:{function.__qualname__}" if named else pickled
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
