@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/cell.h"
+#include "core/clock.h"
 #include "core/cores.h"
 #include "core/process.h"
 #include "core/shm.h"
@@ -60,6 +62,17 @@ fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
     }
     fl_unix_rusage(who[scope], usage);
     return FL_USAGE_OK;
+}
+
+int64_t fl_timer_slack(void)
+{
+    int ns = prctl(PR_GET_TIMERSLACK);
+    return ns < 0 ? 0 : ns;
+}
+
+bool fl_timer_slack_set(int64_t ns)
+{
+    return prctl(PR_SET_TIMERSLACK, (unsigned long)ns) == 0;
 }
 
 bool fl_park_misses_signals(void)

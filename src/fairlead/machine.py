@@ -1,7 +1,8 @@
 """This machine as this process may use it: its clock, its cores, and what has been used of them.
 
-Everything here reads the operating system and nothing else, works in every interpreter of a
-process (own-GIL ones included) and without a GIL, and takes no lock.
+Everything here reads the operating system and nothing else (``set_timer_slack_ns`` alone tells it
+something), works in every interpreter of a process (own-GIL ones included) and without a GIL, and takes no
+lock.
 
     >>> from fairlead import machine
     >>> before = machine.thread_usage()
@@ -22,7 +23,9 @@ from fairlead._native import (
     cores,
     cpu_quota,
     process_usage,
+    set_timer_slack_ns,
     thread_usage,
+    timer_slack_ns,
 )
 
 __all__ = [
@@ -33,5 +36,7 @@ __all__ = [
     "cores",
     "cpu_quota",
     "process_usage",
+    "set_timer_slack_ns",
     "thread_usage",
+    "timer_slack_ns",
 ]

@@ -69,6 +69,16 @@ def test_program_is_scheduled_as_the_options_and_the_environment_say(
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, says, "")
 
 
+@pytest.mark.parametrize("policy", ["stock", "interactive"])
+def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_without_a_gil(
+    policy: str, program: Path
+) -> None:
+    program.write_text("import fairlead.machine; print(fairlead.machine.timer_slack_ns())")
+    options = ["--policy", policy, "--timer-slack", "2us"]
+    ran = fairlead("run", *options, "--", sys.executable, program, cwd=program.parent)
+    assert (ran.returncode, ran.stdout) == (0, "2000\n")
+
+
 @scheduled
 @pytest.mark.parametrize("command", [["app.py", "x"], ["-m", "app", "x"]])
 def test_program_without_an_interpreter_is_run_by_ours(command: list[str], program: Path) -> None:

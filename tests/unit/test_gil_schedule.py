@@ -13,7 +13,10 @@ from fairlead.errors import UnsupportedInterpreter, UsageError
 from fairlead.gil.schedule import control
 
 
-@pytest.mark.parametrize("arguments", [{"policy": "best"}, {"cpu_share": 0}, {"cpu_share": 0.99}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"policy": "best"}, {"cpu_share": 0}, {"cpu_share": 0.99}, {"timer_slack": 0}, {"timer_slack": 2}],
+)
 def test_arguments_out_of_range_are_refused_before_anything_is_hooked(arguments: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         gil.schedule(**arguments)  # type: ignore[arg-type]
@@ -47,6 +50,13 @@ def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
         inside = nice[-1]
     assert inside == {"io": -5 if privileged else 3, "normal": 3, "background": 10}[level]
     assert nice[-1] == (10 if level == "background" and not privileged else 3)
+
+
+def test_timer_slack_where_the_system_has_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "set_timer_slack_ns", lambda _: False)
+    control.slacken(None)
+    with pytest.raises(UnsupportedInterpreter, match="leave it out"):
+        control.slacken(1e-6)
 
 
 @pytest.mark.parametrize("usable", [1, 2])

@@ -30,6 +30,30 @@ def test_clock_ns_lies_between_two_readings_of_the_same_system_clock() -> None:
     assert before <= now <= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
+def test_timer_slack_is_the_threads_own_and_that_of_those_that_it_starts() -> None:
+    seen: list[int] = []
+
+    def within() -> None:
+        assert machine.set_timer_slack_ns(2000)
+        seen.append(machine.timer_slack_ns())
+        child = threading.Thread(target=lambda: seen.append(machine.timer_slack_ns()))
+        child.start()
+        child.join()
+
+    before = machine.timer_slack_ns()
+    thread = threading.Thread(target=within)
+    thread.start()
+    thread.join()
+    assert seen == [2000, 2000]
+    assert machine.timer_slack_ns() == before
+
+
+@pytest.mark.parametrize("ns", [0, -1, 1_000_000_001])
+def test_timer_slack_out_of_range_is_refused(ns: int) -> None:
+    with pytest.raises(ValueError, match="from 1 ns to a second"):
+        machine.set_timer_slack_ns(ns)
+
+
 def test_cores_agree_with_the_operating_system() -> None:
     cores = machine.cores()
     assert cores.online == os.sysconf("SC_NPROCESSORS_ONLN")

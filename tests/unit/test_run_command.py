@@ -43,6 +43,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run --cpu-share much -- app.py", "'much' is not a valid float", 2),
         ("run --cpu-share 30 -- app.py", "cpu_share is from .01 to .95, not 30", 2),
         ("run --cpu-share nan -- app.py", "cpu_share is from .01 to .95, not nan", 2),
+        ("run --timer-slack 2 -- app.py", "timer_slack is from 1e-9 to 1 second, not 2", 2),
         ("run --policy fair --cpu-share .5 -- app.py", "--cpu-share goes with --policy interactive", 2),
         ("run --install-hook -- app.py", "--install-hook and COMMAND exclude each other", 2),
         ("run --remove-hook --policy fair", "--policy and --remove-hook exclude each other", 2),

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     help="Share of the GIL that computing threads keep, .01 to .95 (interactive only).",
 )
 @click.option(
+    "--timer-slack",
+    "timer_slack_s",
+    metavar="TIME",
+    callback=words.duration,
+    help="How late the kernel may let the program's timers be. [default: leave it as it is, 50us on Linux]",
+)
+@click.option(
     "--if-possible",
     is_flag=True,
     help="Go on without, and say so, where the program cannot be scheduled, instead of not starting it.",
@@ -54,6 +61,7 @@ def run(
     context: click.Context,
     policy: Policy,
     cpu_share: float,
+    timer_slack_s: float | None,
     if_possible: bool,
     children: bool,
     install_hook: bool,
@@ -76,6 +84,7 @@ def run(
         words.program(command, "run"),
         policy,
         words.share_for(context, policy, cpu_share),
+        timer_slack_s,
         if_possible=if_possible,
         children=children,
     )

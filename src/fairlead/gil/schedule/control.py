@@ -57,23 +57,36 @@ class Scheduler:
     """Grants taken back because their thread did not get to run for 40 switch intervals."""
 
 
-def check(policy: str, cpu_share: float) -> None:
+def check(policy: str, cpu_share: float, timer_slack: float | None = None) -> None:
     """Raises UsageError unless these can be given to ``switch``."""
     if policy not in POLICIES:
         raise UsageError(f"no policy {policy!r}; it is one of {', '.join(POLICIES)}")
     if not 0.01 <= cpu_share <= 0.95:
         raise UsageError(f"cpu_share is from .01 to .95, not {cpu_share}")
+    if timer_slack is not None and not 1e-9 <= timer_slack <= 1:
+        raise UsageError(f"timer_slack is from 1e-9 to 1 second, not {timer_slack}")
 
 
-def switch(policy: Policy, cpu_share: float) -> None:
+def slacken(timer_slack: float | None) -> None:
+    """Sets this thread's timer slack, and that of those that it starts; None leaves it.
+
+    Raises:
+        UnsupportedInterpreter: the system has none.
+    """
+    if timer_slack is not None and not machine.set_timer_slack_ns(round(timer_slack * 1e9)):
+        raise UnsupportedInterpreter("timer slack is Linux's, and there is none here: leave it out")
+
+
+def switch(policy: Policy, cpu_share: float, timer_slack: float | None = None) -> None:
     """``fairlead.gil.schedule``."""
     global _share
-    check(policy, cpu_share)
+    check(policy, cpu_share, timer_slack)
     require()
     from fairlead import _probe
 
     _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), machine.cores().usable > 1)
     _share = cpu_share
+    slacken(timer_slack)
 
 
 def state() -> Scheduler:

@@ -23,16 +23,20 @@ from fairlead.gil.observe.starting import Action
 from fairlead.gil.schedule.control import Policy, check
 
 
-def action(policy: Policy, cpu_share: float, *, pid: int | None = None) -> Action:
+def action(
+    policy: Policy, cpu_share: float, timer_slack: float | None = None, *, pid: int | None = None
+) -> Action:
     """What is to be done in a program, so that it is scheduled. Raises UsageError as ``check``."""
-    check(policy, cpu_share)
-    return Action("fairlead.gil.schedule.launched", {"policy": policy, "cpu_share": cpu_share, "pid": pid})
+    check(policy, cpu_share, timer_slack)
+    settings = {"policy": policy, "cpu_share": cpu_share, "timer_slack": timer_slack, "pid": pid}
+    return Action("fairlead.gil.schedule.launched", settings)
 
 
 def become(
     command: Sequence[str],
     policy: Policy,
     cpu_share: float,
+    timer_slack: float | None = None,
     *,
     if_possible: bool = False,
     children: bool = False,
@@ -49,7 +53,7 @@ def become(
         UnsupportedInterpreter: this process is recorded, or the command's options keep us out.
     """
     pid = os.getpid()
-    wanted = action(policy, cpu_share, pid=pid)
+    wanted = action(policy, cpu_share, timer_slack, pid=pid)
     if recorder.current() is not None:
         raise UsageError(
             "a recording of fairlead run would end where the program begins: use fairlead record"

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from fairlead.errors import FairleadError
-from fairlead.gil.schedule.control import check, switch
+from fairlead.gil.schedule.control import check, slacken, switch
 
 VARIABLE = "FAIRLEAD_GIL"
 SHARE_VARIABLE = "FAIRLEAD_GIL_CPU_SHARE"
@@ -21,17 +21,17 @@ def begin(settings: str) -> str | None:
     On a free-threaded build the program goes on: it lacks nothing, there is no GIL to schedule.
 
     Args:
-        settings: policy, cpu_share and pid (of the process that was asked for) as JSON.
+        settings: policy, cpu_share, timer_slack and pid (of the process that was asked for) as JSON.
     """
     wanted: dict[str, Any] = json.loads(settings)
-    if wanted["policy"] == "stock":
-        return None
-    if "t" in sys.abiflags:
-        if wanted["pid"] in (None, os.getpid()):
-            _say(f"{sys.executable} is a free-threaded build: there is no GIL to schedule; it runs as it is")
-        return None
+    free_threaded = "t" in sys.abiflags
+    if free_threaded and wanted["policy"] != "stock" and wanted["pid"] in (None, os.getpid()):
+        _say(f"{sys.executable} is a free-threaded build: there is no GIL to schedule; it runs as it is")
     try:
-        switch(wanted["policy"], wanted["cpu_share"])
+        if free_threaded or wanted["policy"] == "stock":
+            slacken(wanted["timer_slack"])
+        else:
+            switch(wanted["policy"], wanted["cpu_share"], wanted["timer_slack"])
     except FairleadError as error:
         return str(error)
     return None
@@ -52,7 +52,8 @@ def begin_from_environment() -> None:
     except ValueError as error:
         why: str | None = f"{VARIABLE}={policy} {SHARE_VARIABLE}={share}: {error}"
     else:
-        why = begin(json.dumps({"policy": policy, "cpu_share": float(share), "pid": None}))
+        wanted = {"policy": policy, "cpu_share": float(share), "timer_slack": None, "pid": None}
+        why = begin(json.dumps(wanted))
     if why is not None:
         _say(f"{why}; going on without")
 
