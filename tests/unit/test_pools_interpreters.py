@@ -160,6 +160,27 @@ def test_both_transports_call_and_raise_and_stop(either: InterpreterPool) -> Non
     assert either.submit(square, 3).result() == 9
 
 
+def test_what_cannot_be_sent_is_named_and_the_pool_lives(either: InterpreterPool) -> None:
+    lock = threading.Lock()
+    for call, part in (
+        (lambda: either.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
+        (lambda: either.submit(identity, value=lock), r"argument 'value' of identity\(\)"),
+        (lambda: either.submit(lock.acquire), r"the function acquire\(\) cannot"),
+        (lambda: either.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
+        (lambda: either.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
+    ):
+        with pytest.raises(errors.CannotSend, match=part):
+            call().result()
+    with pytest.raises(errors.CannotSend, match=r"item <unlocked .* for identity\(\)"):
+        list(either.map(identity, [lock]))
+    results = either.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
+    assert next(results) == 0
+    with pytest.raises(errors.CannotSend, match="result of"):
+        next(results)
+    assert next(results) == 2
+    assert either.statistics().restarts == 0
+
+
 def test_transport_unknown_is_refused() -> None:
     if sys.version_info >= (3, 13):
         with pytest.raises(errors.UsageError, match="channel"):
