@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import decimal
 import functools
-import gc
+import itertools
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,16 +126,6 @@ def test_module_that_refuses_subinterpreters_is_found_out_once_in_another_proces
 # samples
 
 
-@pytest.fixture
-def no_collection() -> Iterator[None]:
-    """Of garbage, within the call that is measured: it would be that one's work."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("no_collection")
 def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() -> None:
     for call, busy in ((threading.Event().wait, False), (lambda: sum(range(3_000_000)), True)):
         meter = Meter()
@@ -183,6 +173,20 @@ def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the
     assert sample is not None
     assert sample.busy_s > 0
     assert sample.wall_s > 0
+
+
+def test_sample_of_a_call_that_is_kept_from_its_core_all_the_time_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = itertools.count(10**6, 10**6)
+    monkeypatch.setattr("fairlead.pools.sample.in_line_ns", lambda _: next(waits))
+    meter = Meter()
+    meter.expect()
+    meter.begin()
+    meter.end()
+    sample = meter.watch(0)
+    assert sample is not None
+    assert 0 < sample.busy_s <= sample.wall_s
 
 
 def test_sample_of_a_call_that_never_began_is_none() -> None:

@@ -40,6 +40,7 @@ def pool() -> Iterator[ProcessPool]:
 def test_processes_of_every_start_method_work_and_leave_nothing(method: Any) -> None:
     with ProcessPool(1, start_method="forkserver") as first:  # what multiprocessing keeps from then on
         first.submit(square, 1).result()
+    gc.collect()  # what errors of other tests hold
     threads, fds = threading.active_count(), descriptors()
     with ProcessPool(2, start_method=method) as pool:
         assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
@@ -48,7 +49,8 @@ def test_processes_of_every_start_method_work_and_leave_nothing(method: Any) -> 
         assert pool.submit(lambda: os.getppid()).result() > 0
     assert not Path(f"/proc/{pid}").exists() or method == "forkserver"
     assert multiprocessing.active_children() == []
-    assert (threading.active_count(), descriptors()) == (threads, fds)
+    assert threading.active_count() <= threads  # those of other tests end meanwhile
+    assert descriptors() <= fds
 
 
 def test_start_method_unknown_is_refused_with_those_that_there_are() -> None:

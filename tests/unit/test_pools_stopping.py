@@ -34,9 +34,10 @@ def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Mak
 def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Path) -> None:
     pool = several(workers=1)
     attempts = tmp_path / "attempts"
-    assert pool.with_options(timeout=0.3, retries=2).submit(spin_below, str(attempts), 3).result() == 3
-    assert attempts.read_bytes() == b"..."
-    assert pool.statistics().retried == 2
+    # more attempts than it takes: where others have the cores, a time is up before anything was done in it
+    assert pool.with_options(timeout=0.1, retries=200).submit(spin_below, str(attempts), 3).result() == 3
+    numbers = pool.statistics()
+    assert numbers.retried == numbers.timed_out >= attempts.stat().st_size - 1 >= 2
 
 
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ nothing: whoever is woken for the GIL and gets no core has not taken it yet.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ ENOUGH = 3
 """Naps that a verdict on the GIL needs."""
 COMPUTED_S = NAP_S / 5
 """A call that was so long on a core during a nap has computed in it, and not just been woken."""
+MOMENTS = 5
+"""So often is looked for a moment in which the thread did not wait for a core."""
 
 
 _IN_LINE_IS_TOLD = Path("/proc/self/schedstat").exists()
@@ -107,7 +110,8 @@ class Meter:
         else:
             wall, busy = self._now() or self._until
         held = median(late) > interval / 2 if len(late) >= ENOUGH else None
-        return Sample(wall - self._from[0], busy - self._from[1], held)
+        computed = busy - self._from[1]
+        return Sample(max(wall - self._from[0], computed), computed, held)
 
     def _is_runnable(self) -> bool:
         if not _IN_LINE_IS_TOLD:
@@ -126,10 +130,16 @@ class Meter:
             return None
 
     def _read(self) -> tuple[float, float]:
+        """Of the moments that are tried, that with the shortest wait for a core in it. One with none at all
+        may not come for seconds: without a GIL, two that read this send each other off their cores."""
         before = in_line_ns(self._native_id)
-        while True:
+        read, least = (0.0, 0.0), math.inf
+        for _ in range(MOMENTS):
             moment, busy = time.monotonic(), time.clock_gettime(self._clock)
             waited = in_line_ns(self._native_id)
-            if waited == before:
-                return moment - waited / 1e9, busy
-            before = waited  # it had no core between the two, so they are not of one moment
+            if waited - before < least:
+                read, least = (moment - waited / 1e9, busy), waited - before
+            if not least:
+                break
+            before = waited
+        return read
