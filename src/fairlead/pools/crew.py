@@ -39,8 +39,15 @@ from fairlead.pools.watch import Watch
 MOST_LOST_STARTS = 10
 """So many workers in a row that are lost before they are ready break the pool."""
 
-_here = threading.local()
-"""``.crew`` and ``.seat``, in threads that run tasks themselves."""
+
+class _Here(threading.local):
+    """Set in threads that run tasks themselves. All others find it here, which is quicker than not at all."""
+
+    crew: Crew | None = None
+    seat: Seat
+
+
+_here = _Here()
 
 
 class NoThread(Exception):
@@ -172,11 +179,11 @@ class Crew(Engine):
         return any(seat.task is task and self._cancel(seat, task) for seat in seats)
 
     def help(self, task: Task) -> None:
-        if getattr(_here, "crew", None) is not self or task.options.timeout is not None:
+        if _here.crew is not self or task.options.timeout is not None:
             return
         if task.attempts > 0 or not task.begin():
             return
-        seat: Seat = _here.seat
+        seat = _here.seat
         outer = seat.task
         try:
             value = seat.worker.run(task)

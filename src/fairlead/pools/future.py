@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import concurrent.futures
-import contextlib
 import time
 from concurrent.futures import _base
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,12 +30,11 @@ class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
         held = self._release_save()
         rung = False
         try:
-            rung = bell.acquire(True, -1 if timeout is None else max(timeout, 0))
+            rung = bell.acquire() if timeout is None else bell.acquire(True, max(timeout, 0))
         finally:
             self._acquire_restore(held)
-            if not rung:
-                with contextlib.suppress(ValueError):  # rung since
-                    self._bells.remove(bell)
+            if not rung and bell in self._bells:
+                self._bells.remove(bell)
         return rung
 
     def notify_all(self) -> None:
