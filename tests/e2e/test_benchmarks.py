@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,15 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert all(sample["figures"][figure] != 0 for sample in found)
     assert all(row in shown for row in rows)
     assert "met" in shown or "MISSED" in shown
+
+
+def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:
+    if find_spec("pyperformance") is not None:
+        found, _ = samples("gil_pyperformance.py", tmp_path / "samples.json", "--only", "json_dumps")
+        assert {sample["mode"] for sample in found} == {"stock", "scheduled"}
+        return
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "gil_pyperformance.py"], capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 2
+    assert "pyperformance is not installed: pip install --group bench" in done.stderr
