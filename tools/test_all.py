@@ -54,6 +54,10 @@ ONCE = (
     "tests/interp/test_sync_asyncio_locks.py",
     # laws of arithmetic
     "tests/property",
+    # the text of the sources: who imports whom, the style of the C, what the guarantees name
+    "tests/arch/test_c_style.py",
+    "tests/arch/test_layers.py",
+    "tests/arch/test_sync_guarantees.py",
 )
 """Tests whose outcome does not depend on the interpreter that runs them: the one that make test has run on
 runs them, once."""
@@ -131,7 +135,10 @@ BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"
 """In the order of collection, so that the last files are quick ones and neither process is left alone. A
 third gains nothing: a compiler prepares the next interpreter meanwhile."""
 
-GROUPS = ("--group", "test", "--group", "oracle", "--group", "browser")
+GROUPS = ("--group", "test")
+COMPARED_WITH = ("--group", "oracle", "--group", "browser")
+"""Libraries for tests of ONCE and ENDS, of which an interpreter in the middle runs none unless it is asked:
+they are more than half of what there would be to unpack and to compile."""
 GUESTS = ("--group", "guests")
 """Libraries that the scheduler must get on with: for interpreters that it schedules."""
 
@@ -156,20 +163,29 @@ def quietly(*command: str | Path) -> None:
         )
 
 
-def prepare(interpreter: Interpreter) -> Path:
-    """The program of an environment with fairlead, built now, and all that its tests need."""
+def prepare(interpreter: Interpreter, complete: bool = True) -> Path:
+    """The program of an environment with fairlead, built now, and what its tests need: all, or only what
+    those of the middle run."""
     environment = ENVIRONMENTS / interpreter.name
     python = environment / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet")
     made_for = environment / "made-for"
-    key = f"{interpreter.executable} {interpreter.version}\n{(CLONE / 'pyproject.toml').read_text()}"
-    if not made_for.exists() or made_for.read_text() != key:
+    project = (CLONE / "pyproject.toml").read_text()
+    keys = [
+        f"{interpreter.executable} {interpreter.version} {all_of_it}\n{project}"
+        for all_of_it in (complete, True)
+    ]
+    if not made_for.exists() or made_for.read_text() not in keys:
         shutil.rmtree(environment, ignore_errors=True)
         quietly(interpreter.path, "-m", "venv", "--without-pip", environment)
         # no library is built from source: the newest release with a wheel for this interpreter is taken
-        groups = GROUPS if interpreter.free_threaded else (*GROUPS, *GUESTS)
+        groups = (
+            *GROUPS,
+            *(() if interpreter.free_threaded else GUESTS),
+            *(COMPARED_WITH if complete else ()),
+        )
         quietly(*pip, "install", "--only-binary=:all:", *groups, *dependencies())
-        made_for.write_text(key)
+        made_for.write_text(keys[0])
     wheels = environment / "wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     quietly(*pip, "wheel", "--no-deps", "--wheel-dir", wheels, CLONE)
@@ -177,13 +193,14 @@ def prepare(interpreter: Interpreter) -> Path:
     return python
 
 
-def in_advance(interpreters: list[Interpreter]) -> Iterator[tuple[Interpreter, Future[Path]]]:
+def in_advance(interpreters: list[Interpreter], complete: bool) -> Iterator[tuple[Interpreter, Future[Path]]]:
     """Each with its environment, which is prepared while the one before it is tested: that is mostly
     waiting for downloads and for a compiler that has one core."""
     with ThreadPoolExecutor(1) as ahead:
         coming: deque[tuple[Interpreter, Future[Path]]] = deque()
         for interpreter in interpreters:
-            coming.append((interpreter, ahead.submit(prepare, interpreter)))
+            newest = interpreter == interpreters[-1]
+            coming.append((interpreter, ahead.submit(prepare, interpreter, complete or newest)))
             if len(coming) > 1:
                 yield coming.popleft()
         yield from coming
@@ -245,7 +262,7 @@ def main(arguments: list[str]) -> int:
         for one in [one for one in found if "#" in one.name]:
             results[one.name] = f"left out, {one.path} is one more of its kind"
             found.remove(one)
-    for interpreter, prepared in in_advance(found):
+    for interpreter, prepared in in_advance(found, complete=bool(pytest_arguments)):
         print(f"\n== {interpreter.name}: {interpreter.version}, {interpreter.path}", flush=True)
         started = time.monotonic()
         try:

@@ -1,6 +1,8 @@
 /* Every order of what 2 and 3 threads do to a semaphore, a lock, an event, a port and a queue, up to a bound.
  *
  *     test_model                       all scenarios
+ *     test_model SCENARIO              one
+ *     test_model PART of PARTS         every so many-th of them, from the PART-th on: for so many cores
  *     test_model SCENARIO SCHEDULE     one execution again, as a failure printed it
  *
  * Built with FL_MODEL_BREAK, which puts a fault into the core, it succeeds when the fault is found and its
@@ -266,13 +268,15 @@ static const char *const broken_as[] = {
 
 int main(int argc, char **argv)
 {
-    bool found = false;
-    size_t index = 0;
-    for (const model_scenario *one; (one = scenario_at(index)) != NULL; index++) {
-        if (argc > 1 && strcmp(argv[1], one->name) != 0) {
+    bool found = false, in_parts = argc == 4;
+    size_t index = in_parts ? strtoul(argv[1], NULL, 10) : 0;
+    size_t parts = in_parts ? strtoul(argv[3], NULL, 10) : 1;
+    CHECK(parts > 0);
+    for (const model_scenario *one; (one = scenario_at(index)) != NULL; index += parts) {
+        if (argc > 1 && !in_parts && strcmp(argv[1], one->name) != 0) {
             continue;
         }
-        model_result result = argc > 2 ? model_replay(one, argv[2]) : model_explore(one);
+        model_result result = argc == 3 ? model_replay(one, argv[2]) : model_explore(one);
         printf("%-22s %d pre-emptions: %9llu executions of up to %u steps\n", one->name, one->preemptions,
                (unsigned long long)result.executions, result.longest);
         if (result.failure == NULL) {
