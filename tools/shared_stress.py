@@ -354,6 +354,86 @@ class Meeting:
         return took
 
 
+class Flag:
+    """Of an event: `owner` kills who sets it, the others who waits for that, or both."""
+
+    def __init__(self) -> None:
+        self.subject = shared.Event()
+
+    def wait(self) -> None:
+        check(self.subject.wait(timeout=PATIENCE_S), "what was set woke nobody")
+
+    def wait_and_stay(self) -> None:
+        self.wait()
+        while True:
+            signal.pause()
+
+    def set_and_stay(self) -> None:
+        self.subject.set()
+        while True:
+            signal.pause()
+
+    def set_and_clear(self) -> None:
+        while True:
+            self.subject.set()
+            self.subject.clear()
+
+    def watch(self) -> None:
+        while True:
+            self.subject.wait(timeout=PATIENCE_S)
+
+    def asleep(self, *bodies: Callable[[], None]) -> list[int]:
+        self.subject.clear()
+        children = [fork(body) for body in bodies]
+        until_asleep(*children)
+        return children
+
+    def owner(self, chance: random.Random) -> float:
+        """Two sleep; who sets it is killed at about that moment. Once it is set they are served."""
+        waiters = self.asleep(self.wait, self.wait)
+        setter = fork(self.set_and_stay)
+        pause(chance, 1500)
+        kill(setter)
+        gone(setter)
+        if not self.subject.is_set():
+            self.subject.set()
+        return max(served(waiter) for waiter in waiters)
+
+    def granted(self, chance: random.Random) -> float:
+        """Two sleep; it is set, and one of them is killed at about that moment."""
+        victim, other = self.asleep(self.wait_and_stay, self.wait)
+        self.subject.set()
+        pause(chance, 120)
+        kill(victim)
+        gone(victim)
+        return served(other)
+
+    def queued(self, chance: random.Random) -> float:
+        """Two sleep, one is killed, and it is set, and perhaps cleared at once."""
+        victim, other = self.asleep(self.wait_and_stay, self.wait)
+        kill(victim)
+        pause(chance, 60)
+        self.subject.set()
+        if chance.random() < 0.5:
+            self.subject.clear()
+        took = served(other)
+        gone(victim)
+        return took
+
+    def any(self, chance: random.Random) -> float:
+        """One sets and clears it all the time, two wait for that, and all are killed at any moment."""
+        children = [fork(self.set_and_clear), fork(self.watch), fork(self.watch)]
+        time.sleep(chance.random() * 0.006)
+        for child in children:
+            kill(child)
+            pause(chance, 400)
+        for child in children:
+            gone(child)
+        [last] = self.asleep(self.wait)
+        self.subject.set()
+        return served(last)
+
+
 def pause(chance: random.Random, most_us: int) -> None:
     """Up to so long, often less than any sleep takes."""
     until = time.perf_counter_ns() + int(chance.random() ** 2 * most_us * 1000)
@@ -366,6 +446,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "semaphore": lambda: Held(lambda: shared.Semaphore(1, owned=True), tells=False),
     "queue": Lines,
     "barrier": Meeting,
+    "event": Flag,
 }
 ROUNDS = ("owner", "granted", "queued", "any")
 

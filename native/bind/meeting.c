@@ -387,7 +387,7 @@ PyDoc_STRVAR(exchanger_statistics_doc,
 "statistics($self, /)\n"
 "--\n"
 "\n"
-"A record of the moment: waiting (0 or 1), closed.");
+"A record of the moment: waiting (0 or 1 but for select), closed.");
 
 static PyObject *exchanger_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -453,7 +453,7 @@ static PyType_Spec exchanger_spec = {
 };
 
 static PyStructSequence_Field fields[] = {
-    {"waiting", "threads and tasks that wait for another: none, or one"},
+    {"waiting", "threads and tasks that wait for another: none, or one; of one that selects its cases"},
     {"closed", "whether it has been closed"},
     {NULL, NULL},
 };

@@ -28,6 +28,7 @@ typedef struct {
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_parcel *parcel; /* of a meeting: what goes over, and then what came; who meets it writes here */
+    bool selected;     /* by a selection, whose waiter may refer to `parcel` as long as this is there */
     fl_attempt attempt; /* NULL: the cell's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
@@ -55,6 +56,7 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->item = Py_XNewRef(item);
     self->timer = NULL;
     self->parcel = NULL;
+    self->selected = false;
     self->attempt = NULL;
     self->conclude = NULL;
     self->finish = finish;
@@ -163,16 +165,13 @@ static bool postpone(PyObject *error)
     return postponed;
 }
 
-/* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
-   final and stands, and the exception has been put off. */
-static bool stands(ticket *self)
+bool fl_wait_stands(fl_waiter *waiter)
 {
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
     PyErr_Fetch(&type, &value, &traceback);
     uint32_t granted = FL_GRANTED;
-    bool stands = self->waiter != NULL && self->waiter->final &&
-                  !fl_waiter_abandon(self->waiter, FL_CANCELLED) &&
-                  fl_cas(&self->waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* fl_port_close */
+    bool stands = waiter->final && !fl_waiter_abandon(waiter, FL_CANCELLED) &&
+                  fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_port_close */
     if (stands) {
         PyErr_NormalizeException(&type, &value, &traceback);
         if (traceback != NULL) {
@@ -180,7 +179,6 @@ static bool stands(ticket *self)
         }
         stands = postpone(value);
     }
-    give_up(self);
     if (stands) {
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -188,6 +186,18 @@ static bool stands(ticket *self)
     } else {
         PyErr_Restore(type, value, traceback);
     }
+    return stands;
+}
+
+/* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
+   final and stands, and the exception has been put off. */
+static bool stands(ticket *self)
+{
+    bool stands = self->waiter != NULL && fl_wait_stands(self->waiter);
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    give_up(self);
+    PyErr_Restore(type, value, traceback);
     return stands;
 }
 
@@ -280,18 +290,25 @@ static PyObject *look(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+/* Takes from its cell without waiting. */
+static bool attempt(ticket *self, uint64_t owner)
+{
+    fl_cell *cell = self->cell;
+    bool taken;
+    if (cell->kind == &fl_meeting_kind) { /* which may wake somebody */
+        FL_WAKING(taken = cell->kind->attempt(cell, self->wanted, owner));
+    } else {
+        taken = cell->kind->attempt(cell, self->wanted, owner);
+    }
+    return taken;
+}
+
 /* 1: taken; 0: queued; FL_REFUSAL: the cell is closed; -1: an exception. Unless queued, nothing is left. */
 static int begin(ticket *self)
 {
     fl_cell *cell = self->cell;
-    int taken;
-    if (self->attempt != NULL) {
-        taken = self->attempt(self->shell, &self->wanted);
-    } else if (cell->kind == &fl_meeting_kind) { /* which may wake somebody */
-        FL_WAKING(taken = cell->kind->attempt(cell, self->wanted, self->owner));
-    } else {
-        taken = cell->kind->attempt(cell, self->wanted, holder(self));
-    }
+    int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
+                                      : attempt(self, holder(self));
     if (taken) {
         return taken;
     }
@@ -354,40 +371,43 @@ done:
     return outcome;
 }
 
-fl_cell *fl_ticket_choose(fl_state *state, PyObject *op)
+bool fl_ticket_selectable(fl_state *state, PyObject *op)
 {
     if (Py_TYPE(op) != state->ticket_type) {
         PyErr_Format(PyExc_TypeError,
                      "select() takes what acquire_async(), wait_async(), get_async() and the like return, "
                      "not a %s",
                      Py_TYPE(op)->tp_name);
-        return NULL;
+        return false;
     }
     ticket *self = (ticket *)op;
     const fl_kind *kind = self->cell->kind;
     if (self->phase != NEW) {
         PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
-        return NULL;
+        return false;
     }
     if (looks(self)) {
-        return fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
+        fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
+        return false;
     }
     if (kind == &fl_phaser_kind && self->attempt != NULL) {
-        return fl_raise("UsageError",
+        fl_raise("UsageError",
                         "who arrives at a phaser cannot take that back: arrive(), and select "
                         "await_phase_async()");
-    }
-    if (kind == &fl_meeting_kind) {
-        return fl_raise("UsageError",
-                        "a rendezvous and an exchange cannot be selected: two would have to choose each "
-                        "other in one instant; select a channel with room for one");
+        return false;
     }
     if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
-        return fl_raise("UsageError",
+        fl_raise("UsageError",
                         "a barrier, a condition and a combining lock cannot be selected: who leaves them has "
                         "done something");
+        return false;
     }
-    return self->cell;
+    return true;
+}
+
+fl_cell *fl_ticket_cell(PyObject *op)
+{
+    return ((ticket *)op)->cell;
 }
 
 PyObject *fl_ticket_shell(PyObject *op)
@@ -395,11 +415,16 @@ PyObject *fl_ticket_shell(PyObject *op)
     return ((ticket *)op)->shell;
 }
 
+uint64_t fl_ticket_owner(PyObject *op, uint64_t mine)
+{
+    return ((ticket *)op)->owner != 0 ? ((ticket *)op)->owner : mine;
+}
+
 int fl_ticket_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)
 {
     ticket *self = (ticket *)op;
     int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
-                                      : self->cell->kind->attempt(self->cell, self->wanted, owner);
+                                      : attempt(self, fl_ticket_owner(op, owner));
     *wanted = self->wanted;
     return taken;
 }
@@ -412,9 +437,21 @@ PyObject *fl_ticket_finish(PyObject *op, uint32_t wanted, bool refused)
     return result;
 }
 
-void fl_ticket_spend(PyObject *op)
+int fl_ticket_spend(PyObject *op)
 {
-    ((ticket *)op)->phase = OVER;
+    ticket *self = (ticket *)op;
+    bool is_new;
+    FL_BEGIN_CRITICAL(op);
+    is_new = self->phase == NEW;
+    if (is_new) {
+        self->phase = OVER;
+        self->selected = true;
+    }
+    FL_END_CRITICAL();
+    if (!is_new) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
+    }
+    return is_new ? 0 : -1;
 }
 
 int fl_ticket_join(PyObject *self)
@@ -619,15 +656,22 @@ static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
+static void drop_parcel(ticket *self)
+{
+    fl_parcel *parcel = self->parcel;
+    self->parcel = NULL;
+    fl_parcel_drop(parcel);
+}
+
 static int ticket_clear(PyObject *op)
 {
     ticket *self = (ticket *)op;
     give_up(self);
     Py_CLEAR(self->inner);
     Py_CLEAR(self->item);
-    fl_parcel *parcel = self->parcel;
-    self->parcel = NULL;
-    fl_parcel_drop(parcel);
+    if (!self->selected) {
+        drop_parcel(self);
+    }
     Py_CLEAR(self->shell);
     return 0;
 }
@@ -637,6 +681,7 @@ static void ticket_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     ticket_clear(op);
+    drop_parcel((ticket *)op);
     PyObject_GC_Del(op);
     Py_DECREF(type);
 }

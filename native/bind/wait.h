@@ -149,17 +149,25 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
    must be one that cannot take at once. */
 int fl_ticket_join(PyObject *ticket);
 
-/* What select() makes of a ticket that nobody has begun to await, and asks in the place of who awaits it. Its
-   cell; NULL with an exception: it is none, was awaited, or cannot be one of several. */
-fl_cell *fl_ticket_choose(fl_state *state, PyObject *ticket);
+/* What select() makes of a ticket that nobody has begun to await, and asks in the place of who awaits it.
+   False, with an exception: it is none, was awaited, or cannot be one of several. */
+bool fl_ticket_selectable(fl_state *state, PyObject *ticket);
+fl_cell *fl_ticket_cell(PyObject *ticket);
 /* What it is for; borrowed. */
 PyObject *fl_ticket_shell(PyObject *ticket);
+/* The `owner` of its waiter: that which it has of its own, else the one that asks. */
+uint64_t fl_ticket_owner(PyObject *ticket, uint64_t mine);
 /* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
 int fl_ticket_attempt(PyObject *ticket, uint64_t owner, uint32_t *wanted);
 /* The ticket is over: what awaiting it would return, or NULL with an exception. */
 PyObject *fl_ticket_finish(PyObject *ticket, uint32_t wanted, bool refused);
-/* It is over without anything. */
-void fl_ticket_spend(PyObject *ticket);
+/* Nobody else can begin to await it; who selects it keeps it until no waiter refers to it. -1: an exception,
+   somebody has. */
+int fl_ticket_spend(PyObject *ticket);
+/* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
+   that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
+   up. */
+bool fl_wait_stands(fl_waiter *waiter);
 
 /* What every awaitable of this directory is made of: the end of a step as an iterator's, and an exception
    that is thrown into the iterator of the future (NULL: none) that it awaits; NULL: it comes out again. */

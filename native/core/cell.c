@@ -28,6 +28,7 @@ static void forked(void)
     fl_fork_generation++;
     fl_fork_thread = fl_owner_thread();
     fl_store(&refreshing, 0, relaxed); /* the only thread */
+    fl_choice_forked();
 }
 
 static bool fork_handled;
@@ -192,8 +193,7 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
         }
     }
     if (choice != NULL && to == FL_NUDGED) { /* it leaves under the queue lock, and so is here still */
-        uint32_t open = FL_CHOICE_OPEN;
-        fl_cas(&choice->word, &open, FL_CHOICE_LOOK, acq_rel, relaxed); /* pairs with fl_choice_wait */
+        fl_choice_nudge(choice);
     }
     wakes->at[wakes->count].waiter = waiter;
     wakes->at[wakes->count].word = choice != NULL ? &choice->word : &waiter->state;

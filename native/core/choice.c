@@ -1,19 +1,111 @@
 /* See choice.h. */
 #include "core/choice.h"
 
+/* Held by the one that has a claim. */
+static fl_mutex claims;
+
+bool fl_choice_win(fl_choice *choice, uint32_t place)
+{
+    uint32_t word = fl_load(&choice->word, relaxed); /* only a first guess */
+    for (;;) {
+        if (word >= FL_CHOICE_WON) {
+            return false;
+        }
+#if FL_MODEL_BREAK != 25
+        if (word == FL_CHOICE_CLAIMED) {
+            fl_mutex_lock(&claims);
+            fl_mutex_unlock(&claims);
+            word = fl_load(&choice->word, relaxed); /* as above */
+            continue;
+        }
+#endif
+        if (fl_cas(&choice->word, &word, place + FL_CHOICE_WON, acq_rel, acquire)) { /* pairs with itself */
+            return true;
+        }
+    }
+}
+
+bool fl_choice_claim(fl_choice *choice)
+{
+    fl_mutex_lock(&claims);
+    uint32_t word = fl_load(&choice->word, relaxed); /* only a first guess */
+    while (word < FL_CHOICE_WON) {
+        if (fl_cas(&choice->word, &word, FL_CHOICE_CLAIMED, acq_rel, acquire)) { /* with fl_choice_win */
+            return true;
+        }
+    }
+    fl_mutex_unlock(&claims);
+    return false;
+}
+
+void fl_choice_decide(fl_choice *choice, uint32_t place, bool won)
+{
+    /* who was nudged meanwhile has left no trace in the word; pairs with fl_choice_nudge and _win */
+    uint32_t open = FL_MODEL_BREAK == 28 ? FL_CHOICE_OPEN : FL_CHOICE_LOOK;
+    fl_exchange(&choice->word, won ? place + FL_CHOICE_WON : open, acq_rel);
+    fl_mutex_unlock(&claims);
+}
+
+void fl_choice_forked(void)
+{
+    fl_store(&claims, 0, relaxed); /* the only thread */
+}
+
+void fl_choice_nudge(fl_choice *choice)
+{
+    /* It is written in any case, so that whoever takes LOOK away, or a claim, has seen the nudge: pairs with
+       fl_choice_wait and fl_choice_decide. */
+    uint32_t word = fl_load(&choice->word, relaxed); /* only a first guess */
+    while (word < FL_CHOICE_WON &&
+           !fl_cas(&choice->word, &word, word == FL_CHOICE_CLAIMED ? word : FL_CHOICE_LOOK, acq_rel,
+                   relaxed)) { /* or it is decided, and nobody looks */
+    }
+}
+
+static void enter(fl_choice *choice, uint32_t place)
+{
+    fl_waiter *waiter = choice->waiters[place];
+    if (fl_cell_enter(waiter)) {
+        bool claimed = fl_load(&choice->word, relaxed) == place + FL_CHOICE_WON; /* by this thread */
+        if (claimed || fl_choice_win(choice, place)) {
+            fl_store(&waiter->state, FL_GRANTED, relaxed); /* not queued: nobody else looks */
+        } else {
+            waiter->cell->kind->give_back(waiter);
+        }
+    } else if (fl_load(&waiter->state, acquire) == FL_REFUSED) { /* pairs with settle */
+        fl_choice_win(choice, place); /* unless it has won by being refused in the queue */
+    }
+}
+
 void fl_choice_begin(fl_choice *choice, uint32_t first)
 {
     for (uint32_t i = 0; i < choice->count && !fl_choice_decided(choice); i++) {
-        uint32_t place = (first + i) % choice->count;
-        fl_waiter *waiter = choice->waiters[place];
-        if (fl_cell_enter(waiter)) {
-            if (fl_choice_win(choice, place)) {
-                fl_store(&waiter->state, FL_GRANTED, relaxed); /* not queued: nobody else looks */
-            } else {
-                waiter->cell->kind->give_back(waiter);
+        enter(choice, (first + i) % choice->count);
+    }
+}
+
+bool fl_choice_pause(fl_choice *choice)
+{
+    for (uint32_t i = 0; i < choice->count; i++) {
+        fl_waiter *waiter = choice->waiters[i];
+        if (waiter->final && FL_MODEL_BREAK != 29) {
+            fl_wakes wakes = {0};
+            fl_cell_lock(waiter->cell);
+            if (waiter->queued && waiter->generation == fl_fork_generation) {
+                fl_cell_unlink(waiter->cell, waiter);
             }
-        } else if (fl_load(&waiter->state, acquire) == FL_REFUSED) { /* pairs with settle */
-            fl_choice_win(choice, place); /* unless it has won by being refused in the queue */
+            fl_cell_unlock(waiter->cell, &wakes);
+        }
+    }
+    uint32_t winner = fl_load(&choice->word, acquire) - FL_CHOICE_WON; /* pairs with fl_choice_win */
+    return winner < choice->count && choice->waiters[winner]->final;
+}
+
+void fl_choice_resume(fl_choice *choice)
+{
+    for (uint32_t i = 0; i < choice->count && !fl_choice_decided(choice); i++) {
+        if (choice->waiters[i]->final) {
+            enter(choice, i);
         }
     }
 }

@@ -1,6 +1,8 @@
 /* See meeting.h. */
 #include "core/meeting.h"
 
+#include "core/choice.h"
+
 static fl_parcel **place_of(uint64_t owner)
 {
     return (fl_parcel **)(uintptr_t)owner;
@@ -33,25 +35,83 @@ static void count_meeting(fl_cell *cell, fl_parcel *parcel)
     }
 }
 
-/* Queue lock. Swaps with the first that waits on the other side and has not left. */
-static bool meet(fl_cell *cell, uint32_t side, fl_parcel **place, fl_wakes *wakes)
+/* Queue lock. Swaps with this one, unless it has left. */
+static bool meet(fl_cell *cell, uint32_t side, fl_parcel **place, fl_waiter *other, fl_wakes *wakes)
 {
-    while (cell->head != NULL && cell->head->wanted == partner_of(side)) {
-        fl_parcel **its = place_of(cell->head->owner); /* a thread's waiter is gone once it is granted */
-        count_meeting(cell, side == FL_MEET_SEND ? *place : *its);
-        swap(place, its);
-        if (fl_cell_grant(cell, cell->head, wakes)) {
-            return true;
-        }
-#if FL_MODEL_BREAK != 20
-        swap(place, its);
-#endif
+    fl_parcel **its = place_of(other->owner); /* a thread's waiter is gone once it is granted */
+    count_meeting(cell, side == FL_MEET_SEND ? *place : *its);
+    swap(place, its);
+    if (fl_cell_grant(cell, other, wakes)) {
+        return true;
     }
+#if FL_MODEL_BREAK != 20
+    swap(place, its);
+#endif
     return false;
 }
 
+/* Queue lock. Whether it will not meet anybody. */
+static bool gone(fl_waiter *waiter)
+{
+    /* pairs with fl_cell_leave */
+    return waiter->choice != NULL ? fl_choice_decided(waiter->choice)
+                                  : fl_load(&waiter->state, acquire) != FL_WAITING;
+}
+
+/* Queue lock. The first after this one (NULL: the first of all) whom one that comes with this side could
+   meet, NULL if nobody. Two of its own side who do not choose together, and have not gone, say that there is
+   none behind them: that one could have met one of the two. */
+static fl_waiter *partner(fl_cell *cell, uint32_t side, const fl_choice *choice)
+{
+    const fl_waiter *same = NULL;
+    for (fl_waiter *waiter = cell->head, *next; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (FL_MODEL_BREAK != 26 && choice != NULL && waiter->choice == choice) {
+            continue; /* itself */
+        }
+        if (waiter->wanted == partner_of(side)) {
+            return waiter;
+        }
+#if FL_MODEL_BREAK == 27
+        return NULL;
+#endif
+        if (gone(waiter)) {
+            fl_cell_unlink(cell, waiter); /* which it is about to do itself */
+        } else if (waiter->choice == NULL || (same != NULL && waiter->choice != same->choice)) {
+            return NULL;
+        } else {
+            same = waiter;
+        }
+    }
+    return NULL;
+}
+
+/* Queue lock. Meets the first that waits on the other side and has not left. `comer`: who comes is one of
+   several, and wins with it; NULL: who comes is alone. */
+static bool meet_first(fl_cell *cell, uint32_t side, fl_parcel **place, const fl_waiter *comer,
+                       fl_wakes *wakes)
+{
+    fl_choice *choice = comer != NULL ? comer->choice : NULL;
+    fl_waiter *other = partner(cell, side, choice);
+    bool met = false, claims = choice != NULL;
+#if FL_MODEL_BREAK == 24
+    claims = false;
+#endif
+    if (other == NULL || (claims && !fl_choice_claim(choice))) {
+        return false;
+    }
+    while (other != NULL && !met) {
+        met = meet(cell, side, place, other, wakes);
+        other = met ? NULL : partner(cell, side, choice);
+    }
+    if (claims) {
+        fl_choice_decide(choice, comer->place, met);
+    }
+    return met;
+}
+
 /* Queue lock. */
-static bool take(fl_cell *cell, uint32_t side, fl_parcel **place, fl_wakes *wakes)
+static bool take(fl_cell *cell, uint32_t side, fl_parcel **place, const fl_waiter *comer, fl_wakes *wakes)
 {
     fl_parcel *first = fl_meeting_list(cell);
     if (side == FL_MEET_RECEIVE && first != NULL) {
@@ -59,14 +119,14 @@ static bool take(fl_cell *cell, uint32_t side, fl_parcel **place, fl_wakes *wake
         *place = first;
         return true;
     }
-    return meet(cell, side, place, wakes);
+    return meet_first(cell, side, place, comer, wakes);
 }
 
 bool fl_meeting_try(fl_cell *cell, fl_meeting_side side, fl_parcel **place)
 {
     fl_wakes wakes = {0};
     fl_cell_lock(cell);
-    bool met = take(cell, side, place, &wakes);
+    bool met = take(cell, side, place, NULL, &wakes);
     fl_cell_unlock(cell, &wakes);
     return met;
 }
@@ -79,8 +139,11 @@ static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
 static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
     waiter->final = waiter->wanted != FL_MEET_RECEIVE;
-    if (take(cell, waiter->wanted, place_of(waiter->owner), wakes)) {
+    if (take(cell, waiter->wanted, place_of(waiter->owner), waiter, wakes)) {
         return true;
+    }
+    if (waiter->choice != NULL && fl_choice_decided(waiter->choice)) {
+        return false; /* and does not wait */
     }
     if (fl_load(&cell->word, relaxed) & FL_MEETING_CLOSED) { /* under the queue lock */
         fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
@@ -108,7 +171,7 @@ static void give_back(fl_waiter *waiter)
     fl_cell_lock(cell);
     uint64_t number = (*place)->number;
 #if FL_MODEL_BREAK != 21
-    if (!meet(cell, FL_MEET_SEND, place, &wakes))
+    if (!meet_first(cell, FL_MEET_SEND, place, NULL, &wakes))
 #endif
     {
         fl_parcel *parcel = *place, *before = NULL, *after = fl_meeting_list(cell);
@@ -173,7 +236,10 @@ uint32_t fl_meeting_waiting(fl_cell *cell, fl_meeting_side side)
 {
     fl_wakes wakes = {0};
     fl_cell_lock(cell);
-    uint32_t waiting = cell->head != NULL && cell->head->wanted == side ? fl_cell_waiting(cell) : 0;
+    uint32_t waiting = 0;
+    for (const fl_waiter *waiter = cell->head; waiter != NULL; waiter = waiter->next) {
+        waiting += waiter->wanted == side;
+    }
     fl_cell_unlock(cell, &wakes);
     return waiting;
 }

@@ -18,14 +18,19 @@
  *
  * * The word counts meetings, and has CLOSED; it changes under the queue lock only.
  *
+ * * One that chooses among several (choice.h) may come with either side, or with both: it does not meet
+ * itself. Then those of both kinds are in the queue, and all of them are its own, or have gone.
+ *
  * Rejected. Telling the sender only once the receiver has taken it: a task that waits would have to be asked
  * again each time that the other has meanwhile gone, and trying to send could not say whether it has.
  *
  * Invariants, checked by the model (meet-* in native/tests/scenarios_meet.c):
- * 1. When the queue lock is free, nobody is queued who could meet another that is, or get what is listed.
+ * 1. When the queue lock is free, nobody is queued who could meet another that is, or get what is listed,
+ *    unless one of them has gone: a choice that is decided, a waiter that has left.
  * 2. A parcel is in one place, and goes to one receiver, in the order of sending; who was not told that it is
  *    sent has it still.
- * 3. Who meets does so with one other, and both are told, or neither.
+ * 3. Who meets does so with one other, and both are told, or neither; also where one of them chooses, or both
+ *    do.
  */
 #ifndef FL_CORE_MEETING_H
 #define FL_CORE_MEETING_H

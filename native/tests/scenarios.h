@@ -21,6 +21,7 @@ typedef struct {
 extern const model_table rw_scenarios, queue_scenarios, section_scenarios, meeting_scenarios;
 extern const model_table select_scenarios, rate_scenarios, meet_scenarios, stamped_scenarios;
 extern const model_table roster_scenarios, counter_scenarios, phaser_scenarios;
+extern const model_table chosen_scenarios;
 
 extern fl_cell *cell;
 extern uint32_t permits, held; /* how many there are, and are held */

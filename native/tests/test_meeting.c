@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "check.h"
+#include "core/choice.h"
 #include "core/clock.h"
 #include "core/meeting.h"
 #include "core/phaser.h"
@@ -138,6 +139,66 @@ static void test_tokens_that_are_exchanged_are_all_there(void)
     fl_cell_unref(cell);
 }
 
+/* The same at two places at once, with a parcel for each: it goes on with what came at one of them. */
+static fl_cell *cells[2];
+static fl_parcel brought[2 * PAIRS][ROUNDS][2];
+static fl_atomic(int) met;
+
+static void *exchange_by_a_choice(void *argument)
+{
+    (void)argument;
+    int self = fl_fetch_add(&next_token, 1, relaxed); /* only unique */
+    void *token = (void *)(uintptr_t)(1u << self);
+    for (int i = 0; i < ROUNDS; i++) {
+        fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
+        fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
+        fl_parcel *places[2];
+        for (uint32_t at = 0; at < 2; at++) {
+            places[at] = &brought[self][i][at];
+            places[at]->object = token;
+            fl_waiter_init(&waiters[at], cells[at], FL_MEET_SWAP, fl_meeting_place(&places[at]));
+            waiters[at].choice = &choice;
+            waiters[at].place = at;
+        }
+        fl_choice_begin(&choice, (uint32_t)(self + i) % 2);
+        int64_t deadline = fl_clock_now() + 20000;
+        while (fl_choice_wait(&choice, deadline, FL_FOREVER) == FL_WAIT_INTERRUPTED) {
+        }
+        uint32_t winner = fl_choice_end(&choice);
+        for (uint32_t at = 0; at < 2; at++) {
+            CHECK((places[at] != &brought[self][i][at]) == (at == winner));
+        }
+        if (winner != FL_CHOICE_NONE) {
+            token = places[winner]->object;
+            fl_fetch_add(&met, 1, relaxed); /* a figure */
+        }
+    }
+    tokens[self] = (int64_t)(uintptr_t)token;
+    return NULL;
+}
+
+static void test_tokens_that_are_exchanged_by_a_choice_are_all_there(void)
+{
+    fl_store(&next_token, 0, relaxed); /* no thread runs */
+    for (int i = 0; i < 2; i++) {
+        cells[i] = fl_meeting_new();
+    }
+    run((void *(*[])(void *)){exchange_by_a_choice, exchange_by_a_choice, exchange_by_a_choice,
+                              exchange_by_a_choice},
+        2 * PAIRS);
+    int64_t all = 0;
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        CHECK((all & tokens[i]) == 0);
+        all |= tokens[i];
+    }
+    CHECK_EQUAL(all, (1 << 2 * PAIRS) - 1);
+    CHECK_EQUAL(fl_load(&met, relaxed) % 2, 0); /* all have ended */
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cells[i]->waiting, 0);
+        fl_cell_unref(cells[i]);
+    }
+}
+
 /* Each writes for the phase what the others read in the next. */
 static fl_phaser root, leaf;
 static int written[2][PARTIES];
@@ -212,6 +273,7 @@ int main(void)
     test_phases_go_round();
     test_everything_that_is_sent_is_received_once();
     test_tokens_that_are_exchanged_are_all_there();
+    test_tokens_that_are_exchanged_by_a_choice_are_all_there();
     test_a_phase_sees_what_was_written_before_it();
     return 0;
 }

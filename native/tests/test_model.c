@@ -225,7 +225,7 @@ static const model_scenario *scenario_at(size_t index)
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
                                   meet_scenarios, stamped_scenarios, roster_scenarios,
-                                  counter_scenarios, phaser_scenarios};
+                                  counter_scenarios, phaser_scenarios, chosen_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -264,6 +264,12 @@ static const char *const broken_as[] = {
     [21] = "what a receiver gives back stays, though another waits for it",
     [22] = "who comes when all have arrived counts for that phase",
     [23] = "who waits for the end of a phase does not look whether that has come",
+    [24] = "who comes and chooses meets another before it has won for itself",
+    [25] = "who wins a choice does not wait until it is known whether its own side has met another",
+    [26] = "who chooses meets itself",
+    [27] = "who comes meets nobody when the first in the queue is of its own side",
+    [28] = "who was nudged while its choice was claimed is not looked at",
+    [29] = "who runs what may raise has not left those queues whose grant it could not give back",
 };
 
 int main(int argc, char **argv)

@@ -44,6 +44,7 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         ("sync_counter.py", [], {"lock and int", "itertools.count", "StripedCounter"}, "CPU ns"),
         ("sync_rate.py", ["--only", "free, a thread"], {"lock and sleep", "fairlead"}, "CPU ns"),
         ("sync_meeting.py", ["--only", "exchange"], {"lock and condition", "fairlead"}, "CPU ns"),
+        ("sync_select.py", ["--only", "turns of tasks"], {"asyncio.wait", "fairlead"}, "CPU ns"),
         ("sync_channels.py", ["--only", "pair"], {"queue.Queue", "fairlead"}, "CPU ns"),
         ("sync_shared.py", ["--only", "pair"], {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
         ("gil_pair.py", [], {"stock", "counting", "recording", "scheduled"}, "pair ns"),

@@ -15,7 +15,7 @@ import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
-from fairlead.sync import Exchanger, handle, select
+from fairlead.sync import Exchanger, handle
 
 
 async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
@@ -234,8 +234,6 @@ def test_bad_use_is_refused() -> None:
         exchanger.exchange()  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         Exchanger(2)  # type: ignore[call-arg]
-    with pytest.raises(errors.UsageError, match="cannot be selected"):
-        select(exchanger.exchange_async(1))
     with pytest.raises(TypeError, match="Exchanger"):
         handle(exchanger)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pickle"):

@@ -1,0 +1,25 @@
+"""tools/shared_stress.py, as far as a few kills go; the thousand are for whoever changes native/core/shm*."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+TOOL = Path(__file__).parents[2] / "tools" / "shared_stress.py"
+
+
+@pytest.mark.parametrize(
+    "rounds", [4, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
+)
+def test_event_outlives_the_kills_of_who_sets_it_and_who_waits(rounds: int) -> None:
+    command = [sys.executable, str(TOOL), "--of", "event", "--rounds", str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50 + rounds, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()[1:]]
+    assert [one["kill"] for one in found] == ["owner", "granted", "queued", "any"]
+    assert all(one["rounds"] == rounds and one["left"] == [] for one in found)

@@ -1,0 +1,336 @@
+"""select over a channel without room and an Exchanger: both sides choose, and each thing goes over once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+import weakref
+from typing import Any
+
+import pytest
+import trio
+from waiting import Thread, main_thread_sleeps, run, until, until_async
+
+from fairlead import errors
+from fairlead.sync import Event, Exchanger, Semaphore, channel, select, select_async
+
+LATE = "after that"
+
+
+def nobody_waits(*ends: Any) -> bool:
+    return all(one.statistics().sending == one.statistics().receiving == 0 for one in ends)
+
+
+async def choosing(*cases: Any, until_waiting: Any) -> asyncio.Task[Any]:
+    async def body() -> Any:
+        found = await select_async(*cases)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]
+            return found, LATE
+        return found
+
+    task = asyncio.ensure_future(body())
+    await until_async(until_waiting)
+    return task
+
+
+def test_thread_that_chooses_sends_receives_and_exchanges() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[str] = Exchanger()
+    quiet = Event()
+    thread = Thread(select, quiet.wait_async(), sender.send_async("sent"))
+    assert receiver.receive() == "sent"
+    assert thread.result() == (1, None)
+    thread = Thread(select, receiver.receive_async(), quiet.wait_async())
+    sender.send("received")
+    assert thread.result() == (0, "received")
+    thread = Thread(select, quiet.wait_async(), exchanger.exchange_async("mine"))
+    assert exchanger.exchange("yours") == "mine"
+    assert thread.result() == (1, "yours")
+    thread = Thread(receiver.receive)
+    until(lambda: receiver.statistics().receiving == 1)
+    assert select(quiet.wait_async(), sender.send_async("at once")) == (1, None)
+    assert thread.result() == "at once"
+    assert nobody_waits(receiver)
+    assert quiet.statistics().waiting == exchanger.statistics().waiting == 0
+
+
+def test_task_that_chooses_meets_threads_and_other_tasks_that_choose() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[str] = Exchanger()
+
+    async def main() -> None:
+        def cases(mine: str) -> list[Any]:
+            return [receiver.receive_async(), exchanger.exchange_async(mine)]
+
+        task = await choosing(*cases("a"), until_waiting=lambda: exchanger.statistics().waiting == 1)
+        assert await asyncio.to_thread(exchanger.exchange, "b") == "a"
+        assert await task == (1, "b")
+        task = await choosing(*cases("c"), until_waiting=lambda: receiver.statistics().receiving == 1)
+        assert await select_async(sender.send_async("d"), Event().wait_async()) == (0, None)
+        assert await task == (0, "d")
+        task = await choosing(*cases("e"), until_waiting=lambda: exchanger.statistics().waiting == 1)
+        assert await select_async(*cases("f")) == (1, "e")
+        assert await task == (1, "f")
+
+    run(main())
+    assert nobody_waits(receiver)
+    assert exchanger.statistics().waiting == 0
+
+
+def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
+    (to, of), (back, came) = channel(0), channel(0)
+    rounds = range(30)
+    thread = Thread(lambda: [select(to.send_async(number), came.receive_async()) for number in rounds])
+    mine = [select(back.send_async(number), of.receive_async()) for number in rounds]
+    for number, pair in enumerate(zip(mine, thread.result(), strict=True)):
+        assert pair in [((0, None), (1, number)), ((1, number), (0, None))]
+    assert nobody_waits(of, came)
+
+
+def test_who_chooses_both_sides_does_not_meet_itself() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[str] = Exchanger()
+    both = (sender.send_async(1), receiver.receive_async())
+    assert select(*both, timeout=1e-3) is None
+    assert select(*(exchanger.exchange_async("one") for _ in range(3)), timeout=1e-3) is None
+    thread = Thread(select, sender.send_async("its"), receiver.receive_async())
+    until(lambda: receiver.statistics().receiving == receiver.statistics().sending == 1)
+    found = select(sender.send_async("mine"), receiver.receive_async())
+    assert {found, thread.result()} in ({(0, None), (1, "mine")}, {(0, None), (1, "its")})
+    assert nobody_waits(receiver)
+
+
+def test_who_gives_up_has_sent_and_received_nothing() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[int] = Exchanger()
+
+    def cases() -> tuple[Any, ...]:
+        return sender.send_async(1), exchanger.exchange_async(1), Semaphore(0).acquire_async()
+
+    for timeout in (0, 1e-6, 1e-3):
+        assert select(*cases(), timeout=timeout) is None
+    with pytest.raises(errors.QueueEmpty):
+        receiver.receive_nowait()
+    with pytest.raises(errors.TimedOut):
+        exchanger.exchange(2, timeout=0)
+
+    async def main() -> None:
+        task = await choosing(*cases(), until_waiting=lambda: exchanger.statistics().waiting == 1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert exchanger.statistics().waiting == 0
+
+    run(main())
+    assert nobody_waits(receiver)
+
+
+def test_cancelled_after_it_has_sent_or_exchanged_it_has_and_is_cancelled_at_its_next_wait() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[str] = Exchanger()
+
+    async def main() -> None:
+        task = await choosing(
+            Event().wait_async(), sender.send_async(1), until_waiting=lambda: receiver.statistics().sending
+        )
+        assert receiver.receive_nowait() == 1
+        task.cancel()
+        assert await task == ((1, None), LATE)
+        task = await choosing(
+            exchanger.exchange_async("mine"),
+            receiver.receive_async(),
+            until_waiting=lambda: receiver.statistics().receiving,
+        )
+        task.cancel()  # has not reached the task when the other comes
+        assert exchanger.exchange("yours", timeout=0) == "mine"
+        assert await task == ((0, "yours"), LATE)
+
+    run(main())
+    assert nobody_waits(receiver)
+
+
+def test_what_came_for_one_that_is_cancelled_goes_to_the_next_who_receives() -> None:
+    sender, receiver = channel(0)
+
+    async def main() -> None:
+        task = await choosing(
+            receiver.receive_async(),
+            Event().wait_async(),
+            until_waiting=lambda: receiver.statistics().receiving,
+        )
+        sender.send_nowait("kept")
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert receiver.statistics().pending == 1
+        assert await select_async(Event().wait_async(), receiver.receive_async()) == (1, "kept")
+
+    run(main())
+
+
+def test_trio_cancels_one_that_has_exchanged_at_its_next_checkpoint() -> None:
+    exchanger: Exchanger[str] = Exchanger()
+    seen: list[Any] = []
+
+    async def party() -> None:
+        with trio.CancelScope() as scope:
+            scopes.append(scope)
+            seen.append(await select_async(Event().wait_async(), exchanger.exchange_async("mine")))
+            await trio.lowlevel.checkpoint()
+            seen.append("never")
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(party)
+            while exchanger.statistics().waiting == 0:
+                await trio.lowlevel.checkpoint()
+            seen.append(exchanger.exchange("yours", timeout=0))
+            scopes[0].cancel()
+
+    scopes: list[trio.CancelScope] = []
+    trio.run(main)
+    assert seen == ["mine", (1, "yours")]
+
+
+def test_closing_ends_who_chooses() -> None:
+    sender, receiver = channel(0)
+    exchanger: Exchanger[int] = Exchanger()
+    threads = [
+        Thread(select, sender.send_async(1), Event().wait_async()),
+        Thread(select, Event().wait_async(), exchanger.exchange_async(1)),
+    ]
+    until(lambda: receiver.statistics().sending == exchanger.statistics().waiting == 1)
+    receiver.close()
+    exchanger.close()
+    for thread in threads:
+        with pytest.raises(errors.ChannelClosed):
+            thread.result()
+    with pytest.raises(errors.ChannelClosed):
+        select(exchanger.exchange_async(1), Event().wait_async())
+
+
+def test_signal_handler_that_raises_ends_it_with_nothing_sent() -> None:
+    sender, receiver = channel(0)
+    event, handled = Event(), []
+
+    def handler(_number: int, _: object) -> None:
+        handled.append(receiver.statistics().sending)
+        if len(handled) > 1:
+            raise KeyError
+
+    def send() -> None:
+        for count in (1, 2):
+            until(lambda: receiver.statistics().sending == 1 and main_thread_sleeps())
+            signal.pthread_kill(main, signal.SIGUSR1)
+            until(lambda count=count: len(handled) == count)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    main = threading.main_thread().ident
+    assert main is not None
+    try:
+        thread = Thread(send)
+        with pytest.raises(KeyError):
+            select(sender.send_async(1), event.wait_async())
+        thread.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert handled == [0, 0]  # it is not there while handlers run
+    assert nobody_waits(receiver)
+    assert event.statistics().waiting == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_loop_closed_and_selections_collected_leave_nobody_waiting() -> None:
+    sender, receiver = channel(0)
+
+    class Item:
+        pass
+
+    item = Item()
+    gone = weakref.ref(item)
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(
+        choosing(
+            sender.send_async(item), Event().wait_async(), until_waiting=lambda: receiver.statistics().sending
+        )
+    )
+    loop.close()
+    assert nobody_waits(receiver)
+    item.task, item.cases = task, [select_async(sender.send_async(item))]  # type: ignore[attr-defined]
+    del task, item
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_selected_twice_is_refused() -> None:
+    sender, receiver = channel(0)
+
+    async def main() -> None:
+        case = sender.send_async(1)
+        first, second = select_async(case), select_async(case)
+        task = asyncio.ensure_future(asyncio.wait_for(first, 30))
+        await until_async(lambda: receiver.statistics().sending)
+        with pytest.raises(RuntimeError, match="awaited before"):
+            await second
+        with pytest.raises(RuntimeError, match="reuse"):
+            await case
+        assert receiver.receive_nowait() == 1
+        assert await task == (0, None)
+
+    run(main())
+
+
+def test_threads_and_tasks_that_all_choose_lose_and_double_nothing() -> None:
+    channels = [channel(0) for _ in range(2)]
+    each, sent, received = 30, [], []
+
+    def numbers(of: int) -> list[tuple[int, int]]:
+        return [(of, number) for number in range(each)]
+
+    def send(of: int) -> None:
+        for item in numbers(of):
+            while (
+                select(*(to.send_async((item, at)) for at, (to, _) in enumerate(channels)), timeout=1e-4)
+                is None
+            ):
+                pass
+            sent.append(item)
+
+    async def send_async(of: int) -> None:
+        for item in numbers(of):
+            done = None
+            while done is None:
+                try:
+                    async with asyncio.timeout(0.0005):
+                        done = await select_async(
+                            *(to.send_async((item, at)) for at, (to, _) in enumerate(channels))
+                        )
+                except TimeoutError:
+                    continue
+            sent.append(item)
+
+    def receive(stop: Event) -> None:
+        while True:
+            found = select(stop.wait_async(), *(of.receive_async() for _, of in reversed(channels)))
+            assert found is not None
+            if found.case == 0:
+                return
+            item, at = found.value
+            assert at == 2 - found.case
+            received.append(item)
+
+    stop = Event()
+    takers = [Thread(receive, stop) for _ in range(2)]
+    givers = [Thread(send, 0), Thread(send, 1), Thread(lambda: run(send_async(2)))]
+    for thread in givers:
+        thread.result()
+    until(lambda: len(received) + sum(of.statistics().pending for _, of in channels) >= len(sent))
+    stop.set()
+    for thread in takers:
+        thread.result()
+    assert sorted(received) == sorted(sent) == sorted(one for of in range(3) for one in numbers(of))
