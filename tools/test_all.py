@@ -1,7 +1,8 @@
 """Run the Python tests on every CPython from 3.11 on that this machine has.
 
 Each interpreter gets an environment of its own under build/envs, with a wheel that was built
-for it. The one that make test runs on gets the tests that are marked long, which that left out.
+for it. The one that make test runs on has its environment, and gets the tests that are marked
+long, which that left out; named on the command line, it gets a wheel like the others.
 
     tools/test_all.py [NAME...] [-- PYTEST ARGUMENTS...]
 """
@@ -131,6 +132,17 @@ ENDS_AND_FREE = tuple(
 """Tests that these two run and the one without a GIL: primitives whose waits are those of others, which every
 interpreter tests."""
 
+BY_HAND = (
+    # clusters: of a library that the environments here never had
+    "tests/lifecycle/test_pools_dask.py",
+    "tests/lifecycle/test_lab_cluster.py",
+    "tests/stress/test_pools_conservation.py::test_every_future_ends_once_and_nothing_is_left[dask-100]",
+    # a build of its own, for systems of which the native tests have the platform file
+    "tests/platform/test_build.py::test_extension_with_the_portable_platform_says_what_it_cannot",
+)
+"""Long tests that are left to who changes what they are about: pytest -m long FILE, in the environment of
+make test."""
+
 BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of collection, so that the last files are quick ones and neither process is left alone. A
 third gains nothing: a compiler prepares the next interpreter meanwhile."""
@@ -193,14 +205,19 @@ def prepare(interpreter: Interpreter, complete: bool = True) -> Path:
     return python
 
 
-def in_advance(interpreters: list[Interpreter], complete: bool) -> Iterator[tuple[Interpreter, Future[Path]]]:
+def in_advance(
+    interpreters: list[Interpreter], own: Interpreter | None, complete: bool
+) -> Iterator[tuple[Interpreter, Future[Path]]]:
     """Each with its environment, which is prepared while the one before it is tested: that is mostly
-    waiting for downloads and for a compiler that has one core."""
+    waiting for downloads and for a compiler that has one core. That of `own` is the one that runs this."""
     with ThreadPoolExecutor(1) as ahead:
         coming: deque[tuple[Interpreter, Future[Path]]] = deque()
         for interpreter in interpreters:
-            newest = interpreter == interpreters[-1]
-            coming.append((interpreter, ahead.submit(prepare, interpreter, complete or newest)))
+            if interpreter == own:
+                coming.append((interpreter, ahead.submit(Path, sys.executable)))
+            else:
+                newest = interpreter == interpreters[-1]
+                coming.append((interpreter, ahead.submit(prepare, interpreter, complete or newest)))
             if len(coming) > 1:
                 yield coming.popleft()
         yield from coming
@@ -215,7 +232,8 @@ def dependencies() -> list[str]:
 def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str]:
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
-        return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal"]  # most are in one file
+        left_out = [f"--deselect={name}" for name in BY_HAND]
+        return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal", *left_out]  # most are in one file
     left_out = [*ONCE]
     if not newest:
         left_out += ENDS
@@ -253,8 +271,8 @@ def main(arguments: list[str]) -> int:
         and one.version_key >= (3, 11)
         and (not wanted or one.name in wanted)
     ]
-    for name in (*ONCE, *ENDS, *ENDS_AND_FREE):
-        if not (CLONE / name).exists():
+    for name in (*ONCE, *ENDS, *ENDS_AND_FREE, *BY_HAND):
+        if not (CLONE / name.partition("::")[0]).exists():
             sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE, ENDS and ENDS_AND_FREE")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
@@ -262,7 +280,8 @@ def main(arguments: list[str]) -> int:
         for one in [one for one in found if "#" in one.name]:
             results[one.name] = f"left out, {one.path} is one more of its kind"
             found.remove(one)
-    for interpreter, prepared in in_advance(found, complete=bool(pytest_arguments)):
+    own = None if wanted or pytest_arguments else discovery.running
+    for interpreter, prepared in in_advance(found, own, complete=bool(pytest_arguments)):
         print(f"\n== {interpreter.name}: {interpreter.version}, {interpreter.path}", flush=True)
         started = time.monotonic()
         try:

@@ -40,7 +40,6 @@ def wheel() -> set[str]:
     pytest.skip("fairlead was not installed from a wheel; in the environments of make test-all it is")
 
 
-@pytest.mark.long
 def test_wheel_has_every_file_of_the_package(wheel: set[str]) -> None:
     source = CLONE / "src"
     wanted = {
@@ -52,7 +51,6 @@ def test_wheel_has_every_file_of_the_package(wheel: set[str]) -> None:
     assert "fairlead/py.typed" in wheel
 
 
-@pytest.mark.long
 def test_wheel_has_the_extension_and_nothing_that_is_only_for_the_clone(wheel: set[str]) -> None:
     package = {name for name in wheel if name.startswith("fairlead/")}
     assert f"fairlead/{Path(_native.__file__).name}" in package
