@@ -4,38 +4,10 @@
  * the loop's port for a future, and passes every send and throw on to that future's iterator. Whatever ends
  * the wait without a result (a cancellation, close(), the death of the coroutine) settles the waiter: it
  * leaves, or gives back what it was granted.
- *
- * What comes by itself, as the permits of a rate, is looked for: a timer of the loop completes the future,
- * the task looks, and where there is nothing yet it awaits another future.
  */
-#include "bind/wait.h"
-
-#include "core/barrier.h"
+#include "bind/ticket.h"
 #include "core/combine.h"
-#include "core/notices.h"
-#include "core/phaser.h"
-#include "core/port.h"
 #include "core/rate.h"
-
-typedef enum { NEW, WAITING, OVER } phase;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *shell;
-    fl_cell *cell;     /* the shell's, or one that lives as long */
-    fl_waiter *waiter; /* queued or granted; NULL otherwise */
-    PyObject *inner;   /* the iterator of the future that is awaited */
-    PyObject *item;    /* for `finish`; may be NULL */
-    PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
-    fl_parcel *parcel; /* of a meeting: what goes over, and then what came; who meets it writes here */
-    bool selected;     /* by a selection, whose waiter may refer to `parcel` as long as this is there */
-    fl_attempt attempt; /* NULL: the cell's */
-    fl_conclude conclude; /* NULL: `finish` */
-    fl_finish finish;
-    uint64_t owner; /* 0: the task that awaits it */
-    uint32_t wanted;
-    phase phase;
-} ticket;
 
 PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish)
 {
@@ -45,7 +17,7 @@ PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_fi
 PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t wanted, fl_finish finish,
                        PyObject *item)
 {
-    ticket *self = PyObject_GC_New(ticket, state->ticket_type);
+    fl_ticket *self = PyObject_GC_New(fl_ticket, state->ticket_type);
     if (self == NULL) {
         return NULL;
     }
@@ -62,17 +34,17 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->finish = finish;
     self->owner = 0;
     self->wanted = wanted;
-    self->phase = NEW;
+    self->phase = FL_TICKET_NEW;
     PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
 void fl_ticket_for(PyObject *op, uint64_t owner)
 {
-    ((ticket *)op)->owner = owner;
+    ((fl_ticket *)op)->owner = owner;
 }
 
-static uint64_t holder(ticket *self)
+static uint64_t holder(fl_ticket *self)
 {
     if (self->owner) {
         return self->owner;
@@ -84,7 +56,7 @@ static uint64_t holder(ticket *self)
 PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_attempt attempt,
                        fl_conclude conclude)
 {
-    ticket *self = (ticket *)fl_ticket_new(state, shell, wanted, NULL);
+    fl_ticket *self = (fl_ticket *)fl_ticket_new(state, shell, wanted, NULL);
     if (self != NULL) {
         self->attempt = attempt;
         self->conclude = conclude;
@@ -95,7 +67,7 @@ PyObject *fl_ticket_of(fl_state *state, PyObject *shell, uint32_t wanted, fl_att
 PyObject *fl_ticket_meeting(fl_state *state, PyObject *shell, fl_meeting_side side, fl_parcel *parcel,
                             fl_finish finish)
 {
-    ticket *self = (ticket *)fl_ticket_new(state, shell, side, finish);
+    fl_ticket *self = (fl_ticket *)fl_ticket_new(state, shell, side, finish);
     if (self == NULL) {
         fl_parcel_drop(parcel);
         return NULL;
@@ -111,87 +83,32 @@ PyObject *fl_ticket_concluding(fl_state *state, PyObject *shell, fl_conclude con
 }
 
 /* Done with the waiter, which is settled. */
-static void drop_waiter(ticket *self)
+static void drop_waiter(fl_ticket *self)
 {
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
     self->wanted = waiter->wanted;
     if (waiter->cell->kind == &fl_combine_kind) {
-        fl_combine_forget(waiter); /* the request is the shell, which goes with the ticket */
+        fl_combine_forget(waiter); /* the request is the shell, which goes with the fl_ticket */
     }
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the port's taking it out */
     fl_port_forget(waiter);
     Py_XDECREF(future);
 }
 
-static void stop_timer(ticket *self)
+static void give_up(fl_ticket *self)
 {
-    PyObject *timer = self->timer;
-    self->timer = NULL;
-    if (timer != NULL) {
-        PyObject *type, *value, *traceback; /* an exception may be on its way */
-        PyErr_Fetch(&type, &value, &traceback);
-        PyObject *stopped = PyObject_CallMethod(timer, "cancel", NULL);
-        if (stopped == NULL) {
-            PyErr_WriteUnraisable(timer);
-        }
-        Py_XDECREF(stopped);
-        Py_DECREF(timer);
-        PyErr_Restore(type, value, traceback);
-    }
-}
-
-static void give_up(ticket *self)
-{
-    self->phase = OVER;
-    stop_timer(self);
+    self->phase = FL_TICKET_OVER;
+    fl_ticket_stop_timer(self);
     if (self->waiter != NULL) {
         fl_waiter_abandon(self->waiter, FL_CANCELLED);
         drop_waiter(self);
     }
 }
 
-/* Whether an exception that ends a wait, which met somebody all the same, comes again at the next one. */
-static bool postpone(PyObject *error)
-{
-    PyObject *wait = PyImport_ImportModule("fairlead.wait");
-    PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
-    bool postponed = answer == Py_True;
-    if (answer == NULL) {
-        PyErr_WriteUnraisable(error);
-    }
-    Py_XDECREF(answer);
-    Py_XDECREF(wait);
-    return postponed;
-}
-
-bool fl_wait_stands(fl_waiter *waiter)
-{
-    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
-    PyErr_Fetch(&type, &value, &traceback);
-    uint32_t granted = FL_GRANTED;
-    bool stands = waiter->final && !fl_waiter_abandon(waiter, FL_CANCELLED) &&
-                  fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_port_close */
-    if (stands) {
-        PyErr_NormalizeException(&type, &value, &traceback);
-        if (traceback != NULL) {
-            PyException_SetTraceback(value, traceback);
-        }
-        stands = postpone(value);
-    }
-    if (stands) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-    } else {
-        PyErr_Restore(type, value, traceback);
-    }
-    return stands;
-}
-
 /* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
    final and stands, and the exception has been put off. */
-static bool stands(ticket *self)
+static bool stands(fl_ticket *self)
 {
     bool stands = self->waiter != NULL && fl_wait_stands(self->waiter);
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
@@ -201,12 +118,12 @@ static bool stands(ticket *self)
     return stands;
 }
 
-static PySendResult finish(ticket *self, bool refused, PyObject **result)
+PySendResult fl_ticket_end(fl_ticket *self, bool refused, PyObject **result)
 {
     fl_parcel *parcel = self->parcel;
     self->parcel = NULL;
-    self->phase = OVER;
-    stop_timer(self);
+    self->phase = FL_TICKET_OVER;
+    fl_ticket_stop_timer(self);
     if (parcel != NULL) {
         *result = self->finish(self->shell, parcel->object, refused);
         fl_parcel_drop(parcel);
@@ -220,7 +137,7 @@ static PySendResult finish(ticket *self, bool refused, PyObject **result)
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-static int await_future(ticket *self, PyObject *future)
+int fl_ticket_await_future(fl_ticket *self, PyObject *future)
 {
     PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
     if (async == NULL || async->am_await == NULL) {
@@ -231,67 +148,7 @@ static int await_future(ticket *self, PyObject *future)
     return self->inner == NULL ? -1 : 0;
 }
 
-/* Whether what it waits for comes by itself, and is to be looked for. */
-static bool looks(const ticket *self)
-{
-    return self->cell->kind == &fl_rate_kind;
-}
-
-/* Queued, with a future: it is completed when it is time to look. -1: an exception. */
-static int set_timer(ticket *self, PyObject *port)
-{
-    int64_t sleep = looks(self) ? fl_rate_sleep(self->waiter) : FL_FOREVER;
-    if (sleep == FL_FOREVER) {
-        return 0;
-    }
-    PyObject *look = PyObject_GetAttrString((PyObject *)self, "_look");
-    self->timer = look == NULL ? NULL : fl_port_timer(port, sleep, look);
-    Py_XDECREF(look);
-    return self->timer == NULL ? -1 : 0;
-}
-
-/* Queued, and its future is over: another one. -1: an exception. */
-static int await_again(ticket *self)
-{
-    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
-    fl_port *body;
-    PyObject *port = fl_port_here(state);
-    PyObject *future = port == NULL ? NULL : fl_port_future(port, &body);
-    int outcome = future == NULL ? -1 : await_future(self, future);
-    if (outcome == 0) {
-        /* pairs with the port's taking it out */
-        PyObject *before = fl_exchange(&self->waiter->payload, Py_NewRef(future), acq_rel);
-        Py_XDECREF(before);
-        outcome = set_timer(self, port);
-        uint32_t now = fl_load(&self->waiter->state, acquire); /* pairs with settle */
-        if (outcome == 0 && now != FL_WAITING) { /* while there was no future to complete */
-            fl_port_complete(state, self->waiter);
-        }
-    }
-    Py_XDECREF(future);
-    Py_XDECREF(port);
-    return outcome;
-}
-
-PyDoc_STRVAR(look_doc,
-"_look($self, /)\n"
-"--\n"
-"\n"
-"By a timer of its loop: it is time for its task to look.");
-
-static PyObject *look(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    ticket *self = (ticket *)op;
-    FL_BEGIN_CRITICAL(op);
-    if (self->waiter != NULL) {
-        fl_port_complete(PyType_GetModuleState(Py_TYPE(op)), self->waiter);
-    }
-    FL_END_CRITICAL();
-    Py_RETURN_NONE;
-}
-
-/* Takes from its cell without waiting. */
-static bool attempt(ticket *self, uint64_t owner)
+bool fl_ticket_take(fl_ticket *self, uint64_t owner)
 {
     fl_cell *cell = self->cell;
     bool taken;
@@ -304,11 +161,11 @@ static bool attempt(ticket *self, uint64_t owner)
 }
 
 /* 1: taken; 0: queued; FL_REFUSAL: the cell is closed; -1: an exception. Unless queued, nothing is left. */
-static int begin(ticket *self)
+static int begin(fl_ticket *self)
 {
     fl_cell *cell = self->cell;
     int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
-                                      : attempt(self, holder(self));
+                                      : fl_ticket_take(self, holder(self));
     if (taken) {
         return taken;
     }
@@ -332,7 +189,7 @@ static int begin(ticket *self)
     }
     fl_port *body;
     future = fl_port_future(port, &body);
-    if (future == NULL || await_future(self, future) < 0) {
+    if (future == NULL || fl_ticket_await_future(self, future) < 0) {
         goto done;
     }
     self->waiter = fl_port_waiter(body, cell, self->wanted, holder(self));
@@ -356,8 +213,8 @@ static int begin(ticket *self)
     if (outcome) {
         drop_waiter(self);
     } else {
-        self->phase = WAITING;
-        if (set_timer(self, port) < 0) {
+        self->phase = FL_TICKET_WAITING;
+        if (fl_ticket_set_timer(self, port) < 0) {
             give_up(self);
             outcome = -1;
         }
@@ -371,106 +228,23 @@ done:
     return outcome;
 }
 
-bool fl_ticket_selectable(fl_state *state, PyObject *op)
-{
-    if (Py_TYPE(op) != state->ticket_type) {
-        PyErr_Format(PyExc_TypeError,
-                     "select() takes what acquire_async(), wait_async(), get_async() and the like return, "
-                     "not a %s",
-                     Py_TYPE(op)->tp_name);
-        return false;
-    }
-    ticket *self = (ticket *)op;
-    const fl_kind *kind = self->cell->kind;
-    if (self->phase != NEW) {
-        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
-        return false;
-    }
-    if (looks(self)) {
-        fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
-        return false;
-    }
-    if (kind == &fl_phaser_kind && self->attempt != NULL) {
-        fl_raise("UsageError",
-                        "who arrives at a phaser cannot take that back: arrive(), and select "
-                        "await_phase_async()");
-        return false;
-    }
-    if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
-        fl_raise("UsageError",
-                        "a barrier, a condition and a combining lock cannot be selected: who leaves them has "
-                        "done something");
-        return false;
-    }
-    return true;
-}
-
-fl_cell *fl_ticket_cell(PyObject *op)
-{
-    return ((ticket *)op)->cell;
-}
-
-PyObject *fl_ticket_shell(PyObject *op)
-{
-    return ((ticket *)op)->shell;
-}
-
-uint64_t fl_ticket_owner(PyObject *op, uint64_t mine)
-{
-    return ((ticket *)op)->owner != 0 ? ((ticket *)op)->owner : mine;
-}
-
-int fl_ticket_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)
-{
-    ticket *self = (ticket *)op;
-    int taken = self->attempt != NULL ? self->attempt(self->shell, &self->wanted)
-                                      : attempt(self, fl_ticket_owner(op, owner));
-    *wanted = self->wanted;
-    return taken;
-}
-
-PyObject *fl_ticket_finish(PyObject *op, uint32_t wanted, bool refused)
-{
-    PyObject *result;
-    ((ticket *)op)->wanted = wanted;
-    finish((ticket *)op, refused, &result);
-    return result;
-}
-
-int fl_ticket_spend(PyObject *op)
-{
-    ticket *self = (ticket *)op;
-    bool is_new;
-    FL_BEGIN_CRITICAL(op);
-    is_new = self->phase == NEW;
-    if (is_new) {
-        self->phase = OVER;
-        self->selected = true;
-    }
-    FL_END_CRITICAL();
-    if (!is_new) {
-        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
-    }
-    return is_new ? 0 : -1;
-}
-
 int fl_ticket_join(PyObject *self)
 {
-    return begin((ticket *)self);
+    return begin((fl_ticket *)self);
 }
 
-static PySendResult step(ticket *self, PyObject *value, PyObject **result)
+static PySendResult step(fl_ticket *self, PyObject *value, PyObject **result)
 {
     *result = NULL;
-    if (self->phase == OVER) {
+    if (self->phase == FL_TICKET_OVER) {
         PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited acquire, call acquire_async() again");
         return PYGEN_ERROR;
     }
-    if (self->phase == NEW) {
+    if (self->phase == FL_TICKET_NEW) {
         int taken = begin(self);
         if (taken != 0) {
-            self->phase = OVER;
-            return taken < 0 ? PYGEN_ERROR : finish(self, taken == FL_REFUSAL, result);
+            self->phase = FL_TICKET_OVER;
+            return taken < 0 ? PYGEN_ERROR : fl_ticket_end(self, taken == FL_REFUSAL, result);
         }
         value = Py_None;
     }
@@ -483,20 +257,21 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         }
         Py_CLEAR(self->inner);
         if (sent == PYGEN_ERROR) {
-            return stands(self) ? finish(self, false, result) : sent;
+            return stands(self) ? fl_ticket_end(self, false, result) : sent;
         }
         Py_CLEAR(*result);
-        if (self->waiter != NULL && looks(self)) {
-            stop_timer(self);
+        if (self->waiter != NULL && fl_ticket_looks(self)) {
+            fl_ticket_stop_timer(self);
             FL_WAKING(fl_rate_look(self->waiter));
         }
         state = FL_GRANTED;
         granted = self->waiter != NULL &&
                   fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
-        if (granted || self->waiter == NULL || !looks(self) || (state != FL_WAITING && state != FL_NUDGED)) {
+        if (granted || self->waiter == NULL || !fl_ticket_looks(self) ||
+            (state != FL_WAITING && state != FL_NUDGED)) {
             break;
         }
-        if (await_again(self) < 0) {
+        if (fl_ticket_await_again(self) < 0) {
             give_up(self);
             return PYGEN_ERROR;
         }
@@ -504,7 +279,7 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
     }
     if (!granted && self->waiter != NULL && state == FL_REFUSED) {
         drop_waiter(self);
-        return finish(self, true, result);
+        return fl_ticket_end(self, true, result);
     }
     if (!granted && (self->waiter == NULL || state != FL_DONE)) {
         give_up(self);
@@ -512,31 +287,16 @@ static PySendResult step(ticket *self, PyObject *value, PyObject **result)
         return PYGEN_ERROR;
     }
     drop_waiter(self);
-    return finish(self, false, result);
+    return fl_ticket_end(self, false, result);
 }
 
 static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result)
 {
     PySendResult sent;
     FL_BEGIN_CRITICAL(op);
-    sent = step((ticket *)op, value, result);
+    sent = step((fl_ticket *)op, value, result);
     FL_END_CRITICAL();
     return sent;
-}
-
-PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
-{
-    if (sent == PYGEN_RETURN) {
-        /* a tuple or an exception would be unpacked by PyErr_SetObject */
-        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, result);
-        Py_DECREF(result);
-        if (stop != NULL) {
-            PyErr_SetObject(PyExc_StopIteration, stop);
-            Py_DECREF(stop);
-        }
-        return NULL;
-    }
-    return result;
 }
 
 static PyObject *ticket_next(PyObject *op)
@@ -559,32 +319,7 @@ static PyObject *ticket_send_method(PyObject *op, PyObject *value)
     return fl_as_iteration(sent, result);
 }
 
-/* Raises what throw() was called with. */
-static void raise_thrown(PyObject *const *args, Py_ssize_t count)
-{
-    if (PyExceptionInstance_Check(args[0])) {
-        PyErr_SetObject((PyObject *)Py_TYPE(args[0]), args[0]);
-    } else if (PyExceptionClass_Check(args[0])) {
-        PyErr_SetObject(args[0], count > 1 ? args[1] : NULL);
-    } else {
-        PyErr_SetString(PyExc_TypeError, "throw() takes an exception class or an exception");
-    }
-}
-
-PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count)
-{
-    PyObject *thrower = inner == NULL ? NULL : PyObject_GetAttrString(inner, "throw"), *yielded = NULL;
-    if (thrower != NULL) {
-        yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
-        Py_DECREF(thrower);
-    } else {
-        PyErr_Clear();
-        raise_thrown(args, count);
-    }
-    return yielded;
-}
-
-static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t count)
+static PyObject *throw_inside(fl_ticket *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *yielded = fl_throw_into(self->inner, args, count);
     if (yielded != NULL) {
@@ -599,7 +334,7 @@ static PyObject *throw_inside(ticket *self, PyObject *const *args, Py_ssize_t co
     if (!stands(self)) {
         return NULL;
     }
-    PySendResult sent = finish(self, false, &result);
+    PySendResult sent = fl_ticket_end(self, false, &result);
     return fl_as_iteration(sent, result);
 }
 
@@ -617,7 +352,7 @@ static PyObject *ticket_throw(PyObject *op, PyObject *const *args, Py_ssize_t co
         return NULL;
     }
     FL_BEGIN_CRITICAL(op);
-    result = throw_inside((ticket *)op, args, count);
+    result = throw_inside((fl_ticket *)op, args, count);
     FL_END_CRITICAL();
     return result;
 }
@@ -630,7 +365,7 @@ PyDoc_STRVAR(close_doc,
 
 static PyObject *ticket_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    ticket *self = (ticket *)op;
+    fl_ticket *self = (fl_ticket *)op;
     FL_BEGIN_CRITICAL(op);
     Py_CLEAR(self->inner);
     give_up(self);
@@ -640,7 +375,7 @@ static PyObject *ticket_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
 {
-    ticket *self = (ticket *)op;
+    fl_ticket *self = (fl_ticket *)op;
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(self->shell);
     Py_VISIT(self->inner);
@@ -656,7 +391,7 @@ static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-static void drop_parcel(ticket *self)
+static void drop_parcel(fl_ticket *self)
 {
     fl_parcel *parcel = self->parcel;
     self->parcel = NULL;
@@ -665,7 +400,7 @@ static void drop_parcel(ticket *self)
 
 static int ticket_clear(PyObject *op)
 {
-    ticket *self = (ticket *)op;
+    fl_ticket *self = (fl_ticket *)op;
     give_up(self);
     Py_CLEAR(self->inner);
     Py_CLEAR(self->item);
@@ -681,16 +416,30 @@ static void ticket_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     ticket_clear(op);
-    drop_parcel((ticket *)op);
+    drop_parcel((fl_ticket *)op);
     PyObject_GC_Del(op);
     Py_DECREF(type);
+}
+
+PyDoc_STRVAR(look_doc,
+"_look($self, /)\n"
+"--\n"
+"\n"
+"By a timer of its loop: it is time for its task to look.");
+
+static PyObject *ticket_look(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    FL_BEGIN_CRITICAL(op);
+    fl_ticket_look((fl_ticket *)op);
+    FL_END_CRITICAL();
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef ticket_methods[] = {
     {"send", ticket_send_method, METH_O, send_doc},
     {"throw", FL_METHOD(ticket_throw), METH_FASTCALL, throw_doc},
     {"close", ticket_close, METH_NOARGS, close_doc},
-    {"_look", look, METH_NOARGS, look_doc},
+    {"_look", ticket_look, METH_NOARGS, look_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -712,7 +461,7 @@ static PyType_Slot ticket_slots[] = {
 
 static PyType_Spec ticket_spec = {
     .name = "fairlead.wait.Ticket",
-    .basicsize = sizeof(ticket),
+    .basicsize = sizeof(fl_ticket),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
              Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = ticket_slots,

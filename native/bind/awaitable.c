@@ -1,0 +1,82 @@
+/* What every awaitable of this directory is made of: steps as an iterator's, what is thrown into one, and an
+ * exception that comes too late for what was done.
+ */
+#include "bind/wait.h"
+
+PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
+{
+    if (sent == PYGEN_RETURN) {
+        /* a tuple or an exception would be unpacked by PyErr_SetObject */
+        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, result);
+        Py_DECREF(result);
+        if (stop != NULL) {
+            PyErr_SetObject(PyExc_StopIteration, stop);
+            Py_DECREF(stop);
+        }
+        return NULL;
+    }
+    return result;
+}
+
+/* Raises what throw() was called with. */
+static void raise_thrown(PyObject *const *args, Py_ssize_t count)
+{
+    if (PyExceptionInstance_Check(args[0])) {
+        PyErr_SetObject((PyObject *)Py_TYPE(args[0]), args[0]);
+    } else if (PyExceptionClass_Check(args[0])) {
+        PyErr_SetObject(args[0], count > 1 ? args[1] : NULL);
+    } else {
+        PyErr_SetString(PyExc_TypeError, "throw() takes an exception class or an exception");
+    }
+}
+
+PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *thrower = inner == NULL ? NULL : PyObject_GetAttrString(inner, "throw"), *yielded = NULL;
+    if (thrower != NULL) {
+        yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
+        Py_DECREF(thrower);
+    } else {
+        PyErr_Clear();
+        raise_thrown(args, count);
+    }
+    return yielded;
+}
+
+/* Whether an exception that ends a wait, which met somebody all the same, comes again at the next one. */
+static bool postpone(PyObject *error)
+{
+    PyObject *wait = PyImport_ImportModule("fairlead.wait");
+    PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
+    bool postponed = answer == Py_True;
+    if (answer == NULL) {
+        PyErr_WriteUnraisable(error);
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(wait);
+    return postponed;
+}
+
+bool fl_wait_stands(fl_waiter *waiter)
+{
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    uint32_t granted = FL_GRANTED;
+    bool stands = waiter->final && !fl_waiter_abandon(waiter, FL_CANCELLED) &&
+                  fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_port_close */
+    if (stands) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        stands = postpone(value);
+    }
+    if (stands) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+    return stands;
+}
