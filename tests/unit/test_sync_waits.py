@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import PATIENCE_S, Thread, run, until, until_async
 
+from fairlead import _native
 from fairlead.sync import (
     CombiningLock,
     Condition,
@@ -341,3 +342,38 @@ def test_looks_while_queues_change_find_only_what_is_there() -> None:
     over.set()
     assert sum(one.result() for one in looking) > 0
     assert not any(lock.locked() for lock in locks)
+
+
+def test_owner_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = Lock()
+    inside, leave, over = (threading.Event() for _ in range(3))
+
+    def hold() -> None:
+        with lock:
+            inside.set()
+            assert leave.wait(PATIENCE_S)
+
+    def come() -> None:
+        with lock:
+            assert over.wait(PATIENCE_S)
+
+    holder = Thread(hold)
+    assert inside.wait(PATIENCE_S)
+    comer = Thread(come)
+    until(waits)
+    thread_of = _native.thread_of
+
+    def too_late(number: int) -> int:
+        if not leave.is_set():
+            leave.set()
+            holder.result()
+            until(lambda: not thread_of(number))
+        return thread_of(number)
+
+    monkeypatch.setattr(_native, "thread_of", too_late)
+    [wait] = waits()
+    over.set()
+    comer.result()
+    assert [owner for owner in wait.owners if owner.ended] == []

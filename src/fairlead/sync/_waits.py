@@ -219,6 +219,14 @@ class _Look:
         else:
             waiter = Party(ident, self._names.get(ident), None, False, space, _summary(stack or ()))
         owners = tuple(self._party(number, task) for number, task, _ in holders)
+        if hasattr(what, "_holders") and any(owner.ended for owner in owners):
+            # or it has let go, and ended, since it was seen inside
+            still = [number for number, *_ in what._holders()]
+            owners = tuple(
+                owner
+                for owner, (number, *_) in zip(owners, holders, strict=True)
+                if not owner.ended or number in still
+            )
         who = _who(number, task)
         # who reads waits for those who read only where a writer is before it, and that one may give up
         writes = kind == "RWLockFace" and " writing of " in primitive
