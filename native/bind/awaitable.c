@@ -1,5 +1,5 @@
-/* What every awaitable of this directory is made of: steps as an iterator's, what is thrown into one, and an
- * exception that comes too late for what was done.
+/* What the awaitables that wait for a future are made of: steps as an iterator's, what is thrown into one,
+ * and an exception that comes too late for what was done.
  */
 #include "bind/wait.h"
 
@@ -18,6 +18,38 @@ PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
     return result;
 }
 
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value)
+{
+    PyObject *result;
+    PySendResult sent = Py_TYPE(op)->tp_as_async->am_send(op, value, &result);
+    return fl_as_iteration(sent, result);
+}
+
+PyObject *fl_awaitable_next(PyObject *op)
+{
+    return fl_awaitable_send(op, Py_None);
+}
+
+int fl_await_future(PyObject *future, PyObject **inner)
+{
+    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
+    if (async == NULL || async->am_await == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the future that a port's make_future() returned cannot be awaited");
+        return -1;
+    }
+    Py_XSETREF(*inner, async->am_await(future));
+    return *inner == NULL ? -1 : 0;
+}
+
+int fl_throw_arguments(Py_ssize_t count)
+{
+    if (count < 1 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+        return -1;
+    }
+    return 0;
+}
+
 /* Raises what throw() was called with. */
 static void raise_thrown(PyObject *const *args, Py_ssize_t count)
 {
@@ -30,15 +62,21 @@ static void raise_thrown(PyObject *const *args, Py_ssize_t count)
     }
 }
 
-PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count)
+PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *thrower = inner == NULL ? NULL : PyObject_GetAttrString(inner, "throw"), *yielded = NULL;
+    PyObject *thrower = *inner == NULL ? NULL : PyObject_GetAttrString(*inner, "throw"), *yielded = NULL;
     if (thrower != NULL) {
         yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
         Py_DECREF(thrower);
     } else {
         PyErr_Clear();
         raise_thrown(args, count);
+    }
+    if (yielded == NULL) {
+        PyObject *type, *value, *traceback; /* an exception that is set while the future goes */
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_CLEAR(*inner);
+        PyErr_Restore(type, value, traceback);
     }
     return yielded;
 }

@@ -138,8 +138,16 @@ PyObject *fl_port_here(fl_state *state)
         return Py_NewRef(state->recent_port);
     }
 #endif
+    if (state->current_port == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");
+        return NULL;
+    }
     PyObject *found = PyObject_CallNoArgs(state->current_port);
-    if (found != NULL && loop != NULL && PyObject_TypeCheck(found, state->port_type)) {
+    if (found != NULL && !PyObject_TypeCheck(found, state->port_type)) {
+        PyErr_SetString(PyExc_TypeError, "the finder of ports returned something else");
+        Py_CLEAR(found);
+    }
+    if (found != NULL && loop != NULL) {
         state->recent_loop = loop;
         state->recent_port = found;
     }

@@ -387,9 +387,10 @@ int fl_rwlock_face_gone(PyObject *op)
     FL_END_CRITICAL();
     for (uint32_t i = 0; i < count; i++) {
         if (gone == FL_NONE_GONE) {
-            int ended = fl_task_ended(fl_shell_state(op), tasks[i]);
-            /* or it has let go, and ended, since it was seen inside */
-            gone = ended > 0 && !is_inside(self, tasks[i]) ? FL_NONE_GONE : ended > 0 ? FL_TASK_GONE : ended;
+            gone = fl_task_ended(fl_shell_state(op), tasks[i]);
+            if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
+                gone = is_inside(self, tasks[i]) ? FL_TASK_GONE : FL_NONE_GONE;
+            }
         }
         Py_DECREF(tasks[i]);
     }

@@ -91,23 +91,13 @@ static PyObject *end(selection *self, fl_state *state)
 /* The waiters are made and entered; 0, or -1 with an exception and nothing left. */
 static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, uint32_t first)
 {
-    PyObject *port = fl_port_here(state), *future = NULL;
-    fl_port *body;
+    PyObject *port = fl_port_here(state);
     if (port == NULL) {
         return -1;
     }
-    if (!PyObject_TypeCheck(port, state->port_type)) {
-        PyErr_SetString(PyExc_TypeError, "the finder of ports returned something else");
-    } else {
-        future = fl_port_future(port, &body);
-    }
-    PyAsyncMethods *async = future == NULL ? NULL : Py_TYPE(future)->tp_as_async;
-    if (async != NULL && async->am_await != NULL) {
-        Py_XSETREF(self->inner, async->am_await(future));
-    } else if (future != NULL) {
-        PyErr_SetString(PyExc_TypeError, "the future that a port's make_future() returned cannot be awaited");
-    }
-    bool whole = self->inner != NULL;
+    fl_port *body;
+    PyObject *future = fl_port_future(port, &body);
+    bool whole = future != NULL && fl_await_future(future, &self->inner) == 0;
     for (uint32_t i = 0; i < self->choice.count && whole; i++) {
         fl_cell *cell = fl_ticket_cell(PyTuple_GET_ITEM(self->cases, i));
         fl_waiter *waiter = fl_port_waiter(body, cell, wanted[i], fl_owner_task());
@@ -190,25 +180,11 @@ static PySendResult selection_send(PyObject *op, PyObject *value, PyObject **res
     return sent;
 }
 
-static PyObject *selection_next(PyObject *op)
-{
-    PyObject *result;
-    PySendResult sent = selection_send(op, Py_None, &result);
-    return fl_as_iteration(sent, result);
-}
-
 PyDoc_STRVAR(send_doc,
 "send($self, value, /)\n"
 "--\n"
 "\n"
 "As of a generator.");
-
-static PyObject *selection_send_method(PyObject *op, PyObject *value)
-{
-    PyObject *result;
-    PySendResult sent = selection_send(op, value, &result);
-    return fl_as_iteration(sent, result);
-}
 
 PyDoc_STRVAR(throw_doc,
 "throw($self, kind, value=None, traceback=None, /)\n"
@@ -220,20 +196,13 @@ static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t
 {
     selection *self = (selection *)op;
     PyObject *result;
-    if (count < 1 || count > 3) {
-        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+    if (fl_throw_arguments(count) < 0) {
         return NULL;
     }
     FL_BEGIN_CRITICAL(op);
-    result = fl_throw_into(self->inner, args, count);
-    if (result == NULL) {
-        PyObject *type, *value, *traceback; /* an exception that is set while the future goes */
-        PyErr_Fetch(&type, &value, &traceback);
-        Py_CLEAR(self->inner);
-        PyErr_Restore(type, value, traceback);
-        if (give_up(self, &result) && result != NULL) {
-            result = fl_as_iteration(PYGEN_RETURN, result);
-        }
+    result = fl_throw_into(&self->inner, args, count);
+    if (result == NULL && give_up(self, &result) && result != NULL) {
+        result = fl_as_iteration(PYGEN_RETURN, result);
     }
     FL_END_CRITICAL();
     return result;
@@ -291,7 +260,7 @@ static void selection_dealloc(PyObject *op)
 }
 
 static PyMethodDef selection_methods[] = {
-    {"send", selection_send_method, METH_O, send_doc},
+    {"send", fl_awaitable_send, METH_O, send_doc},
     {"throw", FL_METHOD(selection_throw), METH_FASTCALL, throw_doc},
     {"close", selection_close, METH_NOARGS, close_doc},
     {NULL, NULL, 0, NULL},
@@ -304,7 +273,7 @@ static PyType_Slot selection_slots[] = {
     {Py_am_await, (void *)PyObject_SelfIter},
     {Py_am_send, (void *)selection_send},
     {Py_tp_iter, (void *)PyObject_SelfIter},
-    {Py_tp_iternext, (void *)selection_next},
+    {Py_tp_iternext, (void *)fl_awaitable_next},
     {Py_tp_traverse, (void *)selection_traverse},
     {Py_tp_clear, (void *)selection_clear},
     {Py_tp_dealloc, (void *)selection_dealloc},

@@ -137,17 +137,6 @@ PySendResult fl_ticket_end(fl_ticket *self, bool refused, PyObject **result)
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-int fl_ticket_await_future(fl_ticket *self, PyObject *future)
-{
-    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
-    if (async == NULL || async->am_await == NULL) {
-        PyErr_SetString(PyExc_TypeError, "the future that a port's make_future() returned cannot be awaited");
-        return -1;
-    }
-    Py_XSETREF(self->inner, async->am_await(future));
-    return self->inner == NULL ? -1 : 0;
-}
-
 bool fl_ticket_take(fl_ticket *self, uint64_t owner)
 {
     fl_cell *cell = self->cell;
@@ -173,23 +162,14 @@ static int begin(fl_ticket *self)
         return -1;
     }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
-    if (state->current_port == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");
-        return -1;
-    }
     PyObject *port = fl_port_here(state);
     if (port == NULL) {
         return -1;
     }
     int outcome = -1;
-    PyObject *future = NULL;
-    if (!PyObject_TypeCheck(port, state->port_type)) {
-        PyErr_SetString(PyExc_TypeError, "the finder of ports returned something else");
-        goto done;
-    }
     fl_port *body;
-    future = fl_port_future(port, &body);
-    if (future == NULL || fl_ticket_await_future(self, future) < 0) {
+    PyObject *future = fl_port_future(port, &body);
+    if (future == NULL || fl_await_future(future, &self->inner) < 0) {
         goto done;
     }
     self->waiter = fl_port_waiter(body, cell, self->wanted, holder(self));
@@ -299,38 +279,18 @@ static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result
     return sent;
 }
 
-static PyObject *ticket_next(PyObject *op)
-{
-    PyObject *result;
-    PySendResult sent = ticket_send(op, Py_None, &result);
-    return fl_as_iteration(sent, result);
-}
-
 PyDoc_STRVAR(send_doc,
 "send($self, value, /)\n"
 "--\n"
 "\n"
 "As of a generator.");
 
-static PyObject *ticket_send_method(PyObject *op, PyObject *value)
-{
-    PyObject *result;
-    PySendResult sent = ticket_send(op, value, &result);
-    return fl_as_iteration(sent, result);
-}
-
 static PyObject *throw_inside(fl_ticket *self, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *yielded = fl_throw_into(self->inner, args, count);
+    PyObject *yielded = fl_throw_into(&self->inner, args, count), *result;
     if (yielded != NULL) {
         return yielded; /* the future will not go yet */
     }
-    PyObject *inner = self->inner, *result;
-    self->inner = NULL;
-    PyObject *type, *value, *traceback; /* an exception that is set while the future goes */
-    PyErr_Fetch(&type, &value, &traceback);
-    Py_XDECREF(inner);
-    PyErr_Restore(type, value, traceback);
     if (!stands(self)) {
         return NULL;
     }
@@ -347,8 +307,7 @@ PyDoc_STRVAR(throw_doc,
 static PyObject *ticket_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *result;
-    if (count < 1 || count > 3) {
-        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+    if (fl_throw_arguments(count) < 0) {
         return NULL;
     }
     FL_BEGIN_CRITICAL(op);
@@ -436,7 +395,7 @@ static PyObject *ticket_look(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyMethodDef ticket_methods[] = {
-    {"send", ticket_send_method, METH_O, send_doc},
+    {"send", fl_awaitable_send, METH_O, send_doc},
     {"throw", FL_METHOD(ticket_throw), METH_FASTCALL, throw_doc},
     {"close", ticket_close, METH_NOARGS, close_doc},
     {"_look", ticket_look, METH_NOARGS, look_doc},
@@ -450,7 +409,7 @@ static PyType_Slot ticket_slots[] = {
     {Py_am_await, (void *)PyObject_SelfIter},
     {Py_am_send, (void *)ticket_send},
     {Py_tp_iter, (void *)PyObject_SelfIter},
-    {Py_tp_iternext, (void *)ticket_next},
+    {Py_tp_iternext, (void *)fl_awaitable_next},
     {Py_tp_traverse, (void *)ticket_traverse},
     {Py_tp_clear, (void *)ticket_clear},
     {Py_tp_dealloc, (void *)ticket_dealloc},

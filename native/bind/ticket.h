@@ -29,9 +29,6 @@ typedef struct {
 /* Takes from its cell without waiting. */
 bool fl_ticket_take(fl_ticket *self, uint64_t owner);
 
-/* The future is awaited from now on. -1: an exception. */
-int fl_ticket_await_future(fl_ticket *self, PyObject *future);
-
 /* What it ends with: its result, or an exception. */
 PySendResult fl_ticket_end(fl_ticket *self, bool refused, PyObject **result);
 

@@ -27,7 +27,7 @@ int fl_ticket_await_again(fl_ticket *self)
     fl_port *body;
     PyObject *port = fl_port_here(state);
     PyObject *future = port == NULL ? NULL : fl_port_future(port, &body);
-    int outcome = future == NULL ? -1 : fl_ticket_await_future(self, future);
+    int outcome = future == NULL ? -1 : fl_await_future(future, &self->inner);
     if (outcome == 0) {
         /* pairs with the port's taking it out */
         PyObject *before = fl_exchange(&self->waiter->payload, Py_NewRef(future), acq_rel);

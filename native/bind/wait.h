@@ -169,10 +169,17 @@ int fl_ticket_spend(PyObject *ticket);
    up. */
 bool fl_wait_stands(fl_waiter *waiter);
 
-/* What every awaitable of this directory is made of: the end of a step as an iterator's, and an exception
-   that is thrown into the iterator of the future (NULL: none) that it awaits; NULL: it comes out again. */
+/* What every awaitable of this directory that waits is made of: the end of a step as an iterator's; its
+   iternext and its method send(), by the type's am_send. */
 PyObject *fl_as_iteration(PySendResult sent, PyObject *result);
-PyObject *fl_throw_into(PyObject *inner, PyObject *const *args, Py_ssize_t count);
+PyObject *fl_awaitable_next(PyObject *op);
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
+/* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
+int fl_await_future(PyObject *future, PyObject **inner);
+/* Its throw(): whether it takes so many arguments (-1 with an exception); and the exception thrown into
+   *inner (NULL: it awaits nothing). NULL: the exception comes out again, and *inner is gone. */
+int fl_throw_arguments(Py_ssize_t count);
+PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count);
 
 /* For this holder instead of the task that awaits it. */
 void fl_ticket_for(PyObject *ticket, uint64_t owner);

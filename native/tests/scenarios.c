@@ -83,6 +83,35 @@ bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
     return model_run_loop_as(here, 1, fl_owner_task(), close_when_interrupted, refused);
 }
 
+/* In the loop's thread. Whether one of those who were posted has been granted something, or refused. */
+static bool see_to_posted(void)
+{
+    bool told = false;
+    fl_waiter *next;
+    fl_port_hear(port);
+    for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
+        next = posted->ready;
+        fl_port_seen(posted);
+        if (fl_load(&posted->state, acquire) == FL_NUDGED) {
+            fl_cell_retry(posted);
+        }
+        uint32_t state = fl_load(&posted->state, acquire);
+        told |= state == FL_GRANTED || state == FL_REFUSED;
+        fl_waiter_unref(posted);
+    }
+    return told;
+}
+
+bool model_run_loop_of(fl_choice *choice)
+{
+    bool told = fl_choice_decided(choice), given_up = false;
+    while (!told && !given_up) {
+        given_up = fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
+        told = see_to_posted();
+    }
+    return given_up;
+}
+
 bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
                        bool *refused)
 {
@@ -111,17 +140,7 @@ bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool clos
             }
             break;
         }
-        fl_port_hear(port);
-        fl_waiter *posted = fl_port_drain(port);
-        while (posted != NULL) {
-            fl_waiter *next = posted->ready;
-            fl_port_seen(posted);
-            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
-                fl_cell_retry(posted);
-            }
-            fl_waiter_unref(posted);
-            posted = next;
-        }
+        see_to_posted();
         uint32_t state = FL_GRANTED;
         taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
     }

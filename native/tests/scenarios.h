@@ -4,6 +4,7 @@
 #ifndef FL_TESTS_SCENARIOS_H
 #define FL_TESTS_SCENARIOS_H
 
+#include "core/choice.h"
 #include "core/port.h"
 #include "core/semaphore.h"
 #include "model.h"
@@ -42,6 +43,8 @@ bool model_wait_for(uint32_t wanted, int64_t deadline);
 bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused);
 bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
                        bool *refused);
+/* The loop of a task that chooses, until that is decided; true: a signal came first. */
+bool model_run_loop_of(fl_choice *choice);
 void model_begin(uint32_t value, uint32_t flags);
 void model_end_poison(void);
 void model_end(void);

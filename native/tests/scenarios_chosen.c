@@ -1,7 +1,6 @@
 /* Those who meet and choose, one of them or both: whatever comes in whichever order, each parcel goes over
  * once or not at all, and who chooses has one thing.
  */
-#include "core/choice.h"
 #include "core/meeting.h"
 #include "scenarios.h"
 
@@ -163,19 +162,7 @@ static void choose_in_a_loop(const want wants[2], bool closes)
         prepare(wants, i, &choice, pointers[i]);
     }
     fl_choice_begin(&choice, 0);
-    bool told = fl_choice_decided(&choice), given_up = false;
-    while (!told && !given_up) {
-        given_up = fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
-        fl_port_hear(port);
-        fl_waiter *next;
-        for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
-            next = posted->ready;
-            fl_port_seen(posted);
-            uint32_t state = fl_load(&posted->state, acquire);
-            told |= state == FL_GRANTED || state == FL_REFUSED;
-            fl_waiter_unref(posted);
-        }
-    }
+    bool given_up = model_run_loop_of(&choice);
     if (given_up && closes) {
         fl_port_close(port);
     }

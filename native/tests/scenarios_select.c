@@ -1,5 +1,4 @@
 /* One that chooses between two cells: it takes from one, whatever comes in whichever order. */
-#include "core/choice.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -112,21 +111,7 @@ static void loop_that_chooses(void)
         pointers[i]->place = i;
     }
     fl_choice_begin(&choice, 1);
-    bool told = fl_choice_decided(&choice), given_up = false;
-    while (!told && !given_up) {
-        given_up = fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
-        fl_port_hear(port);
-        fl_waiter *next;
-        for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
-            next = posted->ready;
-            fl_port_seen(posted);
-            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
-                fl_cell_retry(posted);
-            }
-            told |= fl_load(&posted->state, acquire) == FL_GRANTED;
-            fl_waiter_unref(posted);
-        }
-    }
+    bool given_up = model_run_loop_of(&choice);
     uint32_t winner = fl_choice_end(&choice);
     if (winner != FL_CHOICE_NONE && given_up) {
         MODEL_CHECK(fl_waiter_abandon(pointers[winner], FL_CANCELLED));

@@ -14,9 +14,7 @@ is imported when the kind is asked for.
 
 from __future__ import annotations
 
-TYPE_CHECKING = (
-    False  # in place of typing's: each interpreter of a pool imports this, and typing takes a while
-)
+TYPE_CHECKING = False  # not typing's, which is slow to import: each interpreter of a pool imports this
 if TYPE_CHECKING:
     from typing import Any, Literal, overload
 

@@ -274,14 +274,16 @@ class Crew(Engine):
             self._add_seat()
         return None
 
+    def _all_seats(self) -> tuple[Seat, ...]:
+        return (*self._seats, *self._leaving, *self._left_behind)
+
     def _ended(self) -> int:
-        seats = (*self._seats, *self._leaving, *self._left_behind)
-        return self._gone.ended + sum([seat.counts.ended for seat in seats])
+        return self._gone.ended + sum([seat.counts.ended for seat in self._all_seats()])
 
     def _total(self) -> Counts:
         total = Counts()
         total.add(self._gone)
-        for seat in (*self._seats, *self._leaving, *self._left_behind):
+        for seat in self._all_seats():
             total.add(seat.counts)
             total.bytes_out += seat.worker.bytes_out
             total.bytes_in += seat.worker.bytes_in
