@@ -377,3 +377,39 @@ def test_owner_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of(
     over.set()
     comer.result()
     assert [owner for owner in wait.owners if owner.ended] == []
+
+
+def test_task_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of_beside_another_of_its_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = RWLock()
+    leave, over = Event(), Event()
+    looked: list[Any] = []
+
+    async def read(go: Event) -> None:
+        async with lock.reading:
+            await go.wait_async()
+
+    async def main() -> None:
+        first = asyncio.create_task(read(leave), name="first")
+        second = asyncio.create_task(read(over), name="second")
+        await until_async(lambda: leave.statistics().waiting and over.statistics().waiting)
+        task_ended = _native.task_ended
+
+        def too_late(task: Any) -> bool:
+            if task is first and not leave.is_set():
+                leave.set()
+                until(first.done)
+            return task_ended(task)
+
+        monkeypatch.setattr(_native, "task_ended", too_late)
+        writer = Thread(lock.writing.acquire)
+        await until_async(lambda: lock.statistics().waiting)
+        looked.extend(await asyncio.to_thread(waits))
+        over.set()
+        await asyncio.gather(first, second)
+        await asyncio.to_thread(writer.result)
+
+    run(main())
+    [wait] = [wait for wait in looked if wait.owners]
+    assert [(owner.task, owner.ended) for owner in wait.owners] == [("second", False)]

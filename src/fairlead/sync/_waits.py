@@ -193,6 +193,9 @@ class _Look:
         if sys.is_finalizing():
             self._frames = {}  # there may be nothing left to read them with
 
+    def _holders(self, what: Any) -> list[tuple[int, Any, bool]]:
+        return [(number, task or numbers.task(number), alone) for number, task, alone in what._holders()]
+
     def wait(
         self, what: Any, type_name: str, cell: int, owner: int, number: int, ident: int, space: int,
         since: float, until: float | None, one_of: int, future: Any, stack: list[_Place] | None,
@@ -203,12 +206,11 @@ class _Look:
         if what is None:
             primitive = f"<{kind} at {cell:#x} of interpreter {space}>"
             if owner:
-                holders = [(owner, None, True)]
+                holders = [(owner, numbers.task(owner), True)]
         else:
             primitive = f"<fairlead.sync.{kind} at {cell:#x}>" if kind in _NAMES.values() else repr(what)
             if hasattr(what, "_holders"):
-                holders = what._holders()
-        holders = [(number, task or numbers.task(number), alone) for number, task, alone in holders]
+                holders = self._holders(what)
         task = None
         if number & 1:
             ident = _native.thread_of(number)
@@ -221,11 +223,11 @@ class _Look:
         owners = tuple(self._party(number, task) for number, task, _ in holders)
         if hasattr(what, "_holders") and any(owner.ended for owner in owners):
             # or it has let go, and ended, since it was seen inside
-            still = [number for number, *_ in what._holders()]
+            still = self._holders(what)
             owners = tuple(
                 owner
-                for owner, (number, *_) in zip(owners, holders, strict=True)
-                if not owner.ended or number in still
+                for owner, holder in zip(owners, holders, strict=True)
+                if not owner.ended or holder in still
             )
         who = _who(number, task)
         # who reads waits for those who read only where a writer is before it, and that one may give up
