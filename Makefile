@@ -16,17 +16,21 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help lab cluster-demo test test-native test-python test-all regrtest lint sanitize clean
+.PHONY: help policy lab cluster-demo examples test test-native test-python test-all regrtest lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a table and a report
-	$(VENV)/bin/fairlead lab run $(LAB) --quick --budget 90s
+lab: $(VENV)/.installed  ## build and install, measure this machine (quick), end with a line a claim and a report
+	$(VENV)/bin/fairlead lab run $(LAB) --quick --budget 60s
 
 cluster-demo: $(VENV)/.installed $(VENV)/.test  ## a dask scheduler and two workers on loopback, and the lab's pool workloads on them
 	$(VENV)/bin/python tools/cluster_demo.py
+
+examples: $(VENV)/.installed $(VENV)/.test  ## install the programs of examples/ into the user's cache, and run each for a moment
+	$(VENV)/bin/python examples/run.py --install
+	$(VENV)/bin/python -m pytest tests/e2e/test_examples.py
 
 test: test-native test-python  ## the C tests and the Python tests
 
@@ -38,6 +42,9 @@ test-python: $(VENV)/.installed $(VENV)/.test
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, and the long ones
 	$(VENV)/bin/python tools/test_all.py
+
+policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
+	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2
 
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
 	$(VENV)/bin/python tools/regrtest.py
@@ -78,7 +85,7 @@ $(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.tools
-	$(PIP) install --group test --group lint --group oracle --group browser --group guests --group cluster
+	$(PIP) install --group test --group lint --group oracle --group browser --group guests --group cluster --group ecosystem
 	@touch $@
 
 $(VENV)/bin/pip:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from fairlead.lab import quiet
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
 METER = quiet.Meter()
+SWITCH_INTERVAL_S = 0.0005
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,16 @@ class Sample:
 class Target:
     """What the figure of one mode must be, by itself or as a multiple of another mode's (within a round).
 
-    ``how`` says which of the rounds must keep to it: their median, or every one.
+    With several modes in ``of``, of whichever ``which`` picks: ``min`` or ``max``. ``how`` says which of the
+    rounds must keep to it: their median, or every one.
     """
 
     figure: str
     mode: str
     at_least: float = -math.inf
     at_most: float = math.inf
-    of: str | None = None
+    of: str | tuple[str, ...] | None = None
+    which: Callable[[Iterable[float]], float] = min
     how: str = "median"
 
     def values(self, samples: Iterable[Sample]) -> list[float]:
@@ -61,12 +64,22 @@ class Target:
                 rounds.setdefault(sample.round, {})[sample.mode] = sample.figures[self.figure]
         if self.of is None:
             return [modes[self.mode] for modes in rounds.values() if self.mode in modes]
-        pairs = [(m[self.mode], m[self.of]) for m in rounds.values() if self.mode in m and self.of in m]
+        others = (self.of,) if isinstance(self.of, str) else self.of
+        pairs = [
+            (m[self.mode], self.which(m[other] for other in others))
+            for m in rounds.values()
+            if m.keys() >= {self.mode, *others}
+        ]
         return [mine / other if other else math.inf for mine, other in pairs]
 
     def met(self, values: Sequence[float]) -> bool:
         judged = [median(values)] if self.how == "median" else values
         return all(self.at_least <= value <= self.at_most for value in judged)
+
+    def reference(self) -> str:
+        if self.of is None or isinstance(self.of, str):
+            return f", x {self.of}" if self.of else ""
+        return f", x the {'lower' if self.which is min else 'higher'} of {' and '.join(self.of)}"
 
     def __str__(self) -> str:
         bound = f">= {show(self.at_least)}" if self.at_least > -math.inf else f"<= {show(self.at_most)}"
@@ -94,9 +107,9 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     return parser
 
 
-def run(question: str, rows: Sequence[Row], options: argparse.Namespace) -> list[Sample]:
+def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts: Any) -> list[Sample]:
     """Takes all samples, or as many as there is time for until SIGINT or SIGTERM; prints the tables, writes
-    the raw results."""
+    the raw results, and with them further facts."""
     samples: list[Sample] = []
     rounds = 1 if options.quick else options.rounds
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -117,6 +130,7 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace) -> list
                     "python": sys.version,
                     "machine": platform.platform(),
                     "cores": os.cpu_count(),
+                    **facts,
                     "samples": [asdict(sample) for sample in samples],
                 }
             )
@@ -165,7 +179,7 @@ def _report(row: Row, samples: list[Sample]) -> None:
     for target in row.targets:
         values = target.values(samples)
         if values:
-            what = f"{target.mode}: {target.figure}" + (f", x {target.of}" if target.of else "")
+            what = f"{target.mode}: {target.figure}" + target.reference()
             word = "met" if target.met(values) else "MISSED"
             print(f"  {word:<6} {what:<40} {spread(values)}   must be {target}")
 
@@ -195,11 +209,38 @@ def peers(
             )
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a measured program's threads get the GIL: what stands before its command, and its settings."""
+
+    command: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+STOCK = Way()
+
+
+def ways(policies: str) -> dict[str, Way]:
+    """Stock, the short switch interval that programs set to help themselves, and `fairlead run` with its
+    default policy and with each that is named (separated by commas)."""
+    scheduled = (str(Path(sys.executable).with_name("fairlead")), "run")
+    named = [policy for policy in policies.split(",") if policy]
+    return {
+        "stock": STOCK,
+        "interval": Way(settings={"switch_interval": SWITCH_INTERVAL_S}),
+        "fairlead": Way((*scheduled, "--")),
+        **{policy: Way((*scheduled, "--policy", policy, "--")) for policy in named},
+    }
+
+
 @contextmanager
-def subject(name: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def subject(
+    name: str, way: Way = STOCK, **settings: Any
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A program of subjects/ in a process of its own, and the line of JSON that it begins with."""
+    settings.update(way.settings)
     with subprocess.Popen(
-        [sys.executable, SUBJECTS / f"{name}.py", json.dumps(settings)],
+        [*way.command, sys.executable, SUBJECTS / f"{name}.py", json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -215,10 +256,29 @@ def subject(name: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[str],
 
 
 @contextmanager
-def cpu_bound_process() -> Iterator[None]:
-    """What the yardstick is measured beside: the same work, with a GIL of its own."""
-    with subject("busy"):
+def cpu_bound_process(count: int = 1) -> Iterator[None]:
+    """What the yardstick is measured beside: the same work, with a GIL of its own. Or so many."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(subject("busy"))
         yield
+
+
+class MachineShares:
+    """What took the machine's cores meanwhile, from /proc/stat: parts of all cores' time."""
+
+    def __init__(self) -> None:
+        self._before = self._read()
+
+    @staticmethod
+    def _read() -> list[int]:
+        return [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+
+    def figures(self) -> FIGURES:
+        took = [now - before for before, now in zip(self._before, self._read(), strict=True)]
+        capacity = sum(took) or 1
+        idle = took[3] + took[4]
+        return {"machine busy": 1 - idle / capacity, "stolen by host": took[7] / capacity}
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def made(mode: str) -> Iterator[Any]:
         with importlib.import_module("pebble").ProcessPool(WORKERS, context=context) as pool_:
             yield Pebble(pool_)
     else:
-        with ProcessPool(WORKERS, start_method=method) as processes:  # type: ignore[arg-type]
+        with ProcessPool(WORKERS, mp_context=method) as processes:  # type: ignore[arg-type]
             yield processes
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import harness
 import pool_loops
+from interpreter_calls import CallPool
 from subjects.calls import fib, length
 
 from fairlead.pools import InterpreterPool
@@ -34,7 +35,7 @@ from fairlead.pools import InterpreterPool
 WORKERS = 2
 THEIRS = "InterpreterPoolExecutor"
 OURS = "InterpreterPool"
-CALL = 'InterpreterPool transport="call"'
+CALL = "a call of _interpreters each"
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def made(mode: str) -> Iterator[Any]:
         with concurrent.futures.InterpreterPoolExecutor(WORKERS) as pool:  # type: ignore[attr-defined]
             yield pool
     else:
-        with InterpreterPool(WORKERS, transport="channel" if mode == OURS else "call") as ours:
+        with InterpreterPool(WORKERS) if mode == OURS else CallPool(WORKERS) as ours:
             yield ours
 
 

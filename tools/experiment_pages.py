@@ -1,9 +1,10 @@
 """Write the pages of docs/reference/experiments/, one for each family, from runs of the lab.
 
-    tools/experiment_pages.py RUN...
+    tools/experiment_pages.py [RUN...]
 
 What an experiment asks, takes and needs is read from its declaration, and what came out from the runs, so
-that no figure on these pages is typed in. A part that the runs have no sample of stays as it was.
+that no figure on these pages is typed in. A part that the runs have no sample of stays as it was; without a
+run the declarations alone are written anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fairlead.lab.analyse import summarise
 from fairlead.record.results import read_results, runs_in
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
-from fairlead.report import families, names, text, units
+from fairlead.report import claims, families, names, text, units, words
 from fairlead.report.families import Family, Topic
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference" / "experiments"
@@ -77,11 +78,14 @@ def declared(topic: Topic) -> str:
     if figures := [f"*{metric.title}*" for metric in subject.metrics]:
         lines += [f"Figures of its own: {', '.join(figures)}.", ""]
     if subject.references:
-        lines += ["| reference | of | time |", "|---|---|---|"]
+        lines += ["| published for | variant | figure | |", "|---|---|---|---|"]
         for reference in subject.references:
             which = ", ".join(f"{key} {value}" for key, value in reference.variant.items())
-            points = ", ".join(f"n = {n}: {units.seconds(seconds)}" for n, seconds in reference.points)
-            lines.append(f"| {reference.label} | {which or 'all'} | {points} |")
+            points = ", ".join(
+                f"{f'n = {n}: ' if n else ''}{units.metric(value, reference.unit)}"
+                for n, value in reference.points
+            )
+            lines.append(f"| {reference.label} | {which or 'all'} | {reference.metric} | {points} |")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -96,9 +100,11 @@ def measured(topic: Topic, summary: Summary) -> str | None:
         subjects=tuple(one for one in summary.subjects if one.id in ids),
         series=series,
         rankings=tuple(one for one in summary.rankings if one.group == topic.group),
+        claims=tuple(one for one in summary.claims if one.experiment in {*ids, topic.id}),
         problems=(),
     )
-    shown = text.render(part, width=100).partition("\n\n")[2].partition("\nexperiment, interpreter ")[0]
+    shown = text.render(part, width=100, detail=2).partition("\n\n")[2]
+    shown = shown.partition(f"\n{claims.machine(part)}")[0].partition(f"\n{words.STANDINGS[:40]}")[0]
     # directories of the machine that measured say nothing to a reader
     shown = re.sub(r"/\S*/(bin/)", r".../\1", shown)
     return f"{FENCE}text\n{shown.rstrip()}\n{FENCE}\n"
@@ -116,8 +122,16 @@ def before(page: Path) -> dict[str, str]:
     }
 
 
-def page_of(family: Family, summary: Summary, old: dict[str, str]) -> str:
-    parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", origin(summary)]
+def origin_before(page: Path) -> str:
+    """Where the figures came from when the page was last written."""
+    found = re.search(
+        r"^The output below .*?\n(?=\n)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return found[0] if found else ""
+
+
+def page_of(family: Family, summary: Summary, old: dict[str, str], whence: str) -> str:
+    parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", whence]
     for topic in family.topics:
         shown = measured(topic, summary) or old.get(topic.id)
         command = (
@@ -150,10 +164,9 @@ def main(runs: Iterable[str]) -> None:
     PAGES.mkdir(parents=True, exist_ok=True)
     for family in known():
         page = PAGES / f"{family.id}.md"
-        page.write_text(page_of(family, summary, before(page)), encoding="utf-8")
+        whence = origin(summary) if summary.samples else origin_before(page)
+        page.write_text(page_of(family, summary, before(page), whence), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
     main(sys.argv[1:])

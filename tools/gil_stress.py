@@ -38,7 +38,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-POLICIES = ("interactive", "fair", "stock")
+POLICIES = ("interactive", "stock")
 HUNG_S = 30.0
 """A child that has not ended after this time, less that in which it had no core, hangs."""
 LATE_S = 0.1

@@ -25,7 +25,7 @@ def main(page: str, what: str, out: str, scheme: str = "light", width: int = WID
     path = (
         "//*[@id='answers']"
         if what == "answers"
-        else f"{section}//*[contains(@class, 'js-plotly-plot') or contains(@class, 'pictures')]"
+        else f"{section}//*[contains(@class, 'curve') or contains(@class, 'pictures')]"
     )
     with tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
         prefer(browser, scheme)

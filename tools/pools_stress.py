@@ -140,7 +140,7 @@ def run(kind: str, tasks: int, dice: random.Random) -> dict[str, Any]:
     if kind in MAY_DIE:
         kinds += ["die", "unsendable"]
         weights += [2 if kind == "processes" else 0, 10]
-    pool = pools.pool(kind, 3)
+    pool = pools.pool(kind, 3, **({"interrupt": True} if kind == "threads" else {}))
     waiting: list[tuple[int, str, concurrent.futures.Future[Any]]] = []
 
     def settle(most: int) -> None:

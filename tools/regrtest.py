@@ -1,6 +1,6 @@
 """Run the interpreters' own test suite stock, observed and scheduled, and compare the outcome of every test.
 
-    tools/regrtest.py [INTERPRETER...] [--ways observed,interactive,fair] [--modules test_a,test_b]
+    tools/regrtest.py [INTERPRETER...] [--ways observed,interactive] [--modules test_a,test_b]
 
 For each interpreter (3.11 to 3.15, those found when none is named) every module of the suite is run stock and
 in each of the ways, in processes of its own, by a virtual environment whose site hooks the GIL in every
@@ -30,7 +30,7 @@ from test_all import CLONE, Failure, quietly
 
 from fairlead.lab.interpreters import Interpreter, discover
 
-WAYS = ("observed", "interactive", "fair")
+WAYS = ("observed", "interactive")
 MODULES = (
     "test_threading",
     "test_thread",

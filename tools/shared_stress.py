@@ -208,7 +208,7 @@ class Lines:
         self.told = 0
 
     def renew(self, capacity: int, size: int) -> None:
-        self.subject = shared.Queue(capacity)
+        self.subject = shared.Queue(capacity_bytes=capacity)
         self.size = size
         self.figures[:] = memoryview(bytes(8 * (self.most + 1))).cast("q")
 

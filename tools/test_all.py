@@ -34,8 +34,10 @@ ONCE = (
     "tests/interp/test_experiments.py",
     "tests/interp/test_lab_subjects.py",
     "tests/lifecycle/test_probes_end.py",
-    # the benchmarks' own working
+    # the benchmarks' own working, and that of the examples, whose packages one interpreter has
     "tests/e2e/test_benchmarks.py",
+    "tests/e2e/test_examples.py",
+    "tests/e2e/test_load_generator.py",
     # programs of which something is found
     "tests/e2e/test_gil_findings.py",
     # what the documents say to type, and the command of the lab
@@ -57,6 +59,7 @@ ONCE = (
     "tests/property",
     # the text of the sources: who imports whom, the style of the C, what the guarantees name
     "tests/arch/test_c_style.py",
+    "tests/arch/test_compatibility.py",
     "tests/arch/test_layers.py",
     "tests/arch/test_sync_guarantees.py",
 )
@@ -90,7 +93,7 @@ ENDS = (
             "quiet",
             "ranking",
             "registry",
-            "report_answers",
+            "report_claims",
             "report_comparison",
             "report_data",
             "report_html",

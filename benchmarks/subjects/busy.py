@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subject
+from steps import spin
 
 subject.say()
-subject.spin()
+spin()

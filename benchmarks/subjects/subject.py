@@ -7,53 +7,23 @@ import mmap
 import os
 import sys
 import threading
-import time
 from typing import Any
+
+from steps import spin
 
 SETTINGS: dict[str, Any] = json.loads(sys.argv[1])
 
 
 def schedule() -> None:
-    """Schedule the GIL if the settings say so; stock imports nothing of fairlead."""
+    """Schedule the GIL, or shorten the switch interval, if the settings say so; stock imports nothing of
+    fairlead."""
+    if "switch_interval" in SETTINGS:
+        sys.setswitchinterval(SETTINGS["switch_interval"])
     share = SETTINGS.get("share")
     if share is not None:
         import fairlead.gil
 
         fairlead.gil.schedule(cpu_share=share)
-
-
-UNIT = 1000
-BATCH = 16
-
-
-def unit() -> None:
-    """Some tens of microseconds of CPU-bound Python code."""
-    x = 0
-    while x < UNIT:
-        x += 1
-
-
-def spin(done: memoryview | None = None, place: int = 0) -> None:
-    """CPU-bound Python code that is never done; it counts the nanoseconds of work that it did.
-
-    A unit counts as long as it took, but no more than half as much again as the quickest of its batch, which
-    had a core and the GIL to itself: so neither waiting nor looking on counts, and how fast the core is just
-    then, which may change by half within a second, does not matter.
-    """
-    clock = time.perf_counter_ns
-    work = 0
-    while True:
-        took = []
-        begin = clock()
-        for _ in range(BATCH):
-            unit()
-            end = clock()
-            took.append(end - begin)
-            begin = end
-        most = min(took) * 3 // 2
-        work += sum(min(one, most) for one in took)
-        if done is not None:
-            done[place] = work
 
 
 def spinners() -> dict[str, Any]:

@@ -30,6 +30,15 @@ PyObject *fl_awaitable_next(PyObject *op)
     return fl_awaitable_send(op, Py_None);
 }
 
+bool fl_awaitable_begin(bool *busy)
+{
+    if (*busy) {
+        PyErr_SetString(PyExc_ValueError, "this awaitable is being awaited at this moment");
+        return false;
+    }
+    return *busy = true;
+}
+
 int fl_await_future(PyObject *future, PyObject **inner)
 {
     PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
@@ -88,7 +97,7 @@ static bool postpone(PyObject *error)
     PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
     bool postponed = answer == Py_True;
     if (answer == NULL) {
-        PyErr_WriteUnraisable(error);
+        fl_raise_later(error);
     }
     Py_XDECREF(answer);
     Py_XDECREF(wait);

@@ -228,18 +228,12 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     int got = 0;
     if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
         got = fl_wait_permit(op, helper, &board->for_reply, deadline);
-        mine = fl_board_helped(board, job);
+        mine = fl_board_helped(board, job, got < 0); /* a signal handler raised */
     }
     fl_cell_unref(helper);
     if (mine) {
-        PyObject *type, *error, *traceback; /* of a signal handler: what came with it is not lost */
-        PyErr_Fetch(&type, &error, &traceback);
         fl_settle_loans(fl_shell_state(op)->lender);
-        PyObject *outcome = outcome_of(fl_shell_state(op), job);
-        if (type != NULL) {
-            PyErr_Restore(type, error, traceback);
-        }
-        return outcome;
+        return outcome_of(fl_shell_state(op), job);
     }
     return got < 0 ? NULL : Py_NewRef(Py_None);
 }

@@ -26,25 +26,11 @@
 
 /* The queue's critical section; where other interpreters have the queue, which its own lock cannot keep out,
    the shelf's lock as well. Whoever forks has that lock (core/shared.h). No Python between the two. */
-static void lock(fl_desk *desk)
-{
-    if (desk->shelf.lock != NULL) {
-        fl_mutex_lock(desk->shelf.lock);
-    }
-}
-
-static void unlock(fl_desk *desk)
-{
-    if (desk->shelf.lock != NULL) {
-        fl_mutex_unlock(desk->shelf.lock);
-    }
-}
-
 #define BEGIN_DESK(self)                                                                                    \
     FL_BEGIN_CRITICAL(self);                                                                                \
-    lock((self)->desk)
+    fl_mutex_lock_if((self)->desk->shelf.lock)
 #define END_DESK(self)                                                                                      \
-    unlock((self)->desk);                                                                                   \
+    fl_mutex_unlock_if((self)->desk->shelf.lock);                                                           \
     FL_END_CRITICAL()
 
 static void desk_free(void *body)
@@ -136,15 +122,17 @@ static void tell(fl_port *port)
     }
 }
 
-/* What other threads of the parent had in hand is on the shelf, or free room, and nobody will use it. */
+/* What other threads of the parent had in hand is on the shelf, or free room, and nobody will use it; but for
+   what was granted to tasks of the thread that forked, which may go on here. */
 void fl_bounded_recover(fl_bounded *self)
 {
     fl_desk *desk = self->desk;
+    uint32_t objects = fl_roster_granted(fl_bounded_objects(self)), slots = fl_roster_granted(desk->slots);
     BEGIN_DESK(self);
     if (fl_load(&desk->generation, relaxed) != fl_fork_generation) { /* with the desk */
-        uint32_t known = fl_sem_value(fl_bounded_objects(self));
+        uint32_t known = fl_sem_value(fl_bounded_objects(self)) + objects;
         int64_t room = (int64_t)(desk->maxsize ? desk->maxsize : FL_SEM_MOST) - desk->shelf.count;
-        int64_t free = (int64_t)fl_sem_value(desk->slots) - (int64_t)fl_sem_withdraw(desk->slots, 0);
+        int64_t free = (int64_t)fl_sem_value(desk->slots) - (int64_t)fl_sem_withdraw(desk->slots, 0) + slots;
         if (desk->shelf.count > known) {
             fl_sem_give(fl_bounded_objects(self), desk->shelf.count - known);
         }
@@ -193,7 +181,7 @@ static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
     FL_BEGIN_CRITICAL(self);
     fl_heap_way way;
     if (desk->order != FL_PRIORITY || fl_heap_find_push(&desk->shelf, object, &way) == 0) {
-        lock(desk);
+        fl_mutex_lock_if(desk->shelf.lock);
         if (fl_load(&desk->shut, relaxed)) { /* with the desk */
             result = FL_REFUSAL;
         } else if ((desk->shelf.lock == NULL) != (copy == NULL)) {
@@ -214,7 +202,7 @@ static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
             desk->unfinished++;
             give(fl_bounded_objects(self), 1, &port);
         }
-        unlock(desk);
+        fl_mutex_unlock_if(desk->shelf.lock);
     }
     FL_END_CRITICAL();
     tell(port);
@@ -264,7 +252,7 @@ static int try_to_fetch(fl_bounded *self, void **element, bool *copied)
     FL_BEGIN_CRITICAL(self);
     fl_heap_way way;
     if (desk->order != FL_PRIORITY || fl_heap_find_pop(&desk->shelf, &way) == 0) {
-        lock(desk);
+        fl_mutex_lock_if(desk->shelf.lock);
         result = 1;
         if (desk->shelf.count == 0) {
             result = FL_REFUSAL;
@@ -277,7 +265,7 @@ static int try_to_fetch(fl_bounded *self, void **element, bool *copied)
             result = *element != NULL;
         }
         *copied = desk->shelf.lock != NULL;
-        unlock(desk);
+        fl_mutex_unlock_if(desk->shelf.lock);
     }
     FL_END_CRITICAL();
     return result;

@@ -231,7 +231,11 @@ static int write_object(writer *to, PyObject *object)
         return write_sized(to, 'b', PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object));
     }
     if (PyByteArray_CheckExact(object)) {
-        return write_sized(to, 'a', PyByteArray_AS_STRING(object), PyByteArray_GET_SIZE(object));
+        int outcome;
+        FL_BEGIN_CRITICAL(object); /* another thread may resize it */
+        outcome = write_sized(to, 'a', PyByteArray_AS_STRING(object), PyByteArray_GET_SIZE(object));
+        FL_END_CRITICAL();
+        return outcome;
     }
     if (PyMemoryView_Check(object)) {
         return to->sending == NULL ? write_flat(to, object) : write_view(to, object);
@@ -448,10 +452,10 @@ static PyObject *read_tuple(reader *from)
         damaged();
         return NULL;
     }
-    PyObject *tuple = Py_EnterRecursiveCall(" while reading a tuple") ? NULL : PyTuple_New(count);
-    if (tuple == NULL) {
+    if (Py_EnterRecursiveCall(" while reading a tuple")) {
         return NULL;
     }
+    PyObject *tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
         PyObject *one = read_object(from);
         if (one == NULL) {

@@ -61,8 +61,10 @@ static int section_clear(PyObject *op)
 static void section_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, section_dealloc)
     section_clear(op);
     fl_shell_dealloc(op);
+    Py_TRASHCAN_END
 }
 
 /* By the holder. */
@@ -96,23 +98,6 @@ static PyObject *section_take(section *self)
     return value;
 }
 
-/* Whether signal handlers may run in this thread; if that cannot be found out, too. */
-static bool in_main_thread(void)
-{
-    bool found = true;
-    PyObject *threading = PyImport_ImportModule("threading");
-    PyObject *thread = threading == NULL ? NULL : PyObject_CallMethod(threading, "main_thread", NULL);
-    PyObject *ident = thread == NULL ? NULL : PyObject_GetAttrString(thread, "ident");
-    if (ident != NULL && PyLong_Check(ident)) {
-        found = PyLong_AsUnsignedLongMask(ident) == PyThread_get_thread_ident();
-    }
-    Py_XDECREF(ident);
-    Py_XDECREF(thread);
-    Py_XDECREF(threading);
-    PyErr_Clear();
-    return found;
-}
-
 static void keep(void *request)
 {
     Py_INCREF((PyObject *)request);
@@ -125,7 +110,7 @@ static void let_go(combining_lock *lock)
     if (fl_combine_let_go(cell)) {
         return;
     }
-    uint32_t most = in_main_thread() ? 0 : lock->batch;
+    uint32_t most = fl_in_main_thread() ? 0 : lock->batch; /* asked without Python: a handler might raise */
     for (uint32_t i = 0; i < most; i++) {
         fl_waiter *waiter = fl_combine_next(cell, keep);
         if (waiter == NULL) {
@@ -182,7 +167,9 @@ static PyObject *run(PyObject *op, PyObject *function)
     fl_waiter_init(&waiter, cell, 0, 0);
     waiter.request = mine;
     fl_combine_result result = FL_COMBINE_LEADS;
+    int looks = 0;
     while (!fl_cell_enter(&waiter)) {
+        waiter.look = fl_next_look(&looks);
         FL_BEGIN_SLEEP(&waiter, FL_FOREVER)
         result = fl_combine_wait(&waiter);
         FL_END_SLEEP

@@ -286,8 +286,10 @@ static int clear(PyObject *self)
 static void dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, dealloc)
     clear(self);
     fl_shell_dealloc(self);
+    Py_TRASHCAN_END
 }
 
 PyDoc_STRVAR(class_getitem_doc,

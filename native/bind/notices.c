@@ -12,6 +12,8 @@ typedef struct {
     PyObject *lock;
     bool recursive;
     fl_rlock_hold hold;
+    bool lost;  /* it was let go, and is to be taken again */
+    bool woken; /* by a notification: once the lock is there, the next is to be woken */
 } loan;
 
 /* 0: let go; -1: an exception, and nothing has changed. The caller holds it. */
@@ -56,7 +58,7 @@ static int check(fl_state *state, loan *lent)
 }
 
 /* These two queue, let go of the lock, and wait. 1: notified; 0: not within the time; -1: an exception. */
-static int wait_as_thread(PyObject *self, fl_cell *cell, loan *lent, int64_t deadline, bool *lost)
+static int wait_as_thread(PyObject *self, fl_cell *cell, loan *lent, int64_t deadline)
 {
     fl_waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL) {
@@ -70,21 +72,26 @@ static int wait_as_thread(PyObject *self, fl_cell *cell, loan *lent, int64_t dea
     if (let_go(lent) < 0) {
         fl_waiter_abandon(waiter, FL_CANCELLED);
     } else {
-        *lost = true;
+        lent->lost = true;
         notified = deadline > 0 ? fl_wait_in_place(waiter, deadline) : !fl_cell_leave(waiter, FL_TIMED_OUT);
+        lent->woken = notified == 1;
+        if (notified == 0) {
+            notified = waiter->notified; /* before the time was over; it has left, and nobody writes to it */
+        }
     }
     free(waiter);
     return notified;
 }
 
-static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline, bool *lost)
+static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline)
 {
     int notified = -1;
     PyObject *ticket = fl_ticket_new(fl_shell_state(self), self, 0, NULL), *result = NULL;
     if (ticket != NULL && fl_ticket_join(ticket) == 0 && let_go(lent) == 0) {
-        *lost = true;
+        lent->lost = true;
         result = fl_greenlet_wait(ticket, deadline);
         notified = result == NULL ? -1 : result == Py_True;
+        lent->woken = notified == 1;
     }
     Py_XDECREF(result);
     Py_XDECREF(ticket); /* which leaves the queue, if it is there */
@@ -96,28 +103,31 @@ static int wait_with(PyObject *self, loan *lent, int64_t deadline)
 {
     fl_cell *cell = fl_shell_cell(self);
     int greenlet = fl_in_greenlet(), notified = -1;
-    bool lost = false;
     if (greenlet == 0) {
-        notified = wait_as_thread(self, cell, lent, deadline, &lost);
+        notified = wait_as_thread(self, cell, lent, deadline);
     } else if (greenlet > 0) {
-        notified = wait_as_greenlet(self, lent, deadline, &lost);
+        notified = wait_as_greenlet(self, lent, deadline);
     }
-    if (!lost) {
+    if (!lent->lost) {
         return -1;
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (take_again(lent) == 0) {
+    int taken = take_again(lent);
+    if (taken == 0) {
         PyErr_Restore(type, value, traceback);
-        return notified;
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        if (notified == 1) {
+            FL_WAKING(fl_notices_give(cell, 1)); /* it ends without success, and takes no notice along */
+        }
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    if (notified == 1) {
-        FL_WAKING(fl_notices_give(cell, 1)); /* it ends without success, and takes no notice along */
+    if (lent->woken) {
+        FL_WAKING(fl_notices_pass(cell));
     }
-    return -1;
+    return taken == 0 ? notified : -1;
 }
 
 PyDoc_STRVAR(wait_doc,
@@ -135,7 +145,7 @@ static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "wait() takes a lock and a timeout");
         return NULL;
     }
-    loan lent = {args[0], Py_IS_TYPE(args[0], state->rlock_type), {NULL, 0}};
+    loan lent = {args[0], Py_IS_TYPE(args[0], state->rlock_type), {NULL, 0}, false, false};
     if (!lent.recursive && !Py_IS_TYPE(args[0], state->lock_type)) {
         PyErr_SetString(PyExc_TypeError, "wait() takes a Lock or an RLock");
         return NULL;
@@ -185,15 +195,27 @@ static PyObject *notify(PyObject *self, PyObject *number)
     return PyLong_FromUnsignedLong(woken);
 }
 
+PyDoc_STRVAR(pass_doc,
+"_pass($self, /)\n"
+"--\n"
+"\n"
+"By a task that join() has notified, once it has the lock again or will not get it: the next one is woken.");
+
+static PyObject *pass(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_notices_pass(fl_shell_cell(self)));
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(waiting_doc,
 "waiting($self, /)\n"
 "--\n"
 "\n"
-"How many threads and tasks wait.");
+"How many threads and tasks wait and are not notified.");
 
 static PyObject *waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromUnsignedLong(fl_cell_waiting(fl_shell_cell(self)));
+    return PyLong_FromUnsignedLong(fl_notices_waiting(fl_shell_cell(self)));
 }
 
 static PyObject *notices_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -209,6 +231,7 @@ static PyMethodDef methods[] = {
     {"wait", FL_METHOD(wait), METH_FASTCALL, wait_doc},
     {"join", join, METH_NOARGS, join_doc},
     {"notify", notify, METH_O, notify_doc},
+    {"_pass", pass, METH_NOARGS, pass_doc},
     {"waiting", waiting, METH_NOARGS, waiting_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -5,7 +5,7 @@
 
 static int raise_broken(void)
 {
-    fl_raise("BrokenResourceError", "the thread that held this lock has ended without releasing it");
+    fl_raise("BrokenLockError", "the thread that held this lock has ended without releasing it");
     return -1;
 }
 
@@ -428,7 +428,7 @@ PyDoc_STRVAR(lock_type_doc,
 "In a forked child it is free unless the thread that forked held it.\n"
 "\n"
 "When the thread that holds it ends, or that of the task that does, a warning tells who waits or comes to\n"
-"wait (OwnerDeathWarning); with on_owner_death='break' all who want it get BrokenResourceError from then\n"
+"wait (OwnerDeathWarning); with on_owner_death='break' all who want it get BrokenLockError from then\n"
 "on.");
 
 PyDoc_STRVAR(semaphore_type_doc,

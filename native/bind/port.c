@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "core/port.h"
-#include "core/rate.h"
 
 PyDoc_STRVAR(port_type_doc,
 "Port(make_future, running=None, call_later=None, /)\n"
@@ -27,7 +26,6 @@ typedef struct {
     PyObject *make_future;
     PyObject *running;    /* NULL: never known */
     PyObject *call_later; /* NULL: it has no timers */
-    PyInterpreterState *interpreter;
     PyObject *weak;
 } port;
 
@@ -48,14 +46,13 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->make_future = Py_NewRef(make_future);
     self->running = running == Py_None ? NULL : Py_NewRef(running);
     self->call_later = call_later == Py_None ? NULL : Py_NewRef(call_later);
-    self->interpreter = PyInterpreterState_Get();
     self->body = fl_port_new();
     if (self->body == NULL) {
         Py_DECREF(self);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     fl_store(&self->body->shell, self, release); /* pairs with fl_port_tell */
-    fl_roster_add(self->body, PyInterpreterState_GetID(self->interpreter));
+    fl_roster_add(self->body, PyInterpreterState_GetID(PyInterpreterState_Get()));
     return (PyObject *)self;
 }
 
@@ -154,6 +151,20 @@ PyObject *fl_port_here(fl_state *state)
     return found;
 }
 
+/* 1: it was done before; 0: it is done now; -1: an exception. */
+static int complete(fl_state *state, PyObject *future)
+{
+    PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
+    int was_done = done == NULL ? -1 : PyObject_IsTrue(done);
+    Py_XDECREF(done);
+    if (was_done == 0) {
+        PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
+        was_done = set == NULL ? -1 : 0;
+        Py_XDECREF(set);
+    }
+    return was_done;
+}
+
 bool fl_port_complete(fl_state *state, fl_waiter *waiter)
 {
 #ifdef Py_GIL_DISABLED /* else waits(), which looks at it under this lock, has the GIL */
@@ -166,18 +177,18 @@ bool fl_port_complete(fl_state *state, fl_waiter *waiter)
     if (future == NULL) {
         return true;
     }
-    PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
-    int is_done = done == NULL ? -1 : PyObject_IsTrue(done);
-    Py_XDECREF(done);
-    if (is_done == 0) {
-        PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
-        Py_XDECREF(set);
-    }
-    if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(future);
+    int was_done = complete(state, future);
+    if (was_done < 0) { /* perhaps by a signal handler, which must not cost the task its wake-up */
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (complete(state, future) < 0) {
+            fl_raise_later(future);
+        }
+        PyErr_Restore(type, value, traceback);
+        fl_raise_later(future); /* last: it is raised in the next call of Python */
     }
     Py_DECREF(future);
-    return is_done <= 0;
+    return was_done <= 0;
 }
 
 /* What was granted to a cancelled task goes on at once, as asyncio's does: not when the task has its turn.
@@ -205,7 +216,7 @@ static void look_for_holder(fl_waiter *waiter)
     if (!waiter->told && fl_cell_orphaned(waiter->cell) && fl_load(&waiter->payload, acquire) != NULL) {
         waiter->told = true; /* `payload` pairs with the ticket's store */
         if (fl_holder_ended(waiter->request, waiter->cell) < 0) {
-            PyErr_WriteUnraisable(waiter->request);
+            fl_raise_later(waiter->request);
         }
     }
 }
@@ -221,7 +232,7 @@ static bool drain_once(port *self)
         fl_port_seen(waiter);
         if (fl_load(&waiter->state, acquire) == FL_NUDGED) { /* pairs with the nudge */
             if (!fl_cell_retry(waiter)) {
-                if (waiter->cell->kind == &fl_rate_kind) {
+                if (waiter->cell->kind->timed) {
                     fl_port_complete(module, waiter); /* the task sets its timer anew */
                 } else {
                     look_for_holder(waiter);
@@ -265,18 +276,23 @@ static bool runs_here(port *self)
 
 void fl_port_tell(fl_port *body)
 {
-    port *self = fl_load(&body->shell, acquire); /* pairs with port_new; the loop holds it */
     PyObject *type, *value, *traceback; /* a destructor may release while an exception is on its way */
     PyErr_Fetch(&type, &value, &traceback);
-    /* a task may have called into another interpreter, which is not to touch its loop's objects */
-    if (self != NULL && self->interpreter == PyInterpreterState_Get() && runs_here(self)) {
-        Py_INCREF(self);
+    /* a task may have called into another interpreter, which is not to touch its loop's objects: they may end
+       meanwhile, and only this number of theirs stays */
+    port *self = body->space == PyInterpreterState_GetID(PyInterpreterState_Get())
+                     ? fl_load(&body->shell, acquire) /* pairs with port_new; the loop holds it */
+                     : NULL;
+    Py_XINCREF(self);
+    if (self != NULL && runs_here(self)) {
         drain(self);
-        Py_DECREF(self);
     } else {
-        PyErr_Clear();
+        if (PyErr_Occurred()) {
+            fl_raise_later((PyObject *)self);
+        }
         fl_bell_ring(body->bell);
     }
+    Py_XDECREF(self);
     PyErr_Restore(type, value, traceback);
     fl_port_unref(body);
 }

@@ -445,7 +445,9 @@ static int queue_clear(PyObject *op)
 static void queue_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, queue_dealloc)
     fl_bounded_dealloc((fl_bounded *)op);
+    Py_TRASHCAN_END
 }
 
 PyDoc_STRVAR(class_getitem_doc,

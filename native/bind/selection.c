@@ -11,6 +11,7 @@ typedef struct {
     PyObject *inner; /* the iterator of the future that is awaited */
     fl_choice choice; /* its waiters are the port's while it waits, and NULL otherwise */
     phase phase;
+    bool busy; /* a step of it runs: what that calls may not take another */
 } selection;
 
 PyObject *fl_selection_new(fl_state *state, PyObject *cases)
@@ -21,6 +22,7 @@ PyObject *fl_selection_new(fl_state *state, PyObject *cases)
         self->inner = NULL;
         self->choice = (fl_choice){0};
         self->phase = NEW;
+        self->busy = false;
         PyObject_GC_Track(self);
     }
     return (PyObject *)self;
@@ -173,9 +175,14 @@ static PySendResult step(selection *self, PyObject *value, PyObject **result)
 
 static PySendResult selection_send(PyObject *op, PyObject *value, PyObject **result)
 {
-    PySendResult sent;
+    selection *self = (selection *)op;
+    PySendResult sent = PYGEN_ERROR;
+    *result = NULL;
     FL_BEGIN_CRITICAL(op);
-    sent = step((selection *)op, value, result);
+    if (fl_awaitable_begin(&self->busy)) {
+        sent = step(self, value, result);
+        self->busy = false;
+    }
     FL_END_CRITICAL();
     return sent;
 }
@@ -195,14 +202,17 @@ PyDoc_STRVAR(throw_doc,
 static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     selection *self = (selection *)op;
-    PyObject *result;
+    PyObject *result = NULL;
     if (fl_throw_arguments(count) < 0) {
         return NULL;
     }
     FL_BEGIN_CRITICAL(op);
-    result = fl_throw_into(&self->inner, args, count);
-    if (result == NULL && give_up(self, &result) && result != NULL) {
-        result = fl_as_iteration(PYGEN_RETURN, result);
+    if (fl_awaitable_begin(&self->busy)) {
+        result = fl_throw_into(&self->inner, args, count);
+        if (result == NULL && give_up(self, &result) && result != NULL) {
+            result = fl_as_iteration(PYGEN_RETURN, result);
+        }
+        self->busy = false;
     }
     FL_END_CRITICAL();
     return result;
@@ -216,11 +226,17 @@ PyDoc_STRVAR(close_doc,
 
 static PyObject *selection_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
+    selection *self = (selection *)op;
+    bool begun;
     FL_BEGIN_CRITICAL(op);
-    Py_CLEAR(((selection *)op)->inner);
-    give_up((selection *)op, NULL);
+    begun = fl_awaitable_begin(&self->busy);
+    if (begun) {
+        Py_CLEAR(self->inner);
+        give_up(self, NULL);
+        self->busy = false;
+    }
     FL_END_CRITICAL();
-    Py_RETURN_NONE;
+    return begun ? Py_NewRef(Py_None) : NULL;
 }
 
 static int selection_traverse(PyObject *op, visitproc visit, void *arg)
@@ -254,9 +270,11 @@ static void selection_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, selection_dealloc)
     selection_clear(op);
     PyObject_GC_Del(op);
     Py_DECREF(type);
+    Py_TRASHCAN_END
 }
 
 static PyMethodDef selection_methods[] = {

@@ -51,27 +51,13 @@ void fl_shelf_drop(fl_shelf *all)
     PyMem_RawFree(all->at);
 }
 
-static void lock(const fl_shelf *shelf)
-{
-    if (shelf->lock != NULL) {
-        fl_mutex_lock(shelf->lock);
-    }
-}
-
-static void unlock(const fl_shelf *shelf)
-{
-    if (shelf->lock != NULL) {
-        fl_mutex_unlock(shelf->lock);
-    }
-}
-
 /* A way that has nowhere led yet; how many there are. */
 static uint32_t begin(const fl_shelf *shelf, fl_heap_way *way)
 {
-    lock(shelf);
+    fl_mutex_lock_if(shelf->lock);
     uint32_t count = shelf->count;
     way->changes = shelf->changes;
-    unlock(shelf);
+    fl_mutex_unlock_if(shelf->lock);
     way->depth = way->rise = 0;
     return count;
 }
@@ -84,12 +70,12 @@ static PyObject *object_at(const fl_shelf *shelf, const fl_heap_way *way, uint32
         return shelf->changes == way->changes ? Py_NewRef((PyObject *)shelf->at[index]) : NULL;
     }
     fl_item *item = NULL;
-    lock(shelf);
+    fl_mutex_lock_if(shelf->lock);
     if (shelf->changes == way->changes) {
         item = shelf->at[index];
         fl_item_ref(item);
     }
-    unlock(shelf);
+    fl_mutex_unlock_if(shelf->lock);
     if (item == NULL) {
         return NULL;
     }

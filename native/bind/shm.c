@@ -88,7 +88,8 @@ static fl_shm_header *make(int fd, const fl_shm_type *kind, const char *token, u
     return header;
 }
 
-static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, size_t *size)
+static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, uint32_t *amount,
+                           uint32_t *flags, size_t *size)
 {
     struct stat status;
     if (fstat(fd, &status) != 0) {
@@ -99,8 +100,15 @@ static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, s
         return wrong("the segment is not one of fairlead's; choose another name");
     }
     fl_shm_header *header = map(fd, *size);
-    if (header != NULL && (check(header, *size, kind->kind, token) == NULL ||
-                           *size != sizeof *header + kind->size(header->amount, header->flags))) {
+    if (header == NULL) {
+        return NULL;
+    }
+    const fl_shm_header seen = *header; /* which another process may change from now on */
+    atomic_signal_fence(memory_order_acq_rel); /* nothing of it is read a second time */
+    *amount = seen.amount;
+    *flags = seen.flags;
+    if (check(&seen, *size, kind->kind, token) == NULL ||
+        *size != sizeof seen + kind->size(seen.amount, seen.flags)) {
         if (!PyErr_Occurred()) {
             wrong("the segment has been cut off; make it anew");
         }
@@ -130,7 +138,8 @@ PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args
     }
     size_t size = 0;
     fl_shm_header *header =
-        making ? make(fd, kind, token, amount, flags, &size) : find(fd, kind, token, &size);
+        making ? make(fd, kind, token, amount, flags, &size)
+               : find(fd, kind, token, &amount, &flags, &size);
     fl_shm_body *body = header == NULL ? NULL : calloc(1, sizeof *body);
     fl_shm_object *self = body == NULL ? NULL : (fl_shm_object *)type->tp_alloc(type, 0);
     if (self == NULL) {
@@ -140,18 +149,18 @@ PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args
         }
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    *body = (fl_shm_body){.refs = 1, .map = header, .size = size, .spins = MOST_SPINS};
+    *body = (fl_shm_body){
+        .refs = 1, .map = header, .size = size, .amount = amount, .flags = flags, .spins = MOST_SPINS};
     for (int i = 0; i < FL_SHM_TURNS; i++) {
         body->heralds[i].worth = kind->worth;
-        body->heralds[i].part = header + 1;
         body->heralds[i].gone = body_unref;
         body->heralds[i].owner = body;
     }
     self->body = body;
     self->kind = kind;
     self->state = state;
-    self->amount = header->amount;
-    self->flags = header->flags;
+    self->amount = body->amount;
+    self->flags = body->flags;
     return (PyObject *)self;
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     fl_atomic(uint32_t) refs;
     fl_shm_header *map;
     size_t size;
+    uint32_t amount, flags; /* as in the header, which another process may change after it was checked */
     fl_atomic(uint32_t) spins; /* before a thread sleeps */
     fl_herald heralds[FL_SHM_TURNS];
 } fl_shm_body;
@@ -37,7 +38,7 @@ typedef struct {
     size_t (*size)(uint32_t amount, uint32_t flags);           /* of what follows the header */
     void (*make)(void *part, uint32_t amount, uint32_t flags); /* zeroed memory; NULL: is fine as it is */
     fl_shm_turn *(*turn)(void *part, int which);               /* below FL_SHM_TURNS; NULL: no such */
-    bool (*worth)(void *part, fl_shm_turn *turn);              /* trying might bring something */
+    bool (*worth)(void *body, fl_shm_turn *turn);              /* trying might bring something */
 } fl_shm_type;
 
 typedef struct {
@@ -45,12 +46,18 @@ typedef struct {
     fl_shm_body *body;
     const fl_shm_type *kind;
     fl_state *state;
-    uint32_t amount, flags; /* as in the header, which is not trusted after it was read */
+    uint32_t amount, flags; /* as in the body */
 } fl_shm_object;
+
+/* What follows the header. */
+static inline void *fl_shm_part_of(const fl_shm_body *body)
+{
+    return body->map + 1;
+}
 
 static inline void *fl_shm_part(PyObject *self)
 {
-    return ((fl_shm_object *)self)->body->map + 1;
+    return fl_shm_part_of(((fl_shm_object *)self)->body);
 }
 
 /* The only constructor of the types, with a tuple: (fd, token, make, amount, flags). Takes no descriptor: who

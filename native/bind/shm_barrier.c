@@ -13,9 +13,9 @@ static fl_shm_turn *barrier_turn(void *part, int which)
     return which == 0 ? &((fl_shm_barrier *)part)->turn : NULL;
 }
 
-static bool barrier_worth(void *part, fl_shm_turn *Py_UNUSED(turn))
+static bool barrier_worth(void *body, fl_shm_turn *Py_UNUSED(turn))
 {
-    return fl_shm_barrier_worth(part, ((const fl_shm_header *)part - 1)->amount);
+    return fl_shm_barrier_worth(fl_shm_part_of(body), ((const fl_shm_body *)body)->amount);
 }
 
 static const fl_shm_type barrier_kind = {FL_SHM_BARRIER, barrier_size, NULL, barrier_turn, barrier_worth};

@@ -13,9 +13,9 @@ static fl_shm_turn *event_turn(void *part, int which)
     return which == 0 ? &((fl_shm_flag *)part)->turn : NULL;
 }
 
-static bool event_worth(void *part, fl_shm_turn *Py_UNUSED(turn))
+static bool event_worth(void *body, fl_shm_turn *Py_UNUSED(turn))
 {
-    return fl_shm_flag_word(part) & 1;
+    return fl_shm_flag_word(fl_shm_part_of(body)) & 1;
 }
 
 static const fl_shm_type event_kind = {FL_SHM_EVENT, event_size, NULL, event_turn, event_worth};

@@ -12,10 +12,9 @@ static fl_shm_turn *lock_turn(void *part, int which)
     return which == 0 ? &((fl_shm_lock *)part)->turn : NULL;
 }
 
-static bool lock_worth(void *part, fl_shm_turn *turn)
+static bool lock_worth(void *body, fl_shm_turn *Py_UNUSED(turn))
 {
-    (void)turn;
-    uint64_t owner = fl_load(&((fl_shm_lock *)part)->owner, seq_cst);
+    uint64_t owner = fl_load(&((fl_shm_lock *)fl_shm_part_of(body))->owner, seq_cst);
     return owner == 0 || !fl_process_alive(owner);
 }
 

@@ -34,11 +34,12 @@ static int permits_attempt(PyObject *self, void *Py_UNUSED(call), bool look, fl_
     return (int)try((fl_shm_object *)self, look);
 }
 
-static bool permits_worth(void *part, fl_shm_turn *Py_UNUSED(turn))
+static bool permits_worth(void *op, fl_shm_turn *Py_UNUSED(turn))
 {
-    const fl_shm_header *header = (const fl_shm_header *)part - 1;
-    return header->flags & OWNED ? fl_shm_owned_worth(part, header->amount)
-                                 : fl_load(&((fl_shm_permits *)part)->free, seq_cst) > 0;
+    const fl_shm_body *body = op;
+    const fl_shm_permits *permits = fl_shm_part_of(body);
+    return body->flags & OWNED ? fl_shm_owned_worth(permits, body->amount)
+                               : fl_load(&permits->free, seq_cst) > 0;
 }
 
 static const fl_shm_type permits_kind = {FL_SHM_PERMITS, permits_size, permits_make, permits_turn,

@@ -34,9 +34,9 @@ static bool lock_worth(fl_shm_lock *end)
 }
 
 /* Of the locks too, whose holder may have died. */
-static bool queue_worth(void *part, fl_shm_turn *turn)
+static bool queue_worth(void *body, fl_shm_turn *turn)
 {
-    fl_shm_queue *queue = part;
+    fl_shm_queue *queue = fl_shm_part_of(body);
     bool gets = turn == &queue->filled || turn == &queue->getting.turn;
     bool shut = fl_load(&queue->shut, seq_cst) != 0;
     return shut || (gets ? fl_shm_queue_used(queue) > 0 && lock_worth(&queue->getting)

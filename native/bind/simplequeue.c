@@ -21,12 +21,13 @@ typedef struct {
     fl_atomic(uint32_t) generation;
 } simple_queue;
 
-/* What getters of the parent had been granted is still on the shelf, and nobody will come for it. */
+/* What getters of the parent's other threads had been granted is still on the shelf. A task of the thread
+   that forked may go on here, and take what it was granted. */
 static void put_in_order(simple_queue *self)
 {
     FL_BEGIN_CRITICAL(self);
     if (fl_load(&self->generation, relaxed) != fl_fork_generation) { /* within the critical section */
-        uint32_t known = fl_sem_value(self->shell.cell);
+        uint32_t known = fl_sem_value(self->shell.cell) + fl_roster_granted(self->shell.cell);
         if (self->shelf.count > known) {
             fl_sem_give(self->shell.cell, self->shelf.count - known);
         }
@@ -296,11 +297,13 @@ static int queue_clear(PyObject *op)
 static void queue_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, queue_dealloc)
     if (fl_shell_cell(op) != NULL) {
         queue_clear(op);
     }
     fl_shelf_drop(&((simple_queue *)op)->shelf);
     fl_shell_dealloc(op);
+    Py_TRASHCAN_END
 }
 
 PyDoc_STRVAR(class_getitem_doc,

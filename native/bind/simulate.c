@@ -84,10 +84,10 @@ static int read_config(PyObject *settings, fl_sim_config *config)
     if (read_settings(settings, table) < 0) {
         return -1;
     }
-    if (gil > FL_GIL_SCHED || mode > FL_MODE_FAIR || share < 1 || share >= FL_SHARE_ONE
+    if (gil > FL_GIL_SCHED || mode > FL_MODE_INTERACTIVE || share < 1 || share >= FL_SHARE_ONE
         || config->interval_ns < 1 || kernel->cores < 1 || kernel->cores > 1024 || kernel->slice_ns < 1
-        || config->constants.window_ns < 1 || config->constants.window_ns > 1000000000
-        || log_limit > 100000000) {
+        || config->constants.floor_slice_ns < 1 || config->constants.floor_slice_ns > 1000000000
+        || config->constants.stretch < 0 || config->constants.stretch > 1000000 || log_limit > 100000000) {
         PyErr_SetString(PyExc_ValueError, "a setting is out of range");
         return -1;
     }
@@ -105,9 +105,11 @@ static int check_program(const fl_sim_config *config)
     for (uint32_t i = 0; i < config->ops_count; i++) {
         const fl_op *op = &config->ops[i];
         uint32_t limit = UINT32_MAX;
-        bool jumps = op->kind == FL_OP_UNTIL || op->kind == FL_OP_LOOP || op->kind == FL_OP_JUMP;
+        bool jumps = op->kind == FL_OP_UNTIL || op->kind == FL_OP_LOOP || op->kind == FL_OP_JUMP
+                     || op->kind == FL_OP_SOMETIMES;
         switch (op->kind) {
-        case FL_OP_ACQUIRE: case FL_OP_RELEASE: case FL_OP_RECEIVE: case FL_OP_SEND:
+        case FL_OP_ACQUIRE: case FL_OP_RELEASE: case FL_OP_RECEIVE: case FL_OP_SEND: case FL_OP_ARRIVE:
+        case FL_OP_STAMPED:
             limit = config->semaphores_count;
             break;
         case FL_OP_ADD: case FL_OP_UNTIL:
@@ -121,6 +123,7 @@ static int check_program(const fl_sim_config *config)
         }
         if (op->kind >= FL_OPS || op->index >= limit || op->depth >= FL_SIM_DEPTH || op->jitter > 1000
             || (jumps && op->target >= config->ops_count)
+            || (op->kind == FL_OP_END && op->target > config->groups_count)
             || (op->kind == FL_OP_LOOP && (op->ns < 1 || op->ns > UINT32_MAX))
             || (op->ns < 0 && op->kind != FL_OP_ADD && op->kind != FL_OP_UNTIL)) {
             PyErr_Format(PyExc_ValueError, "operation %u of the program is out of range", (unsigned)i);
@@ -160,10 +163,10 @@ static PyObject *totals_dict(const fl_sim *sim)
 {
     fl_sim_totals totals = fl_sim_get_totals(sim);
     return Py_BuildValue(
-        "{s:L,s:L,s:(LLLLL),s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I,s:N}",
+        "{s:L,s:L,s:(LL),s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I,s:N}",
         "elapsed_ns", (long long)totals.elapsed, "free_wanted_ns", (long long)totals.gil_free_wanted,
-        "max_wait_ns", (long long)totals.max_wait[0], (long long)totals.max_wait[1],
-        (long long)totals.max_wait[2], (long long)totals.max_wait[3], (long long)totals.max_wait[4],
+        "max_wait_ns", (long long)totals.max_wait[FL_CLASS_SERVING],
+        (long long)totals.max_wait[FL_CLASS_COMPUTING],
         "passes", (unsigned long long)totals.passes, "switches", (unsigned long long)totals.switches,
         "context_switches", (unsigned long long)totals.context_switches,
         "wakeups", (unsigned long long)totals.wakeups, "asked", (unsigned long long)totals.asked,

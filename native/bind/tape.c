@@ -36,20 +36,6 @@ typedef struct {
 
 #define MOST 0x3fffffff
 
-static void lock(fl_strip *strip)
-{
-    if (strip->lock != NULL) {
-        fl_mutex_lock(strip->lock);
-    }
-}
-
-static void unlock(fl_strip *strip)
-{
-    if (strip->lock != NULL) {
-        fl_mutex_unlock(strip->lock);
-    }
-}
-
 static void *closed(void)
 {
     return fl_raise("ChannelClosed", "the channel is closed, and there is nothing left to receive");
@@ -71,17 +57,21 @@ fl_shared *fl_tape_share(PyObject *op, uint32_t type)
 {
     tape *self = (tape *)op;
     uint64_t word;
-    do { /* an object may be made bytes of by Python, which may send */
+    do { /* making bytes of an object runs Python, which may send, or share this very tape */
+        fl_strip *objects = self->strip;
+        if (objects->lock != NULL) {
+            return fl_load(&self->shell.shared, relaxed); /* written under this object's lock */
+        }
         word = fl_version_word(self->shell.cell);
-        size_t size = sizeof(fl_strip) + self->strip->capacity * sizeof(void *);
+        size_t size = sizeof(fl_strip) + objects->capacity * sizeof(void *);
         fl_strip *copy = PyMem_RawCalloc(1, size);
         if (copy == NULL) {
             return (fl_shared *)PyErr_NoMemory();
         }
-        copy->capacity = self->strip->capacity;
-        copy->latest = self->strip->latest;
-        for (uint32_t i = 0; i < copy->capacity; i++) {
-            PyObject *object = Py_XNewRef((PyObject *)self->strip->at[i]);
+        copy->capacity = objects->capacity;
+        copy->latest = objects->latest;
+        for (uint32_t i = 0; i < copy->capacity && self->strip == objects; i++) {
+            PyObject *object = Py_XNewRef((PyObject *)objects->at[i]);
             copy->at[i] = object == NULL ? NULL : fl_encode(object);
             Py_XDECREF(object);
             if (object != NULL && copy->at[i] == NULL) {
@@ -89,7 +79,7 @@ fl_shared *fl_tape_share(PyObject *op, uint32_t type)
                 return NULL;
             }
         }
-        if (word != fl_version_word(self->shell.cell)) {
+        if (self->strip != objects || word != fl_version_word(self->shell.cell)) {
             strip_free(copy);
             continue;
         }
@@ -99,8 +89,8 @@ fl_shared *fl_tape_share(PyObject *op, uint32_t type)
             return (fl_shared *)PyErr_NoMemory();
         }
         copy->lock = &shared->lock;
-        fl_strip *objects = self->strip;
         self->strip = copy;
+        fl_store(&self->shell.shared, shared, release); /* before a destructor can share it again */
         for (uint32_t i = 0; i < objects->capacity; i++) {
             Py_XDECREF((PyObject *)objects->at[i]);
         }
@@ -121,7 +111,7 @@ static int try_to_put(tape *self, PyObject *object, fl_item *copy, void **gone, 
     FL_BEGIN_CRITICAL(self);
     fl_strip *strip = self->strip;
     if ((strip->lock != NULL) == (copy != NULL)) {
-        lock(strip);
+        fl_mutex_lock_if(strip->lock);
         uint64_t word = fl_version_word(self->shell.cell);
         if (word & FL_VERSION_CLOSED) {
             result = FL_REFUSAL;
@@ -134,7 +124,7 @@ static int try_to_put(tape *self, PyObject *object, fl_item *copy, void **gone, 
             *port = fl_port_unhush();
             result = 1;
         }
-        unlock(strip);
+        fl_mutex_unlock_if(strip->lock);
     }
     FL_END_CRITICAL();
     return result;
@@ -260,7 +250,7 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
     *object = NULL;
     FL_BEGIN_CRITICAL(self->tape);
     fl_strip *strip = tape_of(self)->strip;
-    lock(strip);
+    fl_mutex_lock_if(strip->lock);
     uint64_t word = fl_version_word(self->shell.cell), sent = word & ~FL_VERSION_CLOSED;
     uint64_t place = strip->latest || again ? sent - 1 : self->place;
     if (sent == 0 || (self->place == sent && !again)) {
@@ -280,7 +270,7 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
             *object = Py_NewRef((PyObject *)at);
         }
     }
-    unlock(strip);
+    fl_mutex_unlock_if(strip->lock);
     FL_END_CRITICAL();
     if (copy != NULL) {
         *object = fl_decode(copy);
@@ -549,6 +539,7 @@ static void dealloc(PyObject *op)
 {
     fl_strip *strip = ((tape *)op)->strip;
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, dealloc)
     if (has_objects(op)) {
         for (uint32_t i = 0; i < strip->capacity; i++) {
             Py_XDECREF((PyObject *)strip->at[i]);
@@ -556,6 +547,7 @@ static void dealloc(PyObject *op)
         PyMem_RawFree(strip);
     }
     fl_shell_dealloc(op);
+    Py_TRASHCAN_END
 }
 
 static PyMethodDef methods[] = {

@@ -193,7 +193,7 @@ uint64_t fl_owner_named_slow(fl_state *state)
     uint64_t name = number == NULL ? 0 : PyLong_AsUnsignedLongLongMask(number);
     Py_XDECREF(number);
     if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(state->task_number);
+        fl_raise_later(state->task_number);
         name = 0;
     }
     return fl_owner_task() | name * (FL_OWNER_PLACE + 1);

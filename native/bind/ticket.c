@@ -6,7 +6,6 @@
  * leaves, or gives back what it was granted.
  */
 #include "bind/ticket.h"
-#include "core/combine.h"
 #include "core/rate.h"
 
 PyObject *fl_ticket_new(fl_state *state, PyObject *shell, uint32_t wanted, fl_finish finish)
@@ -28,6 +27,7 @@ PyObject *fl_ticket_at(fl_state *state, PyObject *shell, fl_cell *cell, uint32_t
     self->item = Py_XNewRef(item);
     self->timer = NULL;
     self->parcel = NULL;
+    self->busy = false;
     self->selected = false;
     self->attempt = NULL;
     self->conclude = NULL;
@@ -88,8 +88,8 @@ static void drop_waiter(fl_ticket *self)
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
     self->wanted = waiter->wanted;
-    if (waiter->cell->kind == &fl_combine_kind) {
-        fl_combine_forget(waiter); /* the request is the shell, which goes with the fl_ticket */
+    if (waiter->cell->kind->forget != NULL) {
+        waiter->cell->kind->forget(waiter); /* its request is the shell, which goes with the ticket */
     }
     PyObject *future = fl_exchange(&waiter->payload, NULL, acq_rel); /* pairs with the port's taking it out */
     fl_port_forget(waiter);
@@ -141,7 +141,9 @@ bool fl_ticket_take(fl_ticket *self, uint64_t owner)
 {
     fl_cell *cell = self->cell;
     bool taken;
-    if (cell->kind == &fl_meeting_kind) { /* which may wake somebody */
+    if (cell->kind->attempt == NULL) {
+        taken = false;
+    } else if (cell->kind->wakes) {
         FL_WAKING(taken = cell->kind->attempt(cell, self->wanted, owner));
     } else {
         taken = cell->kind->attempt(cell, self->wanted, owner);
@@ -208,9 +210,13 @@ done:
     return outcome;
 }
 
-int fl_ticket_join(PyObject *self)
+int fl_ticket_join(PyObject *op)
 {
-    return begin((fl_ticket *)self);
+    fl_ticket *self = (fl_ticket *)op;
+    self->busy = true; /* nobody else has it yet, but what runs meanwhile can find it */
+    int outcome = begin(self);
+    self->busy = false;
+    return outcome;
 }
 
 static PySendResult step(fl_ticket *self, PyObject *value, PyObject **result)
@@ -272,9 +278,14 @@ static PySendResult step(fl_ticket *self, PyObject *value, PyObject **result)
 
 static PySendResult ticket_send(PyObject *op, PyObject *value, PyObject **result)
 {
-    PySendResult sent;
+    fl_ticket *self = (fl_ticket *)op;
+    PySendResult sent = PYGEN_ERROR;
+    *result = NULL;
     FL_BEGIN_CRITICAL(op);
-    sent = step((fl_ticket *)op, value, result);
+    if (fl_awaitable_begin(&self->busy)) {
+        sent = step(self, value, result);
+        self->busy = false;
+    }
     FL_END_CRITICAL();
     return sent;
 }
@@ -306,12 +317,16 @@ PyDoc_STRVAR(throw_doc,
 
 static PyObject *ticket_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *result;
+    fl_ticket *self = (fl_ticket *)op;
+    PyObject *result = NULL;
     if (fl_throw_arguments(count) < 0) {
         return NULL;
     }
     FL_BEGIN_CRITICAL(op);
-    result = throw_inside((fl_ticket *)op, args, count);
+    if (fl_awaitable_begin(&self->busy)) {
+        result = throw_inside(self, args, count);
+        self->busy = false;
+    }
     FL_END_CRITICAL();
     return result;
 }
@@ -325,11 +340,16 @@ PyDoc_STRVAR(close_doc,
 static PyObject *ticket_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_ticket *self = (fl_ticket *)op;
+    bool begun;
     FL_BEGIN_CRITICAL(op);
-    Py_CLEAR(self->inner);
-    give_up(self);
+    begun = fl_awaitable_begin(&self->busy);
+    if (begun) {
+        Py_CLEAR(self->inner);
+        give_up(self);
+        self->busy = false;
+    }
     FL_END_CRITICAL();
-    Py_RETURN_NONE;
+    return begun ? Py_NewRef(Py_None) : NULL;
 }
 
 static int ticket_traverse(PyObject *op, visitproc visit, void *arg)
@@ -374,10 +394,12 @@ static void ticket_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, ticket_dealloc)
     ticket_clear(op);
     drop_parcel((fl_ticket *)op);
     PyObject_GC_Del(op);
     Py_DECREF(type);
+    Py_TRASHCAN_END
 }
 
 PyDoc_STRVAR(look_doc,

@@ -17,6 +17,7 @@ typedef struct {
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_parcel *parcel; /* of a meeting: what goes over, and then what came; who meets it writes here */
+    bool busy;         /* a step of it runs: what that calls may not take another */
     bool selected;     /* by a selection, whose waiter may refer to `parcel` as long as this is there */
     fl_attempt attempt; /* NULL: the cell's */
     fl_conclude conclude; /* NULL: `finish` */

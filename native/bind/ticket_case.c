@@ -1,8 +1,5 @@
 /* A ticket that nobody has begun to await, as a case of a selection (select.c). */
 #include "bind/ticket.h"
-#include "core/barrier.h"
-#include "core/combine.h"
-#include "core/notices.h"
 #include "core/phaser.h"
 
 bool fl_ticket_selectable(fl_state *state, PyObject *op)
@@ -30,7 +27,7 @@ bool fl_ticket_selectable(fl_state *state, PyObject *op)
                         "await_phase_async()");
         return false;
     }
-    if (kind == &fl_barrier_kind || kind == &fl_combine_kind || kind == &fl_notices_kind) {
+    if (kind->marks) {
         fl_raise("UsageError",
                         "a barrier, a condition and a combining lock cannot be selected: who leaves them has "
                         "done something");

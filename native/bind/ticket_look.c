@@ -6,7 +6,7 @@
 
 bool fl_ticket_looks(const fl_ticket *self)
 {
-    return self->cell->kind == &fl_rate_kind;
+    return self->cell->kind->timed;
 }
 
 int fl_ticket_set_timer(fl_ticket *self, PyObject *port)
@@ -52,7 +52,7 @@ void fl_ticket_stop_timer(fl_ticket *self)
         PyErr_Fetch(&type, &value, &traceback);
         PyObject *stopped = PyObject_CallMethod(timer, "cancel", NULL);
         if (stopped == NULL) {
-            PyErr_WriteUnraisable(timer);
+            fl_raise_later(timer);
         }
         Py_XDECREF(stopped);
         Py_DECREF(timer);

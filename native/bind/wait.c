@@ -64,10 +64,24 @@ void fl_parcel_drop(fl_parcel *parcel)
 /* threading.TIMEOUT_MAX: what fits a signed 64-bit number of nanoseconds. */
 #define LONGEST_SECONDS 9223372036.0
 
+/* As a truth value that is a number, of which True is one. */
+static bool is_zero_or_one(PyObject *number)
+{
+    int overflow;
+    long value = PyLong_AsLongAndOverflow(number, &overflow);
+    return !overflow && (value == 0 || value == 1);
+}
+
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
 {
     int block = blocking == NULL ? 1 : PyObject_IsTrue(blocking);
     if (block < 0) {
+        return -1;
+    }
+    if (blocking != NULL && PyLong_CheckExact(blocking) && !is_zero_or_one(blocking)) {
+        PyErr_Format(PyExc_TypeError,
+                     "whether to block is True or False, not %R; of n permits give the name: acquire(n=%R)",
+                     blocking, blocking);
         return -1;
     }
     double seconds = -1;
@@ -261,6 +275,39 @@ PyObject *fl_record(PyTypeObject *type, const long *values, int count, int boole
         }
     }
     return record;
+}
+
+/* In the main thread, between two instructions of Python. */
+static int raise_now(void *error)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
+    Py_DECREF((PyObject *)error);
+    return -1;
+}
+
+void fl_raise_later(PyObject *where)
+{
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    bool later = false;
+    if (PyErr_GivenExceptionMatches(type, PyExc_Warning)) { /* never a handler's */
+    } else if (fl_in_main_thread() && PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        if (traceback != NULL) {
+            PyException_SetTraceback(error, traceback);
+        }
+        later = Py_AddPendingCall(raise_now, Py_NewRef(error)) == 0;
+    } else if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
+        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type) == 1;
+    }
+    if (later) {
+        Py_XDECREF(type);
+        Py_XDECREF(error);
+        Py_XDECREF(traceback);
+        return;
+    }
+    PyErr_Restore(type, error, traceback);
+    PyErr_WriteUnraisable(where);
 }
 
 void *fl_raise(const char *name, const char *message)

@@ -174,6 +174,8 @@ bool fl_wait_stands(fl_waiter *waiter);
 PyObject *fl_as_iteration(PySendResult sent, PyObject *result);
 PyObject *fl_awaitable_next(PyObject *op);
 PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
+/* Around what takes a step of an awaitable: false, with an exception, within another step of it. */
+bool fl_awaitable_begin(bool *busy);
 /* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
 int fl_await_future(PyObject *future, PyObject **inner);
 /* Its throw(): whether it takes so many arguments (-1 with an exception); and the exception thrown into
@@ -286,6 +288,11 @@ PyObject *fl_record(PyTypeObject *type, const long *values, int count, int boole
    None, whether nobody else can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
    an exception set, and no list. */
 PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
+
+/* With an exception set where none can be raised, as that of a signal handler in what the port calls of the
+   loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an error of
+   the loop's side, and unraisable. */
+void fl_raise_later(PyObject *where);
 
 /* Raises a class of fairlead.errors with a message, and returns NULL. */
 void *fl_raise(const char *name, const char *message);

@@ -1,15 +1,8 @@
-/* account: how far the CPU-bound threads are behind (or ahead of) their share of the GIL.
+/* account: how much of their floor the computations are owed: a token bucket.
  *
- * credit = integral over the past of (share - charging) dt, taken while CPU-bound threads
- * have demand (wait or hold) and weighted by exp(-age / window): a sliding window without
- * edges. Serving whenever credit > 0 keeps them at their share; what happened several
- * windows ago is forgotten. credit can never exceed share * window; how far it may fall is
- * limited by debt, so that threads which had the interpreter to themselves do not pay for
- * it when others arrive.
- *
- * A window with edges (a ring of buckets) was tried on paper and rejected: as a controller
- * it repeats its own past. A burst of charge leaves the ring one window later and lets the
- * same burst happen again, for ever.
+ * credit = integral of (share - charging) dt, taken while a computation wants or holds the GIL, and kept
+ * within -most .. most: what computations had while nobody else wanted the GIL is not held against them for
+ * long, and a long C call saves nothing up for them.
  *
  * Locking: every function needs the lock of the policy that owns the account.
  * Time: integer nanoseconds from any monotonic clock, never going back between calls.
@@ -24,16 +17,15 @@
 #define FL_SHARE_ONE 1024
 
 typedef struct fl_account {
-    int64_t credit;   /* ns; valid as of `since` */
-    int64_t since;    /* ns */
-    int64_t window;   /* ns, > 0 */
-    int64_t debt;     /* ns, >= 0: credit never falls below -debt */
-    int32_t share;    /* 1 .. FL_SHARE_ONE - 1 */
-    bool demand;      /* a CPU-bound thread waits or holds */
-    bool charging;    /* the GIL is a CPU-bound thread's, or on its way to one */
+    int64_t credit; /* ns; valid as of `since` */
+    int64_t since;  /* ns */
+    int64_t most;   /* ns, > 0 */
+    int32_t share;  /* 1 .. FL_SHARE_ONE - 1 */
+    bool demand;    /* a computation waits or holds */
+    bool charging;  /* the GIL is a computation's, or on its way to one */
 } fl_account;
 
-void fl_account_init(fl_account *account, int32_t share, int64_t window, int64_t debt, int64_t now);
+void fl_account_init(fl_account *account, int32_t share, int64_t most, int64_t now);
 
 /* The credit as of now. */
 int64_t fl_account_credit(fl_account *account, int64_t now);
@@ -48,9 +40,8 @@ static inline void fl_account_set(fl_account *account, bool demand, bool chargin
     }
 }
 
-/* How long until the credit, as of the last settlement, rises (falls) to zero if demand goes on and
- * the GIL is not (is) charged: 0 when it is there already. The window's forgetting shortens both a little. */
-int64_t fl_account_recovers_in(const fl_account *account);
+/* How long until the credit, as of the last settlement, has fallen to zero if the GIL is charged: 0 when it
+ * is there already. */
 int64_t fl_account_lasts(const fl_account *account);
 
 #endif

@@ -18,12 +18,6 @@ static void refuse_all(fl_cell *cell, uint64_t word, fl_wakes *wakes)
     }
 }
 
-static bool attempt(fl_cell *cell, uint32_t wanted, uint64_t owner)
-{
-    (void)cell, (void)wanted, (void)owner;
-    return false; /* who arrives needs the queue lock */
-}
-
 static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
 {
     (void)wakes;
@@ -74,7 +68,13 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, fl_load(&cell->owner, relaxed) + 1, relaxed); /* published with it, too */
 }
 
-const fl_kind fl_barrier_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_barrier_kind = {
+    .enter = enter,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+    .marks = true,
+};
 
 /* Queue lock: one of those who came while the last one was busy may be the next last one. */
 static void choose_last(fl_cell *cell, fl_wakes *wakes)
@@ -99,7 +99,7 @@ static void choose_last(fl_cell *cell, fl_wakes *wakes)
 bool fl_barrier_trip(fl_cell *cell, uint32_t last)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     uint64_t word = fl_load(&cell->word, relaxed); /* under the queue lock */
     bool tripped = last == last_of(cell) && (word & FL_BARRIER_ACTING);
     if (tripped) {
@@ -117,7 +117,7 @@ bool fl_barrier_trip(fl_cell *cell, uint32_t last)
 void fl_barrier_break(fl_cell *cell, uint32_t last)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     if (last == 0 || last == last_of(cell)) {
         refuse_all(cell, FL_BARRIER_BROKEN, &wakes);
     }
@@ -127,7 +127,7 @@ void fl_barrier_break(fl_cell *cell, uint32_t last)
 void fl_barrier_reset(fl_cell *cell)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     refuse_all(cell, 0, &wakes);
     fl_cell_unlock(cell, &wakes);
 }

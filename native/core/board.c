@@ -442,11 +442,12 @@ fl_job_state fl_board_help(fl_board *board, fl_job *job, fl_cell *helper)
     return state;
 }
 
-bool fl_board_helped(fl_board *board, fl_job *job)
+bool fl_board_helped(fl_board *board, fl_job *job, bool leaves)
 {
     lock_board(board);
     job->helper = NULL;
-    bool mine = job->state == FL_JOB_REPLIED;
+    bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves;
+    bool tell = replied && leaves && FL_MODEL_BREAK != 44 && list(board, job);
     bool listed = mine && job->listed;
     if (mine) {
         if (listed) {
@@ -455,6 +456,9 @@ bool fl_board_helped(fl_board *board, fl_job *job)
         job->state = FL_JOB_ENDED;
     }
     fl_mutex_unlock(&board->lock);
+    if (tell) {
+        fl_sem_give(board->news, 1);
+    }
     if (listed) {
         fl_job_unref(job); /* the list's */
     }

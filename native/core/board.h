@@ -117,8 +117,9 @@ fl_job *fl_board_seize(fl_board *board, uint32_t *worker);
    caller's to end now, and no permit comes; FL_JOB_STATES: do not wait for it, somebody else sees to it. */
 #define FL_JOB_STATES 5
 fl_job_state fl_board_help(fl_board *board, fl_job *job, fl_cell *helper);
-/* After the wait, whatever it came to. True: the job has a reply, and is the caller's to end. */
-bool fl_board_helped(fl_board *board, fl_job *job);
+/* After the wait, whatever it came to. True: the job has a reply, and is the caller's to end. With `leaves`
+   it never is: the reader of the news ends it, as if there had been no helper. */
+bool fl_board_helped(fl_board *board, fl_job *job, bool leaves);
 
 /* With a permit of `news`: the first of them; NULL: no more. A reference for the caller; if *ended, the job
    has a reply and is the caller's to end, and otherwise it has begun. */

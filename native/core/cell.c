@@ -22,8 +22,7 @@ bool (*fl_owner_ended)(uint64_t owner);
 /* Cells are put in order after a fork one at a time. */
 static fl_mutex refreshing;
 
-#ifndef FL_MODEL
-static void forked(void)
+void fl_cell_forked(void)
 {
     fl_fork_generation++;
     fl_fork_thread = fl_owner_thread();
@@ -31,12 +30,13 @@ static void forked(void)
     fl_choice_forked();
 }
 
+#ifndef FL_MODEL
 static bool fork_handled;
 
 static void handle_fork(void)
 {
     /* the roster first, whose locks the forking thread holds until then */
-    fork_handled = fl_roster_setup() && pthread_atfork(NULL, NULL, forked) == 0;
+    fork_handled = fl_roster_setup() && pthread_atfork(NULL, NULL, fl_cell_forked) == 0;
 }
 
 bool fl_cell_setup(void)
@@ -86,7 +86,9 @@ void fl_cell_refresh_slow(fl_cell *cell)
         cell->head = cell->tail = NULL;
         fl_store(&cell->waiting, 0, relaxed); /* published with the generation, as all of this */
         fl_store(&cell->lock, 0, relaxed);
-        cell->kind->forked(cell);
+        if (cell->kind->forked != NULL) {
+            cell->kind->forked(cell);
+        }
         fl_store(&cell->generation, fl_fork_generation, release); /* pairs with fl_cell_refresh */
     }
     fl_mutex_unlock(&refreshing);
@@ -94,11 +96,8 @@ void fl_cell_refresh_slow(fl_cell *cell)
 
 void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex)
 {
-#ifdef FL_MODEL /* see fl_cell_refresh */
-    (void)generation, (void)mutex;
-#else
     /* pairs with the release below */
-    if (__builtin_expect(fl_load(generation, acquire) != fl_fork_generation, false)) {
+    if (__builtin_expect(FL_LOAD_GENERATION(generation) != fl_fork_generation, false)) {
         fl_mutex_lock(&refreshing);
         if (fl_load(generation, relaxed) != fl_fork_generation) { /* written under `refreshing` */
             fl_store(mutex, 0, relaxed); /* published with the generation */
@@ -106,7 +105,6 @@ void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex)
         }
         fl_mutex_unlock(&refreshing);
     }
-#endif
 }
 
 void fl_cell_lock(fl_cell *cell)
@@ -119,20 +117,42 @@ void fl_cell_lock(fl_cell *cell)
 static void deliver(fl_wakes *wakes)
 {
     for (uint32_t i = 0; i < wakes->count; i++) {
-        fl_waiter *waiter = wakes->at[i].waiter;
-        if (wakes->at[i].port != NULL) {
-            fl_port_post(wakes->at[i].port, waiter);
+        const fl_wake *wake = i < FL_WAKES ? &wakes->at[i] : &wakes->more[i - FL_WAKES];
+        if (wake->port != NULL) {
+            fl_port_post(wake->port, wake->waiter);
         } else {
-            fl_unpark(wakes->at[i].word);
+            fl_unpark(wake->word);
         }
     }
     wakes->count = 0;
+}
+
+static void remember(fl_wakes *wakes, fl_wake wake)
+{
+    if (wakes->count == FL_WAKES + wakes->room) {
+        deliver(wakes);
+    }
+    uint32_t at = wakes->count++;
+    *(at < FL_WAKES ? &wakes->at[at] : &wakes->more[at - FL_WAKES]) = wake;
+}
+
+void fl_cell_lock_for_all(fl_cell *cell, fl_wakes *wakes)
+{
+    uint32_t waiting = fl_cell_waiting(cell);
+    if (waiting > FL_WAKES) {
+        wakes->more = malloc((waiting - FL_WAKES) * sizeof *wakes->more);
+        wakes->room = wakes->more == NULL ? 0 : waiting - FL_WAKES;
+    }
+    fl_cell_lock(cell);
 }
 
 void fl_cell_unlock(fl_cell *cell, fl_wakes *wakes)
 {
     fl_mutex_unlock(&cell->lock);
     deliver(wakes);
+    free(wakes->more);
+    wakes->more = NULL;
+    wakes->room = 0;
 }
 
 void fl_cell_push(fl_cell *cell, fl_waiter *waiter)
@@ -167,9 +187,6 @@ void fl_cell_unlink(fl_cell *cell, fl_waiter *waiter)
 static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
 {
     fl_port *port = waiter->port;
-    if (wakes->count == sizeof wakes->at / sizeof wakes->at[0]) {
-        deliver(wakes);
-    }
     fl_choice *choice = waiter->choice;
 #if FL_MODEL_BREAK == 16
     if (choice != NULL && to != FL_NUDGED) {
@@ -195,9 +212,7 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
     if (choice != NULL && to == FL_NUDGED) { /* it leaves under the queue lock, and so is here still */
         fl_choice_nudge(choice);
     }
-    wakes->at[wakes->count].waiter = waiter;
-    wakes->at[wakes->count].word = choice != NULL ? &choice->word : &waiter->state;
-    wakes->at[wakes->count++].port = port;
+    remember(wakes, (fl_wake){waiter, port, choice != NULL ? &choice->word : &waiter->state});
 #if FL_MODEL_BREAK == 3
     fl_store(&waiter->posted, 0, relaxed);
 #endif
@@ -244,13 +259,22 @@ void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t 
         .state = FL_WAITING, .cell = cell, .wanted = wanted, .owner = owner, .look = FL_FOREVER};
 }
 
+/* Queue lock. False of a waiter that a forked child has from its parent: the queue that it was in, and its
+   neighbours there, are the parent's. */
+static bool is_queued_here(const fl_waiter *waiter)
+{
+    return waiter->generation == fl_fork_generation || FL_MODEL_BREAK == 45;
+}
+
 bool fl_cell_enter(fl_waiter *waiter)
 {
     fl_cell *cell = waiter->cell;
     fl_cell_lock(cell);
     fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
-    fl_wakes wakes;
-    wakes.count = 0;
+    fl_wakes wakes; /* but for its array, which is as long as all the rest of this */
+    wakes.count = wakes.room = 0;
+    wakes.more = NULL;
+    wakes.left = NULL;
     bool taken = cell->kind->enter(cell, waiter, &wakes);
     fl_cell_unlock(cell, &wakes);
     return taken;
@@ -265,14 +289,15 @@ bool fl_cell_retry(fl_waiter *waiter)
     bool taken = false;
     if (!fl_cas(&waiter->state, &state, FL_WAITING, acq_rel, acquire)) { /* pairs with settle */
         taken = state == FL_GRANTED;
-    } else if (cell->kind->retry(cell, waiter, &wakes)) {
-        /* unlinked; a task may be cancelled at any moment, so this is a race like a grant */
+    } else if (is_queued_here(waiter) ? cell->kind->retry(cell, waiter, &wakes)
+                                      : cell->kind->enter(cell, waiter, &wakes)) {
+        /* not queued; a task may be cancelled at any moment, so this is a race like a grant */
         state = FL_WAITING;
         taken = (waiter->choice == NULL || fl_choice_win(waiter->choice, waiter->place)) &&
                 fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_cell_leave */
         if (!taken) {
             fl_cell_unlock(cell, &wakes);
-            cell->kind->give_back(waiter);
+            fl_cell_give_back(waiter);
             return false;
         }
     }
@@ -291,12 +316,12 @@ bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why)
     }
     fl_wakes wakes = {0};
     fl_cell_lock(cell);
-    if (waiter->queued && waiter->generation == fl_fork_generation) {
+    if (waiter->queued && is_queued_here(waiter) && FL_MODEL_BREAK != 47) {
         fl_cell_unlink(cell, waiter);
         wakes.left = waiter;
     }
 #if FL_MODEL_BREAK != 2
-    cell->kind->serve(cell, &wakes); /* it may have been nudged, or in the next one's way */
+    fl_cell_serve(cell, &wakes); /* it may have been nudged, or in the next one's way */
 #endif
     fl_cell_unlock(cell, &wakes);
     return true;
@@ -317,7 +342,7 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
         }
     }
     if (state == FL_GRANTED) {
-        waiter->cell->kind->give_back(waiter);
+        fl_cell_give_back(waiter);
     }
     return true;
 }
@@ -360,7 +385,7 @@ fl_wait_result fl_cell_wait(fl_waiter *waiter, int64_t deadline)
     if (result == FL_WAIT_GRANTED && waiter->cell->flags & FL_CELL_CHAIN) {
         fl_wakes wakes = {0};
         fl_cell_lock(waiter->cell);
-        waiter->cell->kind->serve(waiter->cell, &wakes);
+        fl_cell_serve(waiter->cell, &wakes);
         fl_cell_unlock(waiter->cell, &wakes);
     }
 #endif

@@ -94,15 +94,22 @@ typedef struct fl_waiter {
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
     uint32_t place;                 /* among these; constant */
     bool told;                      /* its own side's: that the holder has ended */
+    bool notified;                  /* queue lock; of a condition's: see notices.h */
 } fl_waiter;
 
+typedef struct {
+    fl_waiter *waiter;
+    struct fl_port *port;
+    const fl_atomic(uint32_t) *word; /* where its thread parks */
+} fl_wake;
+
+/* Waiters to wake once the queue lock is free. */
+#define FL_WAKES 8
 typedef struct fl_wakes {
     uint32_t count;
-    struct {
-        fl_waiter *waiter;
-        struct fl_port *port;
-        const fl_atomic(uint32_t) *word; /* where its thread parks */
-    } at[8];
+    uint32_t room; /* of `more` */
+    fl_wake at[FL_WAKES];
+    fl_wake *more;         /* for those beyond; NULL: none */
     const fl_waiter *left; /* who has just left the queue by itself, for `serve`; NULL: nobody */
 } fl_wakes;
 
@@ -124,14 +131,38 @@ typedef struct fl_cell {
 #define FL_CELL_CHAIN 4u /* a thread that was granted something serves the next before it goes on */
 #define FL_CELL_BREAKS 8u /* a lock that closes when its holder's thread ends */
 
+/* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
+   no waiter is nudged; one that leaves was in no other's way; one that was granted has taken nothing; after a
+   fork the word is as it was; there is nothing to forget. */
 typedef struct fl_kind {
     bool (*attempt)(fl_cell *cell, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
     bool (*enter)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
-    bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken; or NULL */
+    bool (*retry)(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
     void (*serve)(fl_cell *cell, fl_wakes *wakes);                    /* queue lock */
     void (*give_back)(fl_waiter *waiter);                             /* no lock */
     void (*forked)(fl_cell *cell);                                    /* no lock, alone in this cell */
+    void (*forget)(fl_waiter *waiter); /* no lock; a task's waiter that is settled, before it goes */
+    bool wakes; /* `attempt` may wake others */
+    bool marks; /* a waiter that leaves has changed something, and cannot be one of several */
+    bool timed; /* what is waited for comes with time, and is looked for (rate.h) */
 } fl_kind;
+
+/* What a granted waiter had and will not use. */
+static inline void fl_cell_give_back(fl_waiter *waiter)
+{
+    const fl_kind *kind = waiter->cell->kind;
+    if (kind->give_back != NULL) {
+        kind->give_back(waiter);
+    }
+}
+
+/* Queue lock. */
+static inline void fl_cell_serve(fl_cell *cell, fl_wakes *wakes)
+{
+    if (cell->kind->serve != NULL) {
+        cell->kind->serve(cell, wakes);
+    }
+}
 
 /* After this long at the head of a queue a waiter is served before anyone who comes (parking_lot's figure).
    */
@@ -151,6 +182,9 @@ static inline uint64_t fl_owner_place(uint64_t owner)
 {
     return owner & FL_OWNER_PLACE;
 }
+
+/* In a forked child, once, before anything else happens there. */
+void fl_cell_forked(void);
 
 /* Counts the processes that this one was forked from, since fl_cell_setup. */
 extern uint32_t fl_fork_generation;
@@ -172,17 +206,19 @@ void fl_cell_unref(fl_cell *cell);
 
 void fl_cell_refresh_slow(fl_cell *cell);
 
+#ifdef FL_MODEL /* changes while one thread is left: more orders to try would find nothing more */
+#define FL_LOAD_GENERATION(generation) (*(generation))
+#else
+#define FL_LOAD_GENERATION(generation) fl_load(generation, acquire)
+#endif
+
 /* Begins every operation: in a forked child the first one puts the cell in order. Short, takes a mutex. */
 static inline void fl_cell_refresh(fl_cell *cell)
 {
-#ifdef FL_MODEL /* never forks, and would only have more orders to try */
-    (void)cell;
-#else
     /* pairs with the release in fl_cell_refresh_slow */
-    if (__builtin_expect(fl_load(&cell->generation, acquire) != fl_fork_generation, false)) {
+    if (__builtin_expect(FL_LOAD_GENERATION(&cell->generation) != fl_fork_generation, false)) {
         fl_cell_refresh_slow(cell);
     }
-#endif
 }
 
 /* How many wait: a figure to show. */
@@ -192,8 +228,12 @@ static inline uint32_t fl_cell_waiting(fl_cell *cell)
     return fl_load(&cell->waiting, relaxed);
 }
 
-/* The queue lock. No Python inside, attached or not. Unlocking wakes who was granted or nudged meanwhile. */
+/* The queue lock. No Python inside, attached or not. Unlocking wakes the waiters that were granted something
+   or nudged meanwhile. */
 void fl_cell_lock(fl_cell *cell);
+/* The same where all may have to be woken, with room to remember them. Without that room, or if more have
+   come since, some are woken under the lock. */
+void fl_cell_lock_for_all(fl_cell *cell, fl_wakes *wakes);
 void fl_cell_unlock(fl_cell *cell, fl_wakes *wakes);
 
 /* Queue lock. push: behind all that began to wait before it. */

@@ -70,7 +70,7 @@ static void enter(fl_choice *choice, uint32_t place)
         if (claimed || fl_choice_win(choice, place)) {
             fl_store(&waiter->state, FL_GRANTED, relaxed); /* not queued: nobody else looks */
         } else {
-            waiter->cell->kind->give_back(waiter);
+            fl_cell_give_back(waiter);
         }
     } else if (fl_load(&waiter->state, acquire) == FL_REFUSED) { /* pairs with settle */
         fl_choice_win(choice, place); /* unless it has won by being refused in the queue */
@@ -153,7 +153,7 @@ uint32_t fl_choice_end(fl_choice *choice)
         fl_wakes wakes = {0};
         fl_cell_lock(cell);
         if (cell->flags & FL_CELL_CHAIN) {
-            cell->kind->serve(cell, &wakes);
+            fl_cell_serve(cell, &wakes);
         }
         fl_cell_unlock(cell, &wakes);
     }

@@ -60,7 +60,15 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, mine ? fl_fork_thread : 0, relaxed);   /* the same */
 }
 
-const fl_kind fl_combine_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_combine_kind = {
+    .attempt = attempt,
+    .enter = enter,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+    .marks = true,
+    .forget = fl_combine_forget,
+};
 
 bool fl_combine_let_go(fl_cell *cell)
 {
@@ -152,7 +160,7 @@ fl_combine_result fl_combine_wait(fl_waiter *waiter)
         if (state == FL_DONE) {
             return FL_COMBINE_DONE;
         }
-        if (fl_park(&waiter->state, state, FL_FOREVER) == FL_PARK_INTERRUPTED &&
+        if (fl_park(&waiter->state, state, waiter->look) != FL_PARK_WOKEN &&
             fl_cell_leave(waiter, FL_CANCELLED)) {
             return FL_COMBINE_INTERRUPTED;
         }

@@ -26,24 +26,17 @@ static void serve(fl_cell *cell, fl_wakes *wakes)
     }
 }
 
-static void give_back(fl_waiter *waiter)
-{
-    (void)waiter;
-}
-
-/* As it was at the fork. */
-static void forked(fl_cell *cell)
-{
-    (void)cell;
-}
-
-const fl_kind fl_event_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_event_kind = {
+    .attempt = attempt,
+    .enter = enter,
+    .serve = serve,
+};
 
 /* By the queue lock alone. */
 static bool count(fl_cell *cell, uint64_t least, uint64_t most, uint64_t by)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     uint64_t word = fl_load(&cell->word, relaxed); /* changes under the queue lock only */
     bool possible = word >= least && word <= most;
     if (possible) {

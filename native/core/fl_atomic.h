@@ -99,6 +99,10 @@ void fl_unpark(const fl_atomic(uint32_t) *word);
    which came in the instant before, or which another thread received. */
 bool fl_park_misses_signals(void);
 
+/* Whether the process began, or was forked, with this thread: Python runs the handlers of signals in it.
+   Where the system does not tell, true. */
+bool fl_in_main_thread(void);
+
 /* Ring a bell that another thread's event loop polls: an eventfd, or a pipe's end where there is none.
    fl_bell_open returns the descriptor to poll and sets *bell to the one to ring; -1: errno says why. */
 int fl_bell_open(int *bell);
@@ -131,6 +135,21 @@ static inline void fl_mutex_unlock(fl_mutex *mutex)
 {
     if (fl_exchange(mutex, 0, release) == 2) { /* pairs with fl_mutex_lock */
         fl_unpark(mutex);
+    }
+}
+
+/* Of what has a lock only once it is shared: NULL is none. */
+static inline void fl_mutex_lock_if(fl_mutex *mutex)
+{
+    if (mutex != NULL) {
+        fl_mutex_lock(mutex);
+    }
+}
+
+static inline void fl_mutex_unlock_if(fl_mutex *mutex)
+{
+    if (mutex != NULL) {
+        fl_mutex_unlock(mutex);
     }
 }
 

@@ -40,7 +40,7 @@ static void watch(fl_herald *herald)
     int64_t until = fl_clock_now() + ((int64_t)FL_SHM_FIRST_LOOK_NS << herald->looks);
     fl_mutex_unlock(&herald->lock);
     fl_park_result result = fl_park_shared(&herald->turn->word, seen, until);
-    bool worth = result == FL_PARK_TIMED_OUT && herald->worth(herald->part, herald->turn);
+    bool worth = result == FL_PARK_TIMED_OUT && herald->worth(herald->owner, herald->turn);
     fl_mutex_lock(&herald->lock);
     herald->looks += result == FL_PARK_TIMED_OUT && herald->looks < FL_SHM_LAST_LOOK;
     bool changed = fl_load(&herald->turn->word, seq_cst) != herald->seen; /* which may be newer by now */

@@ -22,9 +22,9 @@ typedef struct {
     fl_shm_turn *turn;
     fl_cell *bell;
     /* Constant, and set by who has it. Whether trying might succeed; and that the thread has ended. */
-    bool (*worth)(void *part, fl_shm_turn *turn);
+    bool (*worth)(void *owner, fl_shm_turn *turn);
     void (*gone)(void *owner);
-    void *part, *owner;
+    void *owner;
 } fl_herald;
 
 typedef enum { FL_HERALD_WAITS, FL_HERALD_STARTED, FL_HERALD_FAILED } fl_herald_result;

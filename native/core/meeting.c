@@ -153,12 +153,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Who has left was in nobody's way. */
-static void serve(fl_cell *cell, fl_wakes *wakes)
-{
-    (void)cell, (void)wakes;
-}
-
 /* A parcel that was not taken goes to the next, or into the list. */
 static void give_back(fl_waiter *waiter)
 {
@@ -191,13 +185,12 @@ static void give_back(fl_waiter *waiter)
     fl_cell_unlock(cell, &wakes);
 }
 
-/* What came back is there still. */
-static void forked(fl_cell *cell)
-{
-    (void)cell;
-}
-
-const fl_kind fl_meeting_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_meeting_kind = {
+    .attempt = attempt,
+    .enter = enter,
+    .give_back = give_back,
+    .wakes = true,
+};
 
 void fl_meeting_close(fl_cell *cell)
 {

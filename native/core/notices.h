@@ -1,13 +1,28 @@
-/* notices: what a condition's waiters wait for. Nothing is kept: a notice goes to who waits at that moment.
+/* notices: what a condition's waiters wait for. Nothing is kept: only present waiters are notified.
  *
- * * Who waits with a lock to let go of must be queued before it does, and stay queued until it is notified
- * or gives up, signals or not; a notice that comes while a signal is handled must find it. So a thread's
+ * A waiter with a lock to let go of must be queued before it does, and stay queued until it is notified or
+ * gives up, signals or not; a notification that comes while a signal is handled must find it. So a thread's
  * waiter is allocated (fl_cell_wait_in_place), and left behind by a thread that ends while it is attached.
+ *
+ * Every notified waiter needs the condition's lock next. Waking all of them at once would let them compete
+ * for it: n wake-ups that find it taken, and, in a loop that shuffles what it wakes, any order. So they
+ * are marked, which is the moment that they are notified, and stay asleep in the queue; one at a time is
+ * woken, and wakes the next once it has the lock (fl_notices_pass). It is the effect of parking_lot's
+ * unpark_requeue and of trio's repark; but the queue of the lock, which may be of any kind, is not touched.
+ *
+ * Invariants, checked by the model:
+ * 1. The notified waiters of the queue are its first ones.
+ * 2. While there are any, one that was woken is on its way to fl_notices_pass: the word says PASSING.
+ * 3. A notified waiter that leaves for another reason than the time, before or after it was woken, notifies
+ *    the next that is not. One whose time is over was notified first.
  */
 #ifndef FL_CORE_NOTICES_H
 #define FL_CORE_NOTICES_H
 
 #include "core/cell.h"
+
+#define FL_NOTICES_PASSING UINT64_C(1)
+#define FL_NOTICES_ONE UINT64_C(2) /* a waiter that is notified and was not yet woken */
 
 extern const fl_kind fl_notices_kind;
 
@@ -16,8 +31,14 @@ static inline fl_cell *fl_notices_new(void)
     return fl_cell_new(&fl_notices_kind, 0, 0, 0);
 }
 
-/* Wakes the first `count` that wait; returns how many there were. One that is woken and does not resume
-   wakes the next. Does not block; as fl_sem_give, may be called from anywhere. */
+/* Notifies the first `count` that wait; returns how many there were. One that is notified and does not resume
+   notifies the next. Does not block; as fl_sem_give, may be called from anywhere. */
 uint32_t fl_notices_give(fl_cell *cell, uint32_t count);
+
+/* By one that was woken, once it has the lock, or will not get it. */
+void fl_notices_pass(fl_cell *cell);
+
+/* How many wait and are not notified: a figure to show. */
+uint32_t fl_notices_waiting(fl_cell *cell);
 
 #endif

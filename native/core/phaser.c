@@ -41,17 +41,6 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Who leaves was in nobody's way. */
-static void serve(fl_cell *cell, fl_wakes *wakes)
-{
-    (void)cell, (void)wakes;
-}
-
-static void give_back(fl_waiter *waiter)
-{
-    (void)waiter;
-}
-
 /* Who was about to advance it does not exist here, or finds it so. */
 static void forked(fl_cell *cell)
 {
@@ -61,7 +50,11 @@ static void forked(fl_cell *cell)
     }
 }
 
-const fl_kind fl_phaser_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_phaser_kind = {
+    .attempt = attempt,
+    .enter = enter,
+    .forked = forked,
+};
 
 /* Queue lock. */
 static void catch_up(fl_phaser *self, uint64_t word)
@@ -212,7 +205,7 @@ bool fl_phaser_advance(fl_phaser *root, bool terminate)
     fl_wakes wakes = {0};
     fl_cell *cell = root->cell;
     bool again = false;
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     uint64_t word = word_of(cell);
     if (!(word & FL_PHASER_ADVANCING)) {
         /* it was terminated meanwhile */

@@ -17,7 +17,7 @@
  *
  * Locking: "lock" above is one lock that the caller owns, for the real scheduler the mutex inside the GIL;
  * it protects fl_policy and every fl_policy_thread of it. Functions that need no lock say so. None blocks,
- * none calls back. Cost: O(1) per event (FAIR: O(log n) amortised), whatever the number of waiting threads.
+ * none calls back. Cost: O(log n) amortised per event for n waiting threads.
  * Time: nanoseconds of one monotonic clock; `now` must not go back from one locked call to the next.
  */
 #ifndef FL_POLICY_H
@@ -28,55 +28,43 @@
 #include <stdint.h>
 
 #include "core/account.h"
+#include "core/bursts.h"
+#include "core/duequeue.h"
 #include "core/policy_constants.h"
 #include "core/predictor.h"
-#include "core/waitqueue.h"
 
 typedef enum {
     FL_MODE_STOCK,       /* no scheduling: tick answers PASS, drop names nobody */
-    FL_MODE_INTERACTIVE, /* threads that wait for the world first, CPU-bound ones a share */
-    FL_MODE_FAIR,        /* equal GIL time for every thread that wants it */
+    FL_MODE_INTERACTIVE, /* short bursts first, nobody for ever: policy_order.c */
 } fl_policy_mode;
 
 typedef enum { FL_PRIORITY_NORMAL, FL_PRIORITY_IO, FL_PRIORITY_BACKGROUND } fl_priority;
 
-/* What a thread is, decided anew each time it wants the GIL. Lower is better, POLL and CPU are equals. */
-typedef enum {
-    FL_CLASS_FRESH,      /* new, or back from a real wait */
-    FL_CLASS_BRIEF,      /* back from a short absence: a lock, a send, a file */
-    FL_CLASS_CPU,        /* forced out after some GIL time since its last wait, or known by its long holds */
-    FL_CLASS_POLL,       /* yields after short holds */
-    FL_CLASS_BACKGROUND, /* by its own word */
-    FL_CLASSES
-} fl_class;
+/* What a thread's present burst is, decided anew each time it wants the GIL. */
+typedef enum { FL_CLASS_SERVING, FL_CLASS_COMPUTING, FL_CLASSES } fl_class;
 
 /* A thread that sleeps needs some 30 us to wake, and a GIL that is granted to it stands still meanwhile. So
- * it is woken for a GIL that is left free; if it finds it taken, the next drop grants it. */
+ * it is woken for a GIL that is left free, again and again, until it has waited for offer_ns. */
 typedef enum { FL_OFFER_NONE, FL_OFFER_MADE, FL_OFFER_MISSED } fl_offer;
 
 typedef struct fl_policy_thread {
-    union {
-        fl_waitlink link; /* INTERACTIVE: place in its class's queue */
-        struct {          /* FAIR: place in the heap */
-            struct fl_policy_thread *child, *next, *prev;
-        } heap;
-    };
+    fl_duelink link; /* first: place in its class's queue; link.due: when it is due */
     int64_t t_want, t_acquired, t_dropped;
-    int64_t t_due;     /* when its timer fires, as tick said last */
-    int64_t t_ask;     /* when it may repeat its request */
-    int64_t t_spin;    /* CPU: how long it may spin in this wait; 0: it has not begun to */
-    int64_t t_burst;   /* when its row of acquisitions without a wait began */
-    int64_t hold;      /* length of its last hold */
-    int64_t since_wait; /* GIL time that it has used since a real wait; a new thread: cpu_hold_ns */
-    int64_t t_line;    /* INTERACTIVE: when its turn began: the order of CPU and POLL */
-    int64_t turn;      /* INTERACTIVE: GIL time that it has used of its turn */
-    int64_t used;      /* FAIR: GIL time used, on the policy's virtual clock */
+    int64_t t_timer;  /* when its timer fires, as tick said last */
+    int64_t t_ask;    /* when it may repeat its request */
+    int64_t t_spin;   /* computing: how long it may spin in this wait; 0: it has not begun to */
+    int64_t hold;     /* length of its last hold */
+    int64_t t_burst;  /* what its deadline counts from: when its burst began, or a computation's turn */
+    int64_t t_began, t_ended; /* when its burst began, and when the one before had ended */
+    int64_t used;     /* GIL time of its present burst */
+    int64_t turn;     /* a computation: GIL time of its present turn */
+    int64_t finished; /* its last burst, not yet counted; -1: none */
+    int64_t guess;    /* how long its bursts are, judging by the last ones */
     fl_predictor away; /* off for longer than lazy_ns? */
-    fl_predictor send; /* off for longer than send_ns? */
     uint32_t ask_epoch;
     uint8_t asks; /* requests in ask_epoch */
     uint8_t cls;
-    uint8_t held_as;   /* its class when it acquired last */
+    uint8_t held_as; /* its class when it acquired last */
     uint8_t priority;
     bool seen;      /* has held the GIL before */
     bool yielding;  /* fl_policy_yields since its last acquisition */
@@ -84,7 +72,7 @@ typedef struct fl_policy_thread {
     bool waited;    /* this acquisition had to wait */
     bool queued;
     bool granted;   /* in limbo: the GIL is reserved for it */
-    bool protected; /* granted a slice of the CPU share */
+    bool protected; /* granted a slice of the computations' floor */
     bool forced;    /* its last drop followed a request */
     bool spun;      /* has spun once in this wait */
     bool asleep;    /* was told to sleep, and has not looked since */
@@ -92,14 +80,13 @@ typedef struct fl_policy_thread {
 } fl_policy_thread;
 
 typedef struct fl_policy_counts {
-    uint64_t acquired, waited, forced, handed, left_free, asked, asked_again, kicked, slices, aged, revoked;
+    uint64_t acquired, waited, forced, handed, left_free, asked, asked_again, kicked, slices, revoked;
     uint64_t spun; /* by the caller, when it spins */
 } fl_policy_counts;
 
 typedef struct fl_policy {
     fl_policy_constants k;
     fl_policy_mode mode;
-    bool fair;        /* where the waiters are: heap or queues (the watchdog's fallback keeps it) */
     int64_t interval; /* ns; the interpreter's switch interval; may be changed at any time (lock) */
     bool spare_cores; /* more than one core may be used: spinning is allowed (lock to change) */
 
@@ -114,28 +101,23 @@ typedef struct fl_policy {
     bool holder_protected;
     bool asked; /* the holder has been asked to drop */
 
-    fl_waitqueue queues[FL_CLASSES];
-    fl_account account;
-    uint32_t herd;      /* how many FRESH and BRIEF threads waited when the last slice ended */
-    int64_t t_aged;     /* last pick by age */
-    int64_t t_progress; /* last acquisition by a FRESH or BRIEF thread */
-    const fl_policy_thread *server; /* the FRESH or BRIEF thread that acquired last; only compared ... */
-    int64_t t_server;               /* ... and since when it alone did */
-    int64_t t_crowded;  /* when a CPU-bound thread last had no core to spin on ... */
-    int64_t pause;      /* ... and for how long none spins after that */
-
-    fl_policy_thread *heap; /* FAIR: the waiter that used least */
-    int64_t virtual_now;    /* FAIR: `used` of the last thread served */
+    fl_duequeue queues[FL_CLASSES];
     uint32_t waiting;
+    fl_bursts bursts;
+    fl_account account;             /* of the computations */
+    const fl_policy_thread *server; /* the serving thread that acquired last; only compared ... */
+    int64_t t_server;               /* ... and since when it alone did */
+    int64_t t_robbed; /* when a spinning computation last had no core ... */
+    int64_t pause;    /* ... and for how long none spins after that */
 
-    uint32_t stuck_epoch, stuck;
-    uint32_t lost; /* grants in a row whose wake-up was lost */
-    int64_t t_stuck;
-    bool tripped; /* the watchdog ended scheduling */
+    uint64_t stuck_grant; /* counts.handed of the grant that was last looked at ... */
+    int64_t t_stuck;      /* ... and when a waiter first found it not taken */
+    uint32_t lost;   /* grants in a row whose wake-up was lost */
+    bool tripped;    /* the watchdog ended scheduling */
     fl_policy_counts counts;
 } fl_policy;
 
-/* mode, share (1 .. FL_SHARE_ONE - 1, INTERACTIVE only); constants NULL: the defaults. */
+/* mode, share (the computations' floor, 1 .. FL_SHARE_ONE - 1); constants NULL: the defaults. */
 void fl_policy_init(fl_policy *policy, fl_policy_mode mode, int32_t share, int64_t interval,
                     const fl_policy_constants *constants, int64_t now);
 
@@ -173,8 +155,8 @@ typedef enum {
 typedef struct fl_tick {
     fl_tick_kind kind;
     int64_t until;
-    /* TAKE only: this thread did not take the GIL that was granted to it for k.watchdog_intervals, so the
-       grant is withdrawn; clear its mark and wake it: it is no longer queued. NULL nearly always. */
+    /* TAKE only: this thread did not take the GIL that was granted to it for k.late_ns, so the grant is
+       withdrawn; clear its mark and wake it: it is no longer queued, and its burst goes on. */
     fl_policy_thread *revoke;
 } fl_tick;
 
@@ -197,7 +179,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
 
 typedef enum {
     FL_DROP_NOBODY, /* nobody waits */
-    FL_DROP_FREE,   /* left free on purpose: for the dropper, for a thread to be woken, or for no poller */
+    FL_DROP_FREE,   /* left free on purpose: for the dropper, or for a thread that is woken */
     FL_DROP_HAND,   /* handed to `grant`: keep the GIL locked, mark and wake that thread */
 } fl_drop_kind;
 
@@ -212,7 +194,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
 
 /* A thread that drops the GIL when nobody wants it, and is the next to take it, is only counted: a release
  * and a retake take few nanoseconds. True: that is all there is to do in place of want and acquired (of drop,
- * which then says NOBODY). Not to be called after a hold of k.cpu_hold_ns or more. Lock. */
+ * which then says NOBODY). Not to be called after a hold of k.floor_slice_ns or more. Lock. */
 static inline bool fl_policy_retake(fl_policy *policy, fl_policy_thread *thread)
 {
     if (policy->alone != thread || thread->yielding || thread->priority == FL_PRIORITY_BACKGROUND) {

@@ -217,7 +217,15 @@ static void forked(fl_cell *cell)
     rate_of(cell)->queued = rate_of(cell)->settled = 0;
 }
 
-const fl_kind fl_rate_kind = {attempt, enter, retry, serve, give_back, forked};
+const fl_kind fl_rate_kind = {
+    .attempt = attempt,
+    .enter = enter,
+    .retry = retry,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+    .timed = true,
+};
 
 bool fl_rate_enter(fl_waiter *waiter, int64_t latest)
 {

@@ -291,7 +291,9 @@ static fl_port **all_ports(uint32_t *count)
     }
 }
 
-bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *waiter), void *context)
+/* `states`: a bit for each of the states that are looked for. */
+static bool see_tasks(uint32_t states, void (*see)(void *context, const fl_port *port, fl_waiter *waiter),
+                      void *context)
 {
     uint32_t count;
     fl_port **found = all_ports(&count);
@@ -301,8 +303,7 @@ bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *
     for (uint32_t i = 0; i < count; i++) {
         fl_port_lock(found[i]);
         for (fl_waiter *waiter = found[i]->all; waiter != NULL; waiter = waiter->after) {
-            uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
-            if (state == FL_WAITING || state == FL_NUDGED) {
+            if (states >> fl_load(&waiter->state, acquire) & 1) { /* pairs with settle */
                 see(context, found[i], waiter);
             }
         }
@@ -313,6 +314,33 @@ bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *
     }
     free(found);
     return true;
+}
+
+bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *waiter), void *context)
+{
+    return see_tasks(1u << FL_WAITING | 1u << FL_NUDGED, see, context);
+}
+
+typedef struct {
+    const fl_cell *cell;
+    uint32_t granted;
+} permit_count;
+
+static void count_granted(void *context, const fl_port *port, fl_waiter *waiter)
+{
+    permit_count *counted = context;
+    bool ours = waiter->generation == fl_fork_generation ||
+                fl_load(&port->home, relaxed) == fl_fork_thread; /* written before the fork */
+    if (waiter->cell == counted->cell && ours) {
+        counted->granted += waiter->wanted;
+    }
+}
+
+uint32_t fl_roster_granted(const fl_cell *cell)
+{
+    permit_count counted = {.cell = cell};
+    see_tasks(1u << FL_GRANTED, count_granted, &counted); /* without memory: as if there were no tasks */
+    return counted.granted;
 }
 
 static bool ended(uint64_t owner)

@@ -64,6 +64,10 @@ void fl_roster_remove(fl_port *port);
    memory. */
 bool fl_roster_tasks(void (*see)(void *context, const fl_port *port, fl_waiter *waiter), void *context);
 
+/* After a fork, without the cell's lock: how many permits tasks have been granted and not yet taken up, which
+   are of this process: those of the forking thread's loops, and any that began to wait since. */
+uint32_t fl_roster_granted(const fl_cell *cell);
+
 /* Once per process. False: no memory. */
 bool fl_roster_setup(void);
 

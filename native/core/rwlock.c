@@ -185,7 +185,13 @@ static void forked(fl_cell *cell)
     fl_store(&cell->owner, 0, relaxed); /* published with it, too */
 }
 
-const fl_kind fl_rw_kind = {fl_rw_try, enter, NULL, serve, give_back, forked};
+const fl_kind fl_rw_kind = {
+    .attempt = fl_rw_try,
+    .enter = enter,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+};
 
 void fl_rw_lower(fl_cell *cell, fl_rw_mode from, fl_rw_mode to)
 {
@@ -198,7 +204,7 @@ void fl_rw_lower(fl_cell *cell, fl_rw_mode from, fl_rw_mode to)
     do {
         if (word & FL_RW_QUEUED) {
             fl_wakes wakes = {0};
-            fl_cell_lock(cell);
+            fl_cell_lock_for_all(cell, &wakes);
             fl_fetch_sub(&cell->word, less, release); /* pairs with take */
             serve_phase(cell, &wakes, from == FL_RW_WRITE && FL_MODEL_BREAK != 13);
             fl_cell_unlock(cell, &wakes);

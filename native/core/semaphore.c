@@ -122,12 +122,19 @@ static void forked(fl_cell *cell)
     fl_store(&cell->word, word | (owed(cell) ? FL_SEM_QUEUED : 0), relaxed); /* published with it, too */
 }
 
-const fl_kind fl_sem_kind = {fl_sem_try, enter, retry, serve, give_back, forked};
+const fl_kind fl_sem_kind = {
+    .attempt = fl_sem_try,
+    .enter = enter,
+    .retry = retry,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+};
 
 fl_sem_result fl_sem_give_slow(fl_cell *cell, uint32_t count)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     fl_sem_result result = FL_SEM_TOO_MANY;
     uint64_t debt = owed(cell);
     uint32_t paid = debt < count ? (uint32_t)debt : count;
@@ -172,7 +179,7 @@ uint64_t fl_sem_withdraw(fl_cell *cell, uint32_t count)
 void fl_sem_close(fl_cell *cell)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     fl_fetch_or(&cell->word, FL_SEM_CLOSED, release); /* pairs with fl_sem_closed */
     serve(cell, &wakes);
     fl_cell_unlock(cell, &wakes);

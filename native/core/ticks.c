@@ -1,6 +1,24 @@
 #include "core/ticks.h"
 
-fl_tick_scale fl_ticks_scale = {(uint64_t)1 << 32, false};
+#define STEP_NS 1000000
+
+fl_tick_scale fl_ticks_scale = {.mult = (uint64_t)1 << 32};
+
+uint64_t fl_ticks_behind(uint64_t last)
+{
+    uint64_t offset = atomic_load(&fl_ticks_scale.offset);
+    uint64_t raw = fl_ticks_scale.counter ? fl_ticks_counter() : fl_ticks_system();
+    uint64_t now = raw + offset;
+    if (now >= last) {
+        return now;
+    }
+    if (last - now > fl_ticks_from_ns(STEP_NS)) {
+        /* Should another thread have found the same step first, its correction stands: ours is for an offset
+           that is no longer. */
+        (void)atomic_compare_exchange_strong(&fl_ticks_scale.offset, &offset, offset + (last - now));
+    }
+    return last;
+}
 
 fl_tick_anchor fl_ticks_anchor_by(bool counter)
 {
@@ -9,6 +27,7 @@ fl_tick_anchor fl_ticks_anchor_by(bool counter)
     for (int attempt = 0; attempt < 5; attempt++) {
         uint64_t before = fl_ticks_system();
         uint64_t ticks = counter ? fl_ticks_counter() : fl_ticks_system();
+        ticks += atomic_load_explicit(&fl_ticks_scale.offset, memory_order_relaxed);
         uint64_t after = fl_ticks_system();
         if (after - before < narrowest) {
             narrowest = after - before;

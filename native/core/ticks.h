@@ -12,6 +12,7 @@
 #ifndef FL_CORE_TICKS_H
 #define FL_CORE_TICKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 typedef struct {
     uint64_t mult; /* nanoseconds per tick, in units of 2^-32 */
     bool counter;  /* the processor's counter, not the system's clock */
+    _Atomic uint64_t offset; /* what is added to the counter, which has stepped back by that in all */
 } fl_tick_scale;
 
 extern fl_tick_scale fl_ticks_scale;
@@ -55,7 +57,21 @@ static inline uint64_t fl_ticks_counter(void)
 /* Any thread, any time; never blocks. */
 static inline uint64_t fl_ticks_now(void)
 {
-    return __builtin_expect(fl_ticks_scale.counter, true) ? fl_ticks_counter() : fl_ticks_system();
+    uint64_t raw = __builtin_expect(fl_ticks_scale.counter, true) ? fl_ticks_counter() : fl_ticks_system();
+    return raw + atomic_load_explicit(&fl_ticks_scale.offset, memory_order_relaxed);
+}
+
+/* The present moment, when the clock says that it is before `last`. A counter differs by some tens of ns from
+   core to core: then it is `last`. A millisecond is no such difference: the counter has stepped back, as it
+   does after a suspend, a migration to another machine or a restored checkpoint, and may not be at `last`
+   again for days. So it goes on from `last`, for all threads. */
+uint64_t fl_ticks_behind(uint64_t last);
+
+/* Likewise: a time that is never before `last`, and later than that soon. */
+static inline uint64_t fl_ticks_from(uint64_t last)
+{
+    uint64_t now = fl_ticks_now();
+    return __builtin_expect(now >= last, true) ? now : fl_ticks_behind(last);
 }
 
 /* Of an interval. */

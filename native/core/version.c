@@ -22,29 +22,15 @@ static bool enter(fl_cell *cell, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Who waits has seen what there is, or would not be here. */
-static void serve(fl_cell *cell, fl_wakes *wakes)
-{
-    (void)cell, (void)wakes;
-}
-
-static void give_back(fl_waiter *waiter)
-{
-    (void)waiter;
-}
-
-/* As it was at the fork. */
-static void forked(fl_cell *cell)
-{
-    (void)cell;
-}
-
-const fl_kind fl_version_kind = {attempt, enter, NULL, serve, give_back, forked};
+const fl_kind fl_version_kind = {
+    .attempt = attempt,
+    .enter = enter,
+};
 
 bool fl_version_advance(fl_cell *cell)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     uint64_t word = fl_load(&cell->word, relaxed); /* changes under the queue lock only */
     bool open = !(word & FL_VERSION_CLOSED);
     if (open) {
@@ -68,7 +54,7 @@ bool fl_version_advance(fl_cell *cell)
 void fl_version_close(fl_cell *cell)
 {
     fl_wakes wakes = {0};
-    fl_cell_lock(cell);
+    fl_cell_lock_for_all(cell, &wakes);
     fl_fetch_or(&cell->word, FL_VERSION_CLOSED, release); /* pairs with fl_version_word */
     while (cell->head != NULL) {
         fl_cell_refuse(cell, cell->head, &wakes);

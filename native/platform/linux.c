@@ -75,9 +75,14 @@ bool fl_timer_slack_set(int64_t ns)
     return prctl(PR_SET_TIMERSLACK, (unsigned long)ns) == 0;
 }
 
+bool fl_in_main_thread(void)
+{
+    return syscall(SYS_gettid) == getpid();
+}
+
 bool fl_park_misses_signals(void)
 {
-    return syscall(SYS_gettid) == getpid(); /* the thread that the process began with */
+    return fl_in_main_thread();
 }
 
 /* The time is absolute and of the monotonic clock, so that nothing is lost by waiting again. */

@@ -70,6 +70,11 @@ static struct bed *bed_of(const fl_atomic(uint32_t) *word)
 }
 
 /* See fl_park. */
+bool fl_in_main_thread(void)
+{
+    return true;
+}
+
 bool fl_park_misses_signals(void)
 {
     return false;

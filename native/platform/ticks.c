@@ -54,7 +54,8 @@ static void choose(void)
     if (counter_is_fit()) {
         uint64_t mult = rate();
         if (mult != 0) { /* else a counter that stands still, or runs above 4 GHz by a thousand times */
-            fl_ticks_scale = (fl_tick_scale){.mult = mult, .counter = true};
+            fl_ticks_scale.mult = mult;
+            fl_ticks_scale.counter = true;
         }
     }
 }

@@ -24,9 +24,13 @@
 #define FL_PROBE_REFUSAL "PyPy has a GIL of another kind, which cannot be observed from outside"
 #elif defined(Py_GIL_DISABLED)
 #define FL_PROBE_REFUSAL "this is a free-threaded build: it has no GIL to observe"
-#elif PY_VERSION_HEX < FL_PROBE_OLDEST || PY_VERSION_HEX > FL_PROBE_NEWEST
+#elif PY_VERSION_HEX < FL_PROBE_OLDEST
 #define FL_PROBE_REFUSAL                                                                                     \
     "CPython " PY_VERSION " is not one of the versions whose GIL fairlead knows (3.11 to 3.15)"
+#elif PY_VERSION_HEX > FL_PROBE_NEWEST && !defined(FL_PROBE_UNTESTED)
+#define FL_PROBE_REFUSAL                                                                                     \
+    "CPython " PY_VERSION " is later than the versions whose GIL fairlead knows (3.11 to 3.15); to try it "  \
+    "all the same, install with --config-settings=setup-args=-Duntested_interpreter=true"
 #elif !defined(__linux__)
 #define FL_PROBE_REFUSAL "the GIL can be observed on Linux only, so far"
 #elif !defined(__GLIBC__)
@@ -105,12 +109,17 @@ static inline int fl_frame_offset(const fl_py_frame *frame, PyCodeObject *code)
 /* Owned by the interpreter or by the C stack: no frame of Python code. */
 #define FL_FRAME_OWNER_NOT_PYTHON 3
 
+static inline PyObject *fl_frame_executable(const fl_py_frame *frame)
+{
+    return (PyObject *)((uintptr_t)frame->executable & ~(uintptr_t)3);
+}
+
 /* The code that a frame of Python code is at; NULL: it is no such frame, or does not show in tracebacks. Of
    the latter kind are those that have not got as far as the start of their function, and from 3.13 on one
    that the interpreter puts below an __init__ it has learned to call without the detour through type(). */
 static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
 {
-    PyObject *executable = (PyObject *)((uintptr_t)frame->executable & ~(uintptr_t)3);
+    PyObject *executable = fl_frame_executable(frame);
     if (frame->owner >= FL_FRAME_OWNER_NOT_PYTHON || executable == NULL || !PyCode_Check(executable)) {
         return NULL;
     }
@@ -119,6 +128,14 @@ static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
                  || fl_frame_offset(frame, code) >= code->_co_firsttraceable * (int)sizeof(uint16_t);
     return shows ? code : NULL;
 }
+
+/* Where a thread state has its innermost frame, or, before 3.13, where it has what has that. */
+#if PY_VERSION_HEX < 0x030D0000
+#define FL_TOP_OFFSET offsetof(PyThreadState, cframe)
+#define FL_TOP_OFFSET_WITHIN offsetof(_PyCFrame, current_frame)
+#else
+#define FL_TOP_OFFSET offsetof(PyThreadState, current_frame)
+#endif
 
 static inline fl_py_frame *fl_frame_top(PyThreadState *tstate)
 {

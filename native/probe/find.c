@@ -4,16 +4,16 @@
  * these are then checked against each other and against three values that are known: the switch interval, the
  * flag that it is locked (by us), and the thread state that has it (ours).
  */
-#define _GNU_SOURCE /* process_vm_readv, RTLD_DEFAULT */
+#define _GNU_SOURCE /* process_vm_readv */
 
 #include "probe/find.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -29,20 +29,20 @@ fl_got_function fl_find_functions[FL_FUNCTIONS] = {
 
 static char reason[512];
 
-/* Offset of an own GIL in its PyInterpreterState; 0 when it is not known. */
+/* Where the GIL was found; from 3.12 on, its offset in its PyInterpreterState; 0 when that is not known. */
+static fl_py_gil *first_found;
 static uintptr_t offset_in_interpreter;
 
-static bool within(const fl_got_object *object, const void *address)
+/* A function that no symbol names. For one that has a name, the linker may give an entry in the table of an
+   executable: of one that embeds the interpreter, takes the function's address, and is not
+   position-independent. */
+const void *fl_find_landmark(void)
 {
-    return (const char *)address >= object->start && (const char *)address < object->end;
-}
-
-/* The function that a slot leads to. What lies within the object itself is a stub that asks the dynamic
-   linker, or goes through the slot again: then it is the C library's own. */
-static void *behind(const fl_got_function *function, const fl_got_object *object)
-{
-    void *there = function->found[0];
-    return there != NULL && !within(object, there) ? there : dlsym(RTLD_DEFAULT, function->name);
+    union {
+        ternaryfunc function;
+        const void *address;
+    } landmark = {PyType_Type.tp_call};
+    return landmark.address;
 }
 
 const char *fl_find_slots(void)
@@ -52,18 +52,18 @@ const char *fl_find_slots(void)
         return NULL;
     }
     fl_got_object object;
-    union {
-        void (*function)(PyThreadState *);
-        const void *address;
-    } landmark = {PyEval_RestoreThread};
-    if (!fl_got_find(landmark.address, &object, fl_find_functions, FL_FUNCTIONS)) {
+    if (!fl_got_find(fl_find_landmark(), &object, fl_find_functions, FL_FUNCTIONS)) {
         return "the interpreter is linked statically with the C library, whose functions cannot be hooked";
     }
     for (size_t i = 0; i < FL_FUNCTIONS; i++) {
-        if (fl_find_functions[i].count == 0) {
-            snprintf(reason, sizeof reason, "%s does not call %s through a table that can be hooked",
+        const fl_got_function *function = &fl_find_functions[i];
+        if (function->count == 0 || function->more || function->real == NULL) {
+            snprintf(reason, sizeof reason, "%s %s %s%s",
                      object.path[0] ? object.path : "the interpreter's executable",
-                     fl_find_functions[i].name);
+                     function->count == 0 ? "does not call" : "calls", function->name,
+                     function->more          ? " through more places than can be hooked"
+                     : function->count == 0 ? " through a table that can be hooked"
+                                             : ", which cannot be found");
             return reason;
         }
     }
@@ -73,12 +73,7 @@ const char *fl_find_slots(void)
         void *addresses[FL_FUNCTIONS];
     } real;
     for (size_t i = 0; i < FL_FUNCTIONS; i++) {
-        real.addresses[i] = behind(&fl_find_functions[i], &object);
-        if (real.addresses[i] == NULL || within(&object, real.addresses[i])) {
-            snprintf(reason, sizeof reason, "the function %s cannot be found", fl_find_functions[i].name);
-            return reason;
-        }
-        fl_find_functions[i].real = real.addresses[i];
+        real.addresses[i] = fl_find_functions[i].real;
     }
     fl_find_real = real.functions;
     found = true;
@@ -179,6 +174,11 @@ static void learn_offset(const fl_py_gil *gil)
     offset_in_interpreter = FL_GIL_PER_INTERPRETER && least < (uintptr_t)1 << 20 ? least : 0;
 }
 
+static bool is_ours(const fl_py_gil *gil)
+{
+    return gil->interval == switch_interval() && gil->locked == 1 && gil->last_holder == PyThreadState_Get();
+}
+
 static const char *put_watch_in(void)
 {
     static const union {
@@ -210,12 +210,7 @@ static const char *put_watch_in(void)
     while (done-- > 0) {
         (void)fl_got_restore(&fl_find_functions[done], watch[done].address);
     }
-    if (error) {
-        snprintf(reason, sizeof reason, "the interpreter's table of functions cannot be changed (%s)",
-                 strerror(error));
-        return reason;
-    }
-    return NULL;
+    return error ? fl_got_failure(error) : NULL;
 }
 
 const char *fl_find_gil(fl_py_gil **found)
@@ -230,15 +225,23 @@ const char *fl_find_gil(fl_py_gil **found)
                  "this interpreter takes its GIL in a way that fairlead does not know (%s)", watched.kinds);
         return reason;
     }
-    if (gil->interval != switch_interval() || gil->locked != 1 || gil->last_holder != PyThreadState_Get()) {
+    if (!is_ours(gil)) {
         return "this interpreter's GIL is laid out in a way that fairlead does not know";
     }
     learn_offset(gil);
-    *found = gil;
+    first_found = *found = gil;
     return NULL;
 }
 
-/* By having it written into a pipe: where a sandbox or an emulator has not the call that is meant for it. */
+fl_py_gil *fl_find_own_gil(void)
+{
+    uintptr_t own = (uintptr_t)PyInterpreterState_Get() + offset_in_interpreter;
+    fl_py_gil *gil = FL_GIL_PER_INTERPRETER && offset_in_interpreter ? (fl_py_gil *)own : first_found;
+    return gil != NULL && is_ours(gil) ? gil : NULL;
+}
+
+/* By having it written into a pipe: where a sandbox or an emulator lacks or forbids the call meant for
+   that. */
 static bool peek_by_pipe(const void *address, void *into, size_t size)
 {
     int ends[2];
@@ -260,10 +263,11 @@ static bool peek(const void *address, void *into, size_t size)
         void *plain;
     } there = {address};
     struct iovec remote = {there.plain, size};
-    if (process_vm_readv(getpid(), &here, 1, &remote, 1, 0) == (ssize_t)size) {
+    bool may_be_killed = prctl(PR_GET_SECCOMP) != 0; /* some filters kill a process for a debugger's call */
+    if (!may_be_killed && process_vm_readv(getpid(), &here, 1, &remote, 1, 0) == (ssize_t)size) {
         return true;
     }
-    return (errno == ENOSYS || errno == EPERM) && peek_by_pipe(address, into, size);
+    return (may_be_killed || errno != EFAULT) && peek_by_pipe(address, into, size);
 }
 
 bool fl_find_is_gil(const fl_py_gil *gil)

@@ -34,12 +34,19 @@ typedef struct {
 extern fl_real fl_find_real;
 extern fl_got_function fl_find_functions[FL_FUNCTIONS];
 
+/* An address within the object that holds the interpreter. */
+const void *fl_find_landmark(void);
+
 /* Finds the slots and the functions behind them. NULL, or why not. Any number of times. */
 const char *fl_find_slots(void);
 
 /* Finds the GIL of the calling thread, which holds it, by watching it let go and take it again. NULL, or why
    not. The table is as it was afterwards. */
 const char *fl_find_gil(fl_py_gil **gil);
+
+/* The GIL of the calling thread, which holds it, where it must be by what fl_find_gil found; NULL: it is not
+   there. Nothing is watched, so the hooks may be in. */
+fl_py_gil *fl_find_own_gil(void);
 
 /* Whether what a GIL's members would be read at `gil` are those of an interpreter's own GIL: a thread state
    says that it last held it, and its interpreter has its GIL just there. `gil` may be any address. Known

@@ -139,6 +139,7 @@ typedef struct fl_gil {
     uint64_t t_stack; /* when a holder's stack was last looked at */
     uint64_t t_look;  /* when it was last looked whether a holder sleeps */
     void *schedule;   /* the scheduler's own record */
+    uint32_t obeyed;  /* the last request from outside that it knows of (control.h) */
 } fl_gil;
 
 static inline fl_gil *fl_seat_gil(fl_seat *seat)
@@ -149,11 +150,7 @@ static inline fl_gil *fl_seat_gil(fl_seat *seat)
 /* A time under the mutex: never earlier than the one before. */
 static inline uint64_t fl_gil_now(fl_gil *gil)
 {
-    uint64_t now = fl_ticks_now();
-    if (__builtin_expect(now < gil->t_last, 0)) {
-        now = gil->t_last;
-    }
-    return gil->t_last = now;
+    return gil->t_last = fl_ticks_from(gil->t_last);
 }
 
 #endif

@@ -1,11 +1,11 @@
-#define _GNU_SOURCE /* dl_iterate_phdr */
+#define _GNU_SOURCE /* dl_iterate_phdr, RTLD_DEFAULT */
 
 #include "probe/got.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ typedef struct {
     bool found;
 } search;
 
-/* The dynamic section's pointers, which glibc has relocated already. */
+/* The dynamic section's pointers. */
 typedef struct {
     const ElfW(Sym) * symbols;
     const char *strings;
@@ -36,11 +36,13 @@ typedef struct {
     size_t sizes[2];
 } dynamic;
 
-static dynamic read_dynamic(const ElfW(Dyn) * entry)
+/* `base` is what is to be added to the pointers: the dynamic linker has done so already, but for a section
+   that it cannot write to. */
+static dynamic read_dynamic(const ElfW(Dyn) * entry, uintptr_t base)
 {
     dynamic out = {0};
     for (; entry->d_tag != DT_NULL; entry++) {
-        const void *pointer = (const void *)entry->d_un.d_ptr;
+        const void *pointer = (const void *)(base + entry->d_un.d_ptr);
         switch (entry->d_tag) {
         case DT_SYMTAB:
             out.symbols = pointer;
@@ -67,22 +69,27 @@ static dynamic read_dynamic(const ElfW(Dyn) * entry)
     return out;
 }
 
-static void note_slot(search *wanted, const char *name, void **slot)
+void fl_got_note(fl_got_function *function, void **slot)
+{
+    for (size_t i = 0; i < function->count; i++) {
+        if (function->slots[i] == slot) {
+            return;
+        }
+    }
+    if (function->count == FL_GOT_SLOTS) {
+        function->more = true;
+        return;
+    }
+    function->slots[function->count] = slot;
+    function->found[function->count] = function->before[function->count] = *slot;
+    function->count++;
+}
+
+static void note_slot(const search *wanted, const char *name, void **slot)
 {
     for (size_t i = 0; i < wanted->count; i++) {
-        fl_got_function *function = &wanted->functions[i];
-        if (strcmp(name, function->name) != 0) {
-            continue;
-        }
-        for (size_t j = 0; j < function->count; j++) {
-            if (function->slots[j] == slot) {
-                return;
-            }
-        }
-        if (function->count < FL_GOT_SLOTS) {
-            function->slots[function->count] = slot;
-            function->found[function->count] = function->before[function->count] = *slot;
-            function->count++;
+        if (strcmp(name, wanted->functions[i].name) == 0) {
+            fl_got_note(&wanted->functions[i], slot);
         }
     }
 }
@@ -92,13 +99,14 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument)
     (void)size;
     search *wanted = argument;
     const ElfW(Dyn) *section = NULL;
-    bool contains = false;
+    bool contains = false, writable = false;
     uintptr_t start = UINTPTR_MAX, end = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         uintptr_t from = info->dlpi_addr + header->p_vaddr, until = from + header->p_memsz;
         if (header->p_type == PT_DYNAMIC) {
             section = (const ElfW(Dyn) *)from;
+            writable = header->p_flags & PF_W;
         } else if (header->p_type == PT_LOAD) {
             contains = contains || (wanted->address >= from && wanted->address < until);
             start = from < start ? from : start;
@@ -108,7 +116,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument)
     if (!contains || section == NULL) {
         return contains;
     }
-    dynamic tables = read_dynamic(section);
+    dynamic tables = read_dynamic(section, writable ? 0 : info->dlpi_addr);
     if (tables.symbols == NULL || tables.strings == NULL) {
         return 1;
     }
@@ -127,14 +135,33 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument)
     return 1;
 }
 
-_Bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *functions, size_t count)
+static bool within(const fl_got_object *object, const void *address)
+{
+    return (const char *)address >= object->start && (const char *)address < object->end;
+}
+
+/* The function that a slot leads to: maybe another library's, which has hooked it before us. What lies within
+   the object itself is a stub that asks the dynamic linker, or goes through the slot again: then it is what
+   the dynamic linker would find. */
+static void *behind(const fl_got_function *function, const fl_got_object *object)
+{
+    void *there = function->count > 0 ? function->found[0] : NULL;
+    there = there != NULL && !within(object, there) ? there : dlsym(RTLD_DEFAULT, function->name);
+    return there != NULL && !within(object, there) ? there : NULL;
+}
+
+bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *functions, size_t count)
 {
     search wanted = {(uintptr_t)address, object, functions, count, false};
     for (size_t i = 0; i < count; i++) {
         functions[i].count = 0;
+        functions[i].more = false;
         functions[i].real = NULL;
     }
     dl_iterate_phdr(visit, &wanted);
+    for (size_t i = 0; wanted.found && i < count; i++) {
+        functions[i].real = behind(&functions[i], object);
+    }
     return wanted.found;
 }
 
@@ -164,7 +191,7 @@ static int poke(void **slot, void *value)
 {
     int before = protection(slot);
     if (before < 0) {
-        return EACCES;
+        return FL_GOT_NO_MAPS;
     }
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)((uintptr_t)slot & ~(size - 1));
@@ -196,6 +223,18 @@ int fl_got_set(fl_got_function *function, void *target)
     return 0;
 }
 
+const char *fl_got_failure(int error)
+{
+    static char text[256];
+    if (error == FL_GOT_NO_MAPS) {
+        return "the interpreter's table of functions cannot be changed, because /proc/self/maps cannot be "
+               "read: mount /proc, and leave a file descriptor free";
+    }
+    snprintf(text, sizeof text, "the interpreter's table of functions cannot be changed (%s)",
+             strerror(error));
+    return text;
+}
+
 int fl_got_restore(fl_got_function *function, void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
@@ -210,7 +249,7 @@ int fl_got_restore(fl_got_function *function, void *target)
     return 0;
 }
 
-_Bool fl_got_is(const fl_got_function *function, const void *target)
+bool fl_got_is(const fl_got_function *function, const void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
         if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
@@ -220,7 +259,7 @@ _Bool fl_got_is(const fl_got_function *function, const void *target)
     return true;
 }
 
-_Bool fl_got_taken(const fl_got_function *function, const void *target)
+bool fl_got_taken(const fl_got_function *function, const void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
         const void *there = __atomic_load_n(function->slots[i], __ATOMIC_RELAXED);

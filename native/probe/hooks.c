@@ -176,24 +176,17 @@ static int signal_elsewhere(pthread_cond_t *cond)
 
 /* ---- The hooks */
 
-static int lock_busy(fl_gil *gil, pthread_mutex_t *mutex)
-{
-    fl_seat *seat = fl_registry_here.seat;
-    if (seat == NULL || fl_seat_gil(seat) != gil || !seat->holding) { /* not to drop the GIL: to take it */
-        fl_registry_here.began = fl_ticks_now();
-    }
-    return fl_find_real.lock(mutex);
-}
-
+/* A take of the GIL begins here, and so may a wait for it. But the mutex is also locked to drop the GIL, or
+   to signal its holder: then no take follows, and the next one begins with a lock of its own, which sets or
+   clears what this one noted. */
 static int hook_lock(pthread_mutex_t *mutex)
 {
-    fl_gil *gil = gil_by_mutex(mutex);
-    if (LIKELY(gil == NULL)) {
-        return fl_find_real.lock(mutex);
+    if (UNLIKELY(gil_by_mutex(mutex) != NULL)) {
+        /* A look at the C library's lock word costs less than trying. It may be locked just after: then by a
+           thread that has only just come. */
+        fl_registry_here.began = UNLIKELY(mutex->__data.__lock) ? fl_ticks_now() : 0;
     }
-    /* A look at the C library's lock word costs less than trying. It may be taken just after: then it is by
-       somebody who has only just come. */
-    return UNLIKELY(mutex->__data.__lock) ? lock_busy(gil, mutex) : fl_find_real.lock(mutex);
+    return fl_find_real.lock(mutex);
 }
 
 /* By a thread that gave up its wait, or has somebody to wake. */

@@ -94,10 +94,10 @@ const char *fl_hooks_install(void);
    With the GIL held. */
 void fl_hooks_release(void);
 
-/* Who listens from now on; NULL: nobody. The hooks are in. With the GIL held. False: the table cannot be
- * changed. */
+/* Who listens from now on; NULL: nobody. The hooks are in. With the GIL held. The second: NULL, or why the
+ * table cannot be changed. */
 void fl_hooks_observe(const fl_observer *observer);
-bool fl_hooks_schedule(const fl_scheduler *scheduler);
+const char *fl_hooks_schedule(const fl_scheduler *scheduler);
 
 /* There is an observer. */
 bool fl_hooks_observed(void);
@@ -105,9 +105,10 @@ bool fl_hooks_observed(void);
 /* Nanoseconds for which there has been an observer. */
 uint64_t fl_hooks_active_ns(void);
 
-/* False when somebody has overwritten a hook. If it was the dynamic linker, it is put in again; not if it was
-   another library, whose hook passes on to ours. With the GIL held. */
-bool fl_hooks_intact(void);
+/* Puts hooks in again that the dynamic linker has overwritten: it was looking a function up for its first
+   call while the hook was put in. Not where another library has put its own, which passes on to ours. Any
+   thread that is about to have a GIL; some ns when all is well. */
+void fl_hooks_mend(void);
 
 /* ---- hooks.c */
 

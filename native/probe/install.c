@@ -1,5 +1,6 @@
 #include "probe/hooks.h"
 
+#include "probe/control.h"
 #include "probe/find.h"
 #include "probe/hot.h"
 #include "probe/registry.h"
@@ -19,6 +20,8 @@ static void take_out(int count)
     }
 }
 
+static pthread_mutex_t mending = PTHREAD_MUTEX_INITIALIZER;
+
 /* Where another library has its hook by now, that stays: it was put in while ours was there, and passes on to
    ours; or it does not, and nothing is seen. */
 static const char *put_in(void)
@@ -26,9 +29,10 @@ static const char *put_in(void)
     for (int i = 0; i < FL_FUNCTIONS; i++) {
         fl_got_function *function = &fl_find_functions[i];
         void *hook = fl_hooks_table[i].address;
-        if (i != FL_UNLOCK && !fl_got_taken(function, hook) && fl_got_set(function, hook) != 0) {
+        int error = i != FL_UNLOCK && !fl_got_taken(function, hook) ? fl_got_set(function, hook) : 0;
+        if (error) {
             take_out(i);
-            return "the interpreter's table of functions cannot be changed";
+            return fl_got_failure(error);
         }
     }
     uint64_t taken = fl_registry_here.seat->t_acquired;
@@ -45,6 +49,7 @@ static const char *put_in(void)
    GIL anew, and this thread takes it, as soon as it knows that it is a child. */
 static void forked(void)
 {
+    pthread_mutex_init(&mending, NULL);
     fl_seat *seat = fl_registry_here.seat;
     fl_gil *kept = NULL;
     if (installations > 0) {
@@ -55,6 +60,7 @@ static void forked(void)
     active_since = fl_ticks_now();
     fl_stacks_fork();
     fl_snapshot_fork();
+    fl_control_forked();
     HOT_SET(more, false);
     if (kept == NULL) {
         point_nowhere();
@@ -87,7 +93,8 @@ const char *fl_hooks_prepare(void)
 /* The present thread, which holds the GIL, takes its seat. */
 static fl_gil *settle(fl_py_gil *py)
 {
-    fl_gil *gil = fl_registry_add(py, fl_find_is_main(py));
+    fl_gil *gil = fl_places_find(py);
+    gil = gil ? gil : fl_registry_add(py, fl_find_is_main(py));
     if (gil == NULL) {
         return NULL;
     }
@@ -103,11 +110,32 @@ static fl_gil *settle(fl_py_gil *py)
     return seat ? gil : NULL;
 }
 
+/* The hooks are in. NULL: they know the GIL that the present thread holds; or why they do not. */
+static const char *make_known(void)
+{
+    const fl_seat *seat = fl_registry_here.seat;
+    if (seat != NULL && seat->holding) {
+        return NULL;
+    }
+    fl_py_gil *py = fl_find_own_gil();
+    fl_gil *gil = py ? settle(py) : NULL;
+    if (gil == NULL) {
+        return "this interpreter has a GIL of its own that was not found, or there are too many such";
+    }
+    if (HOT(mutex) == NULL) {
+        point_at(gil);
+    } else if (gil != HOT(gil)) {
+        HOT_SET(more, true);
+    }
+    return NULL;
+}
+
 const char *fl_hooks_install(void)
 {
     if (installations > 0) {
-        installations++;
-        return NULL;
+        const char *unknown = make_known();
+        installations += unknown == NULL;
+        return unknown;
     }
     fl_py_gil *py = NULL;
     const char *failure = fl_find_slots();
@@ -180,7 +208,7 @@ bool fl_hooks_observed(void)
     return HOT(observer) != NULL;
 }
 
-bool fl_hooks_schedule(const fl_scheduler *scheduler)
+const char *fl_hooks_schedule(const fl_scheduler *scheduler)
 {
     fl_got_function *unlock = &fl_find_functions[FL_UNLOCK];
     void *hook = fl_hooks_table[FL_UNLOCK].address;
@@ -194,7 +222,7 @@ bool fl_hooks_schedule(const fl_scheduler *scheduler)
     if (!scheduler) {
         (void)fl_got_restore(unlock, hook);
     }
-    return error == 0;
+    return error ? fl_got_failure(error) : NULL;
 }
 
 uint64_t fl_hooks_active_ns(void)
@@ -202,20 +230,34 @@ uint64_t fl_hooks_active_ns(void)
     return fl_ticks_to_ns(active_ticks + (HOT(observer) ? fl_ticks_now() - active_since : 0));
 }
 
-bool fl_hooks_intact(void)
+static bool all_there(void)
 {
-    bool intact = true;
+    bool all = true;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        bool wanted = i != FL_UNLOCK || HOT(scheduler);
+        all = all && (!wanted || fl_got_is(&fl_find_functions[i], fl_hooks_table[i].address));
+    }
+    return all;
+}
+
+static void mend(void)
+{
     for (int i = 0; i < FL_FUNCTIONS; i++) {
         fl_got_function *function = &fl_find_functions[i];
         void *hook = fl_hooks_table[i].address;
-        if ((i != FL_UNLOCK || HOT(scheduler)) && !fl_got_is(function, hook)) {
-            if (!fl_got_taken(function, hook)) {
-                (void)fl_got_set(function, hook);
-            }
-            intact = false;
+        bool wanted = i != FL_UNLOCK || HOT(scheduler);
+        if (wanted && !fl_got_is(function, hook) && !fl_got_taken(function, hook)) {
+            (void)fl_got_set(function, hook);
         }
     }
-    return intact;
+}
+
+void fl_hooks_mend(void)
+{
+    if (UNLIKELY(!all_there()) && pthread_mutex_trylock(&mending) == 0) {
+        mend();
+        pthread_mutex_unlock(&mending);
+    }
 }
 
 #endif

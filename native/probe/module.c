@@ -273,6 +273,7 @@ static int probe_exec(PyObject *module)
     return PyModule_AddFunctions(module, fl_module_reading) < 0
                    || PyModule_AddFunctions(module, fl_module_recording) < 0
                    || PyModule_AddFunctions(module, fl_module_scheduling) < 0
+                   || PyModule_AddFunctions(module, fl_module_serving) < 0
                ? -1
                : 0;
 }

@@ -25,6 +25,7 @@ PyObject *fl_module_number(uint64_t value);
 int fl_module_add(PyObject *dict, const char *name, PyObject *value);
 
 /* The functions of each file. */
-extern PyMethodDef fl_module_reading[], fl_module_recording[], fl_module_scheduling[];
+extern PyMethodDef fl_module_reading[], fl_module_recording[], fl_module_scheduling[],
+    fl_module_serving[];
 
 #endif

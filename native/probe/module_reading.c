@@ -130,7 +130,7 @@ static PyObject *probe_read(PyObject *Py_UNUSED(module), PyObject *argument)
     fl_module_enter();
     const fl_snapshot *base = fl_module_window(window);
     if (base) {
-        (void)fl_hooks_intact();
+        fl_hooks_mend();
         taken = fl_snapshot_take(&now, (int)window);
     }
     if (taken) {

@@ -1,8 +1,10 @@
 /* The scheduler, for Python. */
 #include "probe/module.h"
 
+#include "probe/control.h"
 #include "probe/hooks.h"
 #include "probe/schedule.h"
+#include "probe/schedule_counts.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -10,7 +12,7 @@ PyDoc_STRVAR(schedule_doc,
 "schedule($module, mode, share, spin, /)\n"
 "--\n"
 "\n"
-"Schedule all GILs: mode 0 stock, 1 interactive, 2 fair; share in 1024ths.\n"
+"Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths.\n"
 "\n"
 "Puts the hooks in for good. Raises UnsupportedInterpreter where they\n"
 "cannot be.");
@@ -22,7 +24,7 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
     if (!PyArg_ParseTuple(arguments, "iip:schedule", &mode, &share, &spin)) {
         return NULL;
     }
-    if (mode < FL_MODE_STOCK || mode > FL_MODE_FAIR || share < 1 || share >= FL_SHARE_ONE) {
+    if (mode < FL_MODE_STOCK || mode > FL_MODE_INTERACTIVE || share < 1 || share >= FL_SHARE_ONE) {
         PyErr_SetString(PyExc_ValueError, "the mode or the share is out of range");
         return NULL;
     }
@@ -48,32 +50,49 @@ PyDoc_STRVAR(scheduler_doc,
 "\n"
 "What the scheduler of the main interpreter's GIL has done, as a dict.");
 
+static int add_counts(PyObject *dict, const fl_schedule_count *counts, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (fl_module_add(dict, counts[i].name, fl_module_number(counts[i].value)) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static PyObject *probe_scheduler(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     fl_module_enter();
     fl_schedule_state state = fl_schedule_look();
     fl_module_leave();
-    const fl_policy_counts *counts = &state.counts;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        {"mode", (uint64_t)state.mode},     {"waiting", state.waiting},
-        {"tripped", state.tripped},         {"acquisitions", counts->acquired},
-        {"waits", counts->waited},          {"forced_drops", counts->forced},
-        {"handed", counts->handed},         {"left_free", counts->left_free},
-        {"requests", counts->asked},        {"repeated_requests", counts->asked_again},
-        {"kicks", counts->kicked},          {"slices", counts->slices},
-        {"aged", counts->aged},             {"spins", counts->spun},
-        {"withdrawn", counts->revoked},
+    const fl_schedule_count present[] = {
+        {"mode", (uint64_t)state.mode}, {"waiting", state.waiting}, {"tripped", state.tripped},
+        {"trips", state.trips},         {"off", state.off},         {"scheduled_ns", state.scheduled_ns},
     };
+    fl_schedule_count counts[FL_SCHEDULE_COUNTS];
+    fl_schedule_counts(&state, counts);
     PyObject *dict = PyDict_New();
-    for (size_t i = 0; dict && i < sizeof numbers / sizeof *numbers; i++) {
-        if (fl_module_add(dict, numbers[i].name, fl_module_number(numbers[i].value)) < 0) {
-            Py_CLEAR(dict);
-        }
+    if (dict
+        && (add_counts(dict, present, sizeof present / sizeof *present) < 0
+            || add_counts(dict, counts, FL_SCHEDULE_COUNTS) < 0)) {
+        Py_CLEAR(dict);
     }
     return dict;
+}
+
+PyDoc_STRVAR(control_doc,
+"control($module, /)\n"
+"--\n"
+"\n"
+"Make the page by which other processes give orders; forked children make\n"
+"their own. True unless the system has no room for one.");
+
+static PyObject *probe_control(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    fl_module_enter();
+    bool open = fl_control_open();
+    fl_module_leave();
+    return PyBool_FromLong(open);
 }
 
 PyDoc_STRVAR(priority_doc,
@@ -99,6 +118,7 @@ static PyObject *probe_priority(PyObject *Py_UNUSED(module), PyObject *argument)
 PyMethodDef fl_module_scheduling[] = {
     {"schedule", probe_schedule, METH_VARARGS, schedule_doc},
     {"scheduler", probe_scheduler, METH_NOARGS, scheduler_doc},
+    {"control", probe_control, METH_NOARGS, control_doc},
     {"priority", probe_priority, METH_O, priority_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -3,7 +3,6 @@
 #include "probe/parking.h"
 
 #include <linux/futex.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,12 +63,14 @@ static void relax(void)
 int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
 {
     uint64_t now = fl_ticks_now(), until = now + fl_ticks_from_ns((uint64_t)ns), gap = 0;
+    uint64_t before = now; /* a clock that steps back ends the spinning */
 
     atomic_store(&parker->word, SPINNING);
     pthread_mutex_unlock(mutex);
-    while (atomic_load_explicit(&parker->word, memory_order_relaxed) == SPINNING && now < until) {
+    while (atomic_load_explicit(&parker->word, memory_order_relaxed) == SPINNING && now < until
+           && now >= before) {
         relax();
-        uint64_t before = now;
+        before = now;
         now = fl_ticks_now();
         gap = now > before + gap ? now - before : gap;
     }
@@ -85,10 +86,4 @@ bool fl_parker_may_spin(fl_parker *parker, int64_t now)
         parker->t_looked = now;
     }
     return !parker->one_core;
-}
-
-long fl_parker_sleeps(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
 }

@@ -49,7 +49,4 @@ int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 /* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */
 bool fl_parker_may_spin(fl_parker *parker, int64_t now);
 
-/* How often the calling thread has gone to sleep of its own accord. About 300 ns. */
-long fl_parker_sleeps(void);
-
 #endif

@@ -271,7 +271,7 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
     own.on = true;
     own.options = options;
     bool begun = fl_writer_begin(&own.writer, path, meta);
-    own.next_counters = own.writer.start.ns + options.counters_ns;
+    own.next_counters = own.writer.start.ns; /* a program may be killed before the interval is over */
     if (!begun || make_wake() != 0) {
         give_back();
         return FL_RECORDER_NO_MEMORY;

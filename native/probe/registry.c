@@ -1,8 +1,8 @@
 #include "probe/registry.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/pool.h"
 #include "probe/find.h"
@@ -32,6 +32,13 @@ static void seat_free(fl_seat *seat)
     fl_pool_give(&seat_pool, seat);
 }
 
+/* Lets another thread run, be it one of a lower priority of a real-time class, for which sched_yield() does
+   nothing. */
+static void step_aside(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
 /* Locks gil->life, and the mutex if there is one to be locked: true. */
 static bool lock_both(fl_gil *gil)
 {
@@ -48,7 +55,7 @@ static bool lock_both(fl_gil *gil)
             return true;
         }
         pthread_mutex_unlock(&gil->life);
-        sched_yield();
+        step_aside();
     }
 }
 
@@ -74,7 +81,7 @@ static void thread_exit(void *argument)
                 unlock_both(gil, mutex);
             }
             while (!atomic_load(&seat->orphan)) {
-                sched_yield();
+                step_aside();
             }
             seat_free(seat);
             continue;

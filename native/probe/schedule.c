@@ -4,14 +4,13 @@
 #include "probe/schedule.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/ticks.h"
+#include "probe/control.h"
 #include "probe/hooks.h"
+#include "probe/kernel.h"
 #include "probe/parking.h"
 #include "probe/registry.h"
 #include "probe/yields.h"
@@ -24,20 +23,42 @@ typedef struct {
     const fl_seat *seat;
     bool wanting;  /* the policy knows that it wants the GIL */
     bool ask;      /* to ask the holder at the next call */
-    bool announce; /* to say that scheduling has ended */
     pid_t native_id;
     bool brief;          /* alone, it has come back at once: when it drops the GIL next is not asked for */
     bool forced;         /* its last drop was */
     long slept;          /* how often it had slept by then */
     fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
+    const char *news;    /* to say then; NULL: nothing */
 } record;
 
+/* How many switches of a GIL lie between two looks whether all hooks are in; a power of two. */
+#define SWITCHES_PER_LOOK 256
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static const char gave_up[] = "fairlead: threads that were given the GIL did not wake up for it; "
+                              "the interpreter's own scheduling is back in force\n";
+static const char switched_on[] = "fairlead: the GIL is scheduled by order of fairlead ctl\n";
+static const char switched_off[] = "fairlead: the interpreter's own scheduling is in force by order of "
+                                   "fairlead ctl\n";
 
 static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
-/* The policy's cpu_hold_ns and lazy_ns. */
-static uint64_t cpu_hold_ticks, brief_ticks;
+/* The policy's slice_ns and lazy_ns. */
+static uint64_t long_hold_ticks, brief_ticks;
 static __thread uint8_t own_priority;
+/* From outside (control.h): the mode, -1 for none; and whether that is not for the program to change. */
+static atomic_int ordered = -1;
+static atomic_bool off;
+static atomic_uint trips;
+/* Under the mutex of the main interpreter's GIL: ticks under another mode than STOCK, and since when so. */
+static uint64_t scheduled, scheduled_since;
+
+/* The holder of a GIL that is granted and not taken yet, as far as the interpreter can see. It signals the
+   holder of a locked GIL by writing into that thread's state, and that of the dropping thread may be freed by
+   now. This one is of no interpreter, so that none takes it for its own. And drop_gil(), which waits for a
+   switch only while its own thread's state stands there, finds that the switch has been made. */
+static PyThreadState nobody;
 
 static record *record_of_policy(fl_policy_thread *thread)
 {
@@ -49,14 +70,28 @@ static int64_t ns_of(uint64_t ticks)
     return (int64_t)fl_ticks_to_ns(ticks);
 }
 
+/* After each change of the mode. */
+static void note_mode(fl_gil *gil, const fl_policy *policy)
+{
+    bool stock = policy->mode == FL_MODE_STOCK;
+    if (gil->index == 0 && stock == (scheduled_since != 0)) {
+        uint64_t now = fl_gil_now(gil);
+        scheduled += stock ? now - scheduled_since : 0;
+        scheduled_since = stock ? 0 : now;
+    }
+}
+
 static fl_policy *policy_of(fl_gil *gil)
 {
     fl_policy *policy = gil->schedule;
     if (policy == NULL && (policy = malloc(sizeof *policy)) != NULL) {
         int64_t interval = (int64_t)gil->py->interval * 1000;
-        fl_policy_init(policy, settings.mode, settings.share, interval, NULL, ns_of(fl_gil_now(gil)));
+        int order = atomic_load(&ordered);
+        fl_policy_mode mode = order < 0 ? settings.mode : (fl_policy_mode)order;
+        fl_policy_init(policy, mode, settings.share, interval, NULL, ns_of(fl_gil_now(gil)));
         policy->spare_cores = settings.spin;
         gil->schedule = policy;
+        note_mode(gil, policy);
     }
     return policy;
 }
@@ -136,8 +171,8 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (policy && me) {
         /* Forced out, it comes straight back; unless the thread that it woke got its core: then it is late,
            but has not waited for anything. */
-        if (me->forced && ns_of(now - seat->t_dropped) >= policy->k.long_off_ns
-            && me->slept == fl_parker_sleeps()) {
+        if (me->forced && ns_of(now - seat->t_dropped) >= policy->k.away_ns
+            && me->slept == fl_kernel_own_usage().sleeps) {
             fl_policy_stays(&me->policy);
         }
         me->forced = false;
@@ -146,20 +181,12 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
-/* A thread whose grant was withdrawn: did it sleep through its wake-up, or is it awake and only kept from
- * running (no core to be had, a page to be read, a debugger)? The kernel knows: S is asleep. */
+/* A thread whose grant was withdrawn: did it sleep through its wake-up, or is it awake and kept from running
+ * (no core to be had, a page to be read, a debugger)? Where the kernel cannot tell, nothing is proved:
+ * scheduling goes on. */
 static bool is_lost(const record *other)
 {
-    char path[48], text[96];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)other->native_id);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = file < 0 ? 0 : read(file, text, sizeof text - 1);
-    if (file >= 0) {
-        (void)close(file);
-    }
-    text[size > 0 ? size : 0] = 0;
-    const char *name_end = strrchr(text, ')'); /* "1234 (name) S ...", names have up to 64 bytes */
-    return name_end == NULL || name_end[1] == 0 || name_end[2] == 'S';
+    return fl_kernel_state(other->native_id) == 'S';
 }
 
 static void withdraw(fl_seat *seat, record *me, record *other)
@@ -172,6 +199,63 @@ static int ask(fl_gil *gil, fl_seat *seat)
 {
     fl_hooks_request(gil, seat, fl_gil_now(gil));
     return ETIMEDOUT;
+}
+
+/* From its next look on, each waiter is scheduled in the new mode. */
+static void change(fl_gil *gil, fl_policy *policy, fl_policy_mode mode, int32_t share)
+{
+    int64_t now = ns_of(fl_gil_now(gil));
+    for (fl_policy_thread *thread; (thread = fl_policy_evict(policy, now)) != NULL;) {
+        record *other = record_of_policy(thread);
+        fl_parker_awake(&other->parker); /* evicted, hence not granted: it looks anew, in the new mode */
+        fl_parker_wake(&other->parker);
+    }
+    fl_policy_set_mode(policy, mode, share, now);
+    note_mode(gil, policy);
+}
+
+/* Does what another process has asked for since the last time. */
+__attribute__((noinline)) static void obey(fl_gil *gil, fl_seat *seat)
+{
+    fl_policy *policy = policy_now(gil);
+    record *me = record_of(seat);
+    if (policy == NULL || me == NULL) {
+        return;
+    }
+    fl_control_renew();
+    uint32_t request = atomic_load(&fl_control()->request);
+    gil->obeyed = request;
+    uint32_t order = request & 0xff;
+    if (order > FL_ORDER_STATUS && order < FL_ORDERS) {
+        fl_policy_mode mode = order == FL_ORDER_INTERACTIVE ? FL_MODE_INTERACTIVE : FL_MODE_STOCK;
+        atomic_store(&ordered, (int)mode);
+        atomic_store(&off, order == FL_ORDER_OFF);
+        if (policy->mode != mode) {
+            if (gil->index == 0) {
+                me->news = mode == FL_MODE_STOCK ? switched_off : switched_on;
+                seat->wakes = true;
+            }
+            change(gil, policy, mode, settings.share);
+        }
+    }
+    if (gil->index == 0) {
+        fl_control_page *page = fl_control();
+        atomic_store(&page->mode, (uint32_t)policy->mode);
+        atomic_store(&page->off, atomic_load(&off));
+        atomic_store(&page->trips, atomic_load(&trips));
+        atomic_store(&page->waiting, policy->waiting);
+        atomic_store(&page->acquired, policy->counts.acquired);
+        atomic_store(&page->waited, policy->counts.waited);
+        atomic_store(&page->answered, request);
+    }
+}
+
+/* Under the mutex, where the present thread takes the GIL or waits for it. */
+static inline void look_outside(fl_gil *gil, fl_seat *seat)
+{
+    if (UNLIKELY(atomic_load_explicit(&fl_control()->request, memory_order_relaxed) != gil->obeyed)) {
+        obey(gil, seat);
+    }
 }
 
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
@@ -198,6 +282,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             gil->py->locked = 0; /* nobody sees it: take_gil() sets it again before it unlocks */
             return 0;
         }
+        look_outside(gil, seat);
         int64_t now = ns_of(fl_gil_now(gil));
         fl_tick tick = fl_policy_tick(policy, &me->policy, gil->py->locked != 0, now);
         switch (tick.kind) {
@@ -212,7 +297,11 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
         case FL_TICK_TAKE:
             if (tick.revoke) {
                 withdraw(seat, me, record_of_policy(tick.revoke));
-                me->announce = is_lost(record_of_policy(tick.revoke)) && fl_policy_lost(policy);
+                if (is_lost(record_of_policy(tick.revoke)) && fl_policy_lost(policy)) {
+                    me->news = gave_up;
+                    atomic_fetch_add(&trips, 1);
+                    note_mode(gil, policy);
+                }
             }
             gil->py->locked = 0;
             return 0;
@@ -250,6 +339,9 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_policy *policy = policy_now(gil);
     record *me = record_of(seat);
 
+    if (gil->py->switch_number % SWITCHES_PER_LOOK == 0) {
+        fl_hooks_mend();
+    }
     if (policy && me) {
         if (!me->wanting) { /* it did not have to wait */
             want(gil, seat, now);
@@ -265,7 +357,8 @@ static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_policy *policy = gil->schedule;
     record *me = seat->schedule;
 
-    if (LIKELY(policy && me && seat->held < cpu_hold_ticks) && fl_policy_retake(policy, &me->policy)) {
+    look_outside(gil, seat);
+    if (LIKELY(policy && me && seat->held < long_hold_ticks) && fl_policy_retake(policy, &me->policy)) {
         me->brief = now - seat->t_dropped < brief_ticks;
         return false;
     }
@@ -291,6 +384,7 @@ static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool
     }
     if (drop.kind == FL_DROP_HAND) {
         record *next = record_of_policy(drop.grant);
+        gil->py->last_holder = &nobody;
         gil->py->locked = 1;
         if (fl_parker_grant(&next->parker)) {
             wake_later(seat, me, next);
@@ -340,13 +434,12 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
         }
     }
     if (me->forced) {
-        me->slept = fl_parker_sleeps();
+        me->slept = fl_kernel_own_usage().sleeps;
     }
-    if (me->announce) {
-        static const char text[] = "fairlead: threads that were given the GIL did not wake up for it; "
-                                   "the interpreter's own scheduling is back in force\n";
-        me->announce = false;
-        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    if (me->news) {
+        const char *news = me->news;
+        me->news = NULL;
+        (void)!write(STDERR_FILENO, news, strlen(news));
     }
 }
 
@@ -376,6 +469,11 @@ static void forked(fl_gil *gil, fl_seat *seat)
     me->native_id = gettid();
     me->wanting = me->ask = false;
     me->wakes[0] = me->wakes[1] = NULL;
+    me->news = NULL;
+    policy->counts = (fl_policy_counts){0};
+    atomic_store(&trips, 0);
+    scheduled = 0;
+    scheduled_since = policy->mode == FL_MODE_STOCK ? 0 : fl_gil_now(gil);
     fl_policy_fork_reset(policy, &me->policy, seat->holding, ns_of(fl_gil_now(gil)));
 }
 
@@ -404,13 +502,7 @@ static void apply(fl_gil *gil, void *context)
     if (policy == NULL) {
         return;
     }
-    int64_t now = ns_of(fl_gil_now(gil));
-    for (fl_policy_thread *thread; (thread = fl_policy_evict(policy, now)) != NULL;) {
-        record *other = record_of_policy(thread);
-        fl_parker_awake(&other->parker); /* evicted, hence not granted: it looks anew, in the new mode */
-        fl_parker_wake(&other->parker);
-    }
-    fl_policy_set_mode(policy, settings.mode, settings.share, now);
+    change(gil, policy, settings.mode, settings.share);
     policy->spare_cores = settings.spin;
 }
 
@@ -420,14 +512,20 @@ const char *fl_schedule_set(fl_schedule_settings wanted)
     fl_schedule_settings before = settings;
 
     settings = wanted;
+    if (atomic_load(&off)) {
+        settings.mode = FL_MODE_STOCK;
+    } else {
+        atomic_store(&ordered, -1);
+    }
     if (!on) {
-        if (!fl_hooks_schedule(&scheduler)) {
+        const char *failure = fl_hooks_schedule(&scheduler);
+        if (failure) {
             settings = before;
-            return "the interpreter's table of functions cannot be changed";
+            return failure;
         }
         on = true;
         fl_policy_constants k = fl_policy_constants_default();
-        cpu_hold_ticks = fl_ticks_from_ns((uint64_t)k.cpu_hold_ns);
+        long_hold_ticks = fl_ticks_from_ns((uint64_t)k.floor_slice_ns);
         brief_ticks = fl_ticks_from_ns((uint64_t)k.lazy_ns);
         fl_yields_hook();
     }
@@ -440,7 +538,14 @@ static void look(fl_gil *gil, void *context)
     fl_schedule_state *state = context;
     const fl_policy *policy = gil->schedule;
     if (gil->alive && gil->index == 0 && policy) {
-        *state = (fl_schedule_state){policy->mode, policy->waiting, policy->tripped, policy->counts};
+        uint64_t ticks = scheduled + (scheduled_since ? fl_gil_now(gil) - scheduled_since : 0);
+        *state = (fl_schedule_state){.mode = policy->mode,
+                                     .waiting = policy->waiting,
+                                     .tripped = policy->tripped,
+                                     .off = atomic_load(&off),
+                                     .trips = atomic_load(&trips),
+                                     .scheduled_ns = fl_ticks_to_ns(ticks),
+                                     .counts = policy->counts};
     }
 }
 

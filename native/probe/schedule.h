@@ -15,6 +15,9 @@ typedef struct {
     fl_policy_mode mode; /* as it is: STOCK after the watchdog has given up */
     uint32_t waiting;
     bool tripped;
+    bool off;              /* by an order from outside (control.h) */
+    uint32_t trips;        /* of the watchdog */
+    uint64_t scheduled_ns; /* time under another policy than STOCK */
     fl_policy_counts counts;
 } fl_schedule_state;
 
@@ -23,8 +26,8 @@ typedef struct {
  * changed. */
 const char *fl_schedule_set(fl_schedule_settings settings);
 
-/* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. With the GIL
- * held. */
+/* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. Any thread
+ * that has no GIL's mutex. */
 fl_schedule_state fl_schedule_look(void);
 
 /* The present thread's priority, now and at every GIL; returns the one before. With the GIL held. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "probe/compat.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -27,7 +28,7 @@ typedef struct {
 } known_stack;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool usable;
+static atomic_bool usable;
 
 /* Under the lock. Allocated when the first stack is seen, and never given back: strings are referred to. */
 static struct {
@@ -85,21 +86,10 @@ static size_t copy_name(PyObject *name, char *into, size_t room)
     const void *data = PyUnicode_DATA(name);
     for (Py_ssize_t i = 0; i < length; i++) {
         Py_UCS4 c = PyUnicode_READ(kind, data, i);
-        unsigned char bytes[4];
-        size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-        if (size + count >= room) {
+        size_t count = fl_utf8_put(c, into + size, room - 1 - size);
+        if (count == 0) {
             break;
         }
-        if (count == 1) {
-            bytes[0] = (unsigned char)c;
-        } else {
-            static const unsigned char lead[5] = {0, 0, 0xC0, 0xE0, 0xF0};
-            for (size_t at = count - 1; at > 0; at--, c >>= 6) {
-                bytes[at] = (unsigned char)(0x80 | (c & 0x3F));
-            }
-            bytes[0] = (unsigned char)(lead[count] | c);
-        }
-        memcpy(into + size, bytes, count);
         size += count;
     }
     into[size] = 0;
@@ -217,7 +207,7 @@ uint32_t fl_stacks_look(const fl_gil *gil, fl_stack_look *last)
        several of one thread in a way that the GIL itself does not notice; and while the interpreter is being
        finalised, thread states are freed that still come to take the GIL. */
     PyThreadState *tstate = PyGILState_GetThisThreadState();
-    if (!usable || tstate == NULL || tstate != gil->py->last_holder || fl_finalizing()) {
+    if (!fl_stacks_readable() || tstate == NULL || tstate != gil->py->last_holder || fl_finalizing()) {
         return 0;
     }
     uint64_t hash = 1;
@@ -254,8 +244,13 @@ bool fl_stacks_prepare(void)
         seen = seen ? seen->previous : NULL;
     }
     Py_XDECREF(real);
-    usable = same;
+    atomic_store_explicit(&usable, same, memory_order_relaxed);
     return same;
+}
+
+bool fl_stacks_readable(void)
+{
+    return atomic_load_explicit(&usable, memory_order_relaxed);
 }
 
 uint32_t fl_stacks_count(void)

@@ -25,6 +25,9 @@
    itself says of them. Attached, with the GIL. Sets no error. */
 bool fl_stacks_prepare(void);
 
+/* Whether that was so. Any thread, any time. */
+bool fl_stacks_readable(void);
+
 /* The stack of the calling thread, which has this GIL; 0: none, or no room. `last` is what a look of this
    thread found before: threads mostly wait where they waited before, and then names need not be compared
    again. */

@@ -1,10 +1,7 @@
-#define _GNU_SOURCE /* RUSAGE_THREAD */
-
 #include "probe/waits.h"
 
-#include <sys/resource.h>
-
 #include "probe/hot.h"
+#include "probe/kernel.h"
 #include "probe/registry.h"
 #include "probe/snapshot.h"
 
@@ -40,28 +37,18 @@ void fl_waits_end(fl_gil *gil, fl_seat *seat)
     seat->waiting = false;
 }
 
-/* What the kernel knows of the present thread. */
-static void look_at_self(uint64_t *spent_us, long *slept)
-{
-    struct rusage usage;
-    (void)getrusage(RUSAGE_THREAD, &usage);
-    *spent_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
-                + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    *slept = usage.ru_nvcsw;
-}
-
 /* Since it was forced to drop the GIL, and the wait for that to be made use of was over. */
 static bool has_done_nothing(const fl_seat *seat)
 {
-    uint64_t spent_us;
-    long slept;
-    look_at_self(&spent_us, &slept);
-    return slept == seat->slept && spent_us - seat->spent_us <= SPENT_AT_MOST_US;
+    fl_kernel_usage usage = fl_kernel_own_usage();
+    return usage.sleeps == seat->slept && usage.cpu_us - seat->spent_us <= SPENT_AT_MOST_US;
 }
 
 void fl_waits_look_at_self(fl_seat *seat)
 {
-    look_at_self(&seat->spent_us, &seat->slept);
+    fl_kernel_usage usage = fl_kernel_own_usage();
+    seat->spent_us = usage.cpu_us;
+    seat->slept = usage.sleeps;
 }
 
 void fl_waits_forced_out(fl_gil *gil, fl_seat *seat)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "probe/schedule.h"
 #include "probe/stacks.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -14,6 +15,7 @@ bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta)
     writer->start = fl_ticks_anchor();
     writer->stacks_told = 0;
     writer->file = (fl_recording){.fd = -1};
+    writer->loaded = fl_load_read(&writer->load);
     writer->path = strdup(path);
     writer->meta = strdup(meta);
     return writer->path != NULL && writer->meta != NULL;
@@ -222,7 +224,20 @@ void fl_writer_counters(fl_writer *writer)
         fl_text_number(&writer->text, fl_ticks_to_ns(pair->pair.ticks));
         fl_text_add(&writer->text, "]");
     }
-    fl_text_add(&writer->text, "]}");
+    fl_schedule_state state = fl_schedule_look();
+    fl_text_add(&writer->text, "],\"scheduler\":{\"mode\":");
+    fl_text_number(&writer->text, (uint64_t)state.mode);
+    fl_text_member(&writer->text, "tripped", state.tripped);
+    fl_text_add(&writer->text, "}");
+    fl_load load;
+    if (writer->loaded && fl_load_read(&load)) {
+        fl_text_add(&writer->text, ",\"load\":{\"own_ns\":");
+        fl_text_number(&writer->text, load.own_ns - writer->load.own_ns);
+        fl_text_member(&writer->text, "machine_ns", load.machine_ns - writer->load.machine_ns);
+        fl_text_member(&writer->text, "cores", load.cores);
+        fl_text_add(&writer->text, "}");
+    }
+    fl_text_add(&writer->text, "}");
     write_text(writer, FL_BLOCK_COUNTERS);
 }
 

@@ -5,6 +5,7 @@
 #include "core/recording.h"
 #include "core/text.h"
 #include "probe/gil.h"
+#include "probe/load.h"
 #include "probe/snapshot.h"
 #include "probe/threads.h"
 
@@ -25,6 +26,8 @@ typedef struct {
     fl_tick_anchor start;
     int window; /* that the counters are of, and what had been counted before */
     fl_snapshot base;
+    bool loaded;  /* the system says what its cores do, */
+    fl_load load; /* and had done by the start */
     /* Memory that is used again: the recorder's thread is another after each fork, and what that takes and
        gives back would stay behind in another of malloc's arenas each time. */
     fl_snapshot now;

@@ -6,17 +6,26 @@
 #include <time.h>
 
 #include "core/policy.h"
-#include "probe/got.h"
+#include "probe/find.h"
 #include "probe/registry.h"
 
 #ifndef FL_PROBE_REFUSAL
 
 enum { NANOSLEEP, YIELD, YIELDS };
 
+typedef union {
+    int (*sleep)(clockid_t, int, const struct timespec *, struct timespec *);
+    int (*yield)(void);
+    void *address;
+} call;
+
 static fl_got_function yields[YIELDS] = {
     [NANOSLEEP] = {.name = "clock_nanosleep"},
     [YIELD] = {.name = "sched_yield"},
 };
+
+/* What stood in the table: the C library's own, or another library's hook. */
+static call real[YIELDS];
 
 static void yielding(void)
 {
@@ -35,34 +44,30 @@ static int hook_nanosleep(clockid_t clock, int flags, const struct timespec *tim
     if (time->tv_sec < from.tv_sec || (time->tv_sec == from.tv_sec && time->tv_nsec <= from.tv_nsec)) {
         yielding();
     }
-    return clock_nanosleep(clock, flags, time, left);
+    return real[NANOSLEEP].sleep(clock, flags, time, left);
 }
 
 static int hook_yield(void)
 {
     yielding();
-    return sched_yield();
+    return real[YIELD].yield();
 }
 
 void fl_yields_hook(void)
 {
     static bool done;
     fl_got_object object;
-    union {
-        void (*function)(PyThreadState *);
-        const void *address;
-    } landmark = {PyEval_RestoreThread};
-    union {
-        int (*sleep)(clockid_t, int, const struct timespec *, struct timespec *);
-        int (*yield)(void);
-        void *address;
-    } hook[YIELDS] = {[NANOSLEEP] = {.sleep = hook_nanosleep}, [YIELD] = {.yield = hook_yield}};
+    static const call hook[YIELDS] = {
+        [NANOSLEEP] = {.sleep = hook_nanosleep},
+        [YIELD] = {.yield = hook_yield},
+    };
 
-    if (done || !fl_got_find(landmark.address, &object, yields, YIELDS)) {
+    if (done || !fl_got_find(fl_find_landmark(), &object, yields, YIELDS)) {
         return;
     }
     for (int i = 0; i < YIELDS; i++) { /* without them a yield is taken for a short wait: slower, not wrong */
-        if (yields[i].count) {
+        real[i].address = yields[i].real;
+        if (yields[i].count && !yields[i].more && yields[i].real) {
             (void)fl_got_set(&yields[i], hook[i].address);
         }
     }

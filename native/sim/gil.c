@@ -34,9 +34,9 @@ static void watch_free(fl_sim *sim)
     }
 }
 
-void fl_gil_waits(fl_sim *sim, fl_actor *actor, bool patient)
+void fl_gil_waits(fl_sim *sim, fl_actor *actor)
 {
-    if (!actor->gil_waiting && !patient) {
+    if (!actor->gil_waiting) {
         actor->gil_waiting = true;
         sim->waiting++;
     }
@@ -76,7 +76,7 @@ void fl_gil_take(fl_sim *sim, fl_actor *actor)
         fl_sched_take(sim, actor);
         return;
     }
-    fl_gil_waits(sim, actor, false);
+    fl_gil_waits(sim, actor);
     actor->switch_seen = sim->switch_number;
     actor->signalled = false;
     fl_sleepers_push(sim, &sim->waiters, actor);

@@ -29,7 +29,7 @@ void fl_sched_take(fl_sim *sim, fl_actor *actor)
     catch_up(sim);
     want(sim, actor);
     fl_policy_arrive(&sim->policy, &actor->policy, sim->now);
-    fl_gil_waits(sim, actor, sim->policy.mode == FL_MODE_INTERACTIVE && actor->policy.cls == FL_CLASS_POLL);
+    fl_gil_waits(sim, actor);
     fl_sched_tick(sim, actor);
 }
 
@@ -44,6 +44,12 @@ static void look_robbed(fl_sim *sim, fl_actor *actor)
     actor->spinning = false;
 }
 
+/* Did it sleep through its wake-up, or has it only no core? As the hooks ask the kernel. */
+static bool is_lost(const fl_actor *actor)
+{
+    return actor->where == AT_BLOCK;
+}
+
 void fl_sched_tick(fl_sim *sim, fl_actor *actor)
 {
     look_robbed(sim, actor);
@@ -55,7 +61,9 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
         fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
         switch (tick.kind) {
         case FL_TICK_TAKE:
-            sim->totals.tripped |= tick.revoke != NULL && fl_policy_lost(&sim->policy);
+            if (tick.revoke != NULL && is_lost(actor_of(tick.revoke))) {
+                sim->totals.tripped |= fl_policy_lost(&sim->policy);
+            }
             fl_gil_acquired(sim, actor);
             return;
         case FL_TICK_PASS:
@@ -77,7 +85,7 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
 
 void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
 {
-    bool brief = actor->t_dropped - actor->t_acquired < sim->config.constants.cpu_hold_ns;
+    bool brief = actor->t_dropped - actor->t_acquired < sim->config.constants.floor_slice_ns;
 
     if (actor->told || !brief || !fl_policy_retake(&sim->policy, &actor->policy)) {
         catch_up(sim);

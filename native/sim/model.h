@@ -39,7 +39,7 @@ typedef struct fl_actor {
     uint8_t where, step;
     bool foreign;
     bool gil_wanting; /* between wanting the GIL and having it */
-    bool gil_waiting; /* in there, it had to wait, and may expect to get a free GIL (a poller may not) */
+    bool gil_waiting; /* in there, it had to wait */
     bool parked;      /* in there, asleep, with no wake-up on its way */
     bool signalled;   /* OLD, STOCK: its wake-up is on its way */
     bool spinning;
@@ -58,6 +58,8 @@ typedef struct fl_actor {
     int64_t vruntime;
     int64_t t_robbed; /* when its core was taken from it last; 0: it has been asked for since */
     int64_t t_want, t_acquired, t_dropped, t_begin;
+    uint64_t arrivals; /* ARRIVE: its random numbers */
+    int64_t t_arrival; /* ARRIVE: when the next is due */
     fl_thread_stats stats;
 } fl_actor;
 
@@ -70,7 +72,10 @@ typedef struct fl_core {
     int64_t since, slice_end, idle_from;
 } fl_core;
 
+#define FL_SIM_STAMPS (1u << 17)
 typedef struct fl_semaphore {
+    int64_t *stamps; /* of what ARRIVE released: when it was due; first-in first-out */
+    uint32_t stamped, taken;
     int64_t count;
     fl_sleepers sleepers;
 } fl_semaphore;
@@ -158,7 +163,7 @@ void fl_gil_acquired(fl_sim *sim, fl_actor *actor);
 void fl_gil_request(fl_sim *sim, fl_actor *actor);
 void fl_gil_sleep(fl_sim *sim, fl_actor *actor, int64_t until, fl_step step);
 void fl_gil_awake(fl_sim *sim, fl_actor *actor);
-void fl_gil_waits(fl_sim *sim, fl_actor *actor, bool patient);
+void fl_gil_waits(fl_sim *sim, fl_actor *actor);
 
 /* gil_sched.c */
 void fl_sched_take(fl_sim *sim, fl_actor *actor);

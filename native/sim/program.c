@@ -2,8 +2,11 @@
  * it. */
 #include "sim/model.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define ARRIVE_NS 5000 /* what sending a request costs its client */
 #define FREE_OPS 1000000 /* so many operations in a row that take no time are a loop that never ends */
 
 static void finish(fl_sim *sim, fl_actor *actor) /* the operation, off the GIL */
@@ -99,15 +102,33 @@ int64_t fl_sim_bucket_low(uint32_t bucket)
     return bucket < 32 ? bucket : (int64_t)(16 + bucket % 16) << (bucket / 16 - 1);
 }
 
-static void request_ends(fl_sim *sim, const fl_actor *actor)
+static void request_ends(fl_sim *sim, const fl_actor *actor, const fl_op *op)
 {
-    fl_group_stats *stats = &sim->group_stats[actor->group];
+    fl_group_stats *stats = &sim->group_stats[op->target > 0 ? op->target - 1 : actor->group];
     int64_t took = sim->now - actor->t_begin;
 
     stats->requests++;
     stats->sum += took;
     stats->max = took > stats->max ? took : stats->max;
     stats->buckets[bucket_of(took)]++;
+}
+
+static bool stamp(fl_semaphore *semaphore, int64_t t)
+{
+    if (semaphore->stamps == NULL) {
+        semaphore->stamps = calloc(FL_SIM_STAMPS, sizeof(int64_t));
+    }
+    if (semaphore->stamps == NULL || semaphore->stamped - semaphore->taken == FL_SIM_STAMPS) {
+        return false;
+    }
+    semaphore->stamps[semaphore->stamped++ % FL_SIM_STAMPS] = t;
+    return true;
+}
+
+static int64_t take_stamp(fl_semaphore *semaphore, int64_t now)
+{
+    bool none = semaphore->stamped == semaphore->taken;
+    return none ? now : semaphore->stamps[semaphore->taken++ % FL_SIM_STAMPS];
 }
 
 void fl_program_born(fl_sim *sim, fl_actor *actor)
@@ -182,6 +203,22 @@ static void off(fl_sim *sim, fl_actor *actor)
             fl_kernel_yield(sim, actor, actor->foreign ? STEP_CONTINUE : STEP_TAKE);
         }
         return;
+    case FL_OP_ARRIVE: {
+        /* Its own stream of numbers: every policy meets the same arrivals. */
+        uint64_t z = (actor->arrivals += 0x9e3779b97f4a7c15ull);
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+        double u = (double)((z ^ z >> 31) % (1u << 30) + 1) / (double)(1u << 30);
+        int64_t from = actor->t_arrival != 0 ? actor->t_arrival : sim->now;
+        actor->t_arrival = from + (int64_t)(-log(u) * (double)op->ns);
+        if (actor->t_arrival <= sim->now) {
+            fl_kernel_work(sim, actor, ARRIVE_NS, STEP_POST);
+        }
+        else {
+            fl_kernel_block(sim, actor, actor->t_arrival - sim->config.kernel.slack_ns, STEP_POST);
+        }
+        return;
+    }
     case FL_OP_RECEIVE:
         fl_kernel_work(sim, actor, op->ns, STEP_SEM);
         return;
@@ -256,6 +293,9 @@ static bool operate(fl_sim *sim, fl_actor *actor)
     case FL_OP_JUMP:
         actor->pc = op->target;
         return true;
+    case FL_OP_SOMETIMES:
+        actor->pc = fl_sim_random(sim, 1000000) < op->ns ? op->target : actor->pc + 1;
+        return true;
     case FL_OP_START: {
         if (sim->group_started[op->index] >= sim->groups[op->index].threads) {
             sim->status = FL_SIM_NO_THREAD;
@@ -276,8 +316,11 @@ static bool operate(fl_sim *sim, fl_actor *actor)
     case FL_OP_BEGIN:
         actor->t_begin = sim->now;
         break;
+    case FL_OP_STAMPED:
+        actor->t_begin = take_stamp(&sim->semaphores[op->index], sim->now);
+        break;
     case FL_OP_END:
-        request_ends(sim, actor);
+        request_ends(sim, actor, op);
         break;
     case FL_OP_MEASURE:
         measure(sim);
@@ -340,7 +383,14 @@ void fl_program_step(fl_sim *sim, fl_actor *actor)
         return;
     }
     case STEP_POST: {
-        int64_t cost = release(sim, &sim->semaphores[sim->ops[actor->pc].index], 1);
+        const fl_op *op = &sim->ops[actor->pc];
+        if (op->kind == FL_OP_ARRIVE && !stamp(&sim->semaphores[op->index], actor->t_arrival)) {
+            actor->pc++;
+            fl_kernel_work(sim, actor, 0, STEP_CONTINUE); /* given up: the queue is full */
+            return;
+        }
+        int64_t cost = op->kind == FL_OP_ARRIVE ? ARRIVE_NS : 0;
+        cost += release(sim, &sim->semaphores[op->index], 1);
         actor->pc++;
         fl_kernel_work(sim, actor, cost, actor->foreign ? STEP_CONTINUE : STEP_TAKE);
         return;

@@ -68,6 +68,7 @@ static void populate(fl_sim *sim)
             fl_actor *actor = &sim->actors[id];
             actor->id = id;
             actor->group = g;
+            actor->arrivals = sim->config.seed * 1000003u + id;
             actor->pc = group->entry;
             actor->foreign = group->foreign != 0;
             actor->next = actor->starter = actor->cursor = NOBODY;
@@ -122,6 +123,9 @@ void fl_sim_free(fl_sim *sim)
     free(sim->group_first);
     free(sim->group_started);
     free(sim->group_stats);
+    for (uint32_t s = 0; sim->semaphores != NULL && s < sim->config.semaphores_count; s++) {
+        free(sim->semaphores[s].stamps);
+    }
     free(sim->semaphores);
     free(sim->log);
     free(sim->ops);
@@ -136,7 +140,7 @@ static int64_t longest_free(const fl_sim *sim)
     const fl_kernel *kernel = &sim->config.kernel;
     const fl_policy_constants *k = &sim->config.constants;
 
-    return k->lazy_ns + k->kick_ns + k->stagger_cpu_ns + kernel->slack_ns + kernel->wake_ns
+    return k->lazy_ns + 2 * k->late_ns + kernel->slack_ns + kernel->wake_ns
            + kernel->wake_jitter_ns + kernel->idle_exit_ns;
 }
 

@@ -45,9 +45,14 @@ typedef enum {
     FL_OP_START,   /* start the next thread of group `index` and wait (off) until it has run */
     FL_OP_JOIN,    /* wait (off) for each thread of group `index` in turn */
     FL_OP_BEGIN,   /* a request begins */
-    FL_OP_END,     /* the request ends: its length goes to the group's histogram */
+    FL_OP_END,     /* the request ends: its length goes to the histogram of group `target` - 1, for 0 of
+                      the thread's own */
     FL_OP_MEASURE, /* statistics begin here */
     FL_OP_EXIT,
+    FL_OP_ARRIVE,  /* foreign: wait for the next arrival of a Poisson process of mean gap ns, stamp it and
+                      release semaphore `index` */
+    FL_OP_STAMPED, /* a request begins, at the stamp of the arrival that was taken from semaphore `index` */
+    FL_OP_SOMETIMES, /* to `target`, `value` times in a million */
     FL_OPS
 } fl_op_kind;
 

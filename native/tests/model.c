@@ -132,6 +132,21 @@ static unsigned choose(unsigned options)
     return choices[made++].taken;
 }
 
+unsigned model_choose(unsigned options)
+{
+    return choose(options);
+}
+
+void model_fork(void)
+{
+    for (int thread = 0; thread < count; thread++) {
+        if (thread != self) {
+            threads[thread].state = DEAD;
+        }
+    }
+    fl_cell_forked();
+}
+
 /* Comes back when another switches to this one, which one that has ended never does. */
 static void switch_to(int next)
 {
@@ -323,6 +338,7 @@ static void execute(void)
     operations = 0;
     failure = NULL;
     now = 1;
+    fl_fork_thread = 0;
     make_threads();
     scenario->begin();
     for (count = 0; count < MODEL_THREADS && scenario->body[count] != NULL; count++) {

@@ -42,6 +42,12 @@ void model_fail(const char *what);
 /* In begin(): so many may die in one execution, and sleepers on shared words look so often. */
 void model_allow(int deaths, int looks);
 
+/* One of so many, from 0 on: each is tried. */
+unsigned model_choose(unsigned options);
+
+/* From now on this thread alone runs, in a child process that has the memory as it is. */
+void model_fork(void);
+
 /* The thread that runs, from 0 on. */
 int model_self(void);
 

@@ -8,6 +8,33 @@
 fl_cell *cell;
 uint32_t permits, held;
 
+bool forked;
+static bool may_raise, may_fork;
+
+void model_allow_handlers(bool raises, bool forks)
+{
+    may_raise = raises;
+    may_fork = forks;
+    forked = false;
+}
+
+bool model_call_python(void)
+{
+    unsigned taken = model_choose(1u + may_raise + may_fork);
+    if (taken == 0) {
+        return false;
+    }
+    if (may_raise && taken == 1) {
+        may_raise = false;
+        return true;
+    }
+    may_fork = false;
+    forked = true;
+    held = 0; /* by threads that the child does not have */
+    model_fork();
+    return false;
+}
+
 /* A thread's waiter is gone when the wait is over; who touches it afterwards spoils the poison. */
 struct model_frame frames[MODEL_THREADS][4];
 
@@ -96,7 +123,10 @@ static bool see_to_posted(void)
             fl_cell_retry(posted);
         }
         uint32_t state = fl_load(&posted->state, acquire);
-        told |= state == FL_GRANTED || state == FL_REFUSED;
+        if (state == FL_GRANTED || state == FL_REFUSED) {
+            bool raised = model_call_python(); /* the future's set_result() */
+            told |= !raised || FL_MODEL_BREAK != 46; /* it is called again */
+        }
         fl_waiter_unref(posted);
     }
     return told;
@@ -140,7 +170,9 @@ bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool clos
             }
             break;
         }
-        see_to_posted();
+        if (!see_to_posted()) {
+            continue;
+        }
         uint32_t state = FL_GRANTED;
         taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
     }
@@ -154,6 +186,7 @@ bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool clos
 void model_begin(uint32_t value, uint32_t flags)
 {
     memset(frames, 0, sizeof frames);
+    model_allow_handlers(false, false);
     held = 0;
     bell = 0;
     permits = value;

@@ -22,7 +22,7 @@ typedef struct {
 extern const model_table rw_scenarios, queue_scenarios, section_scenarios, meeting_scenarios;
 extern const model_table select_scenarios, rate_scenarios, meet_scenarios, stamped_scenarios;
 extern const model_table roster_scenarios, counter_scenarios, phaser_scenarios;
-extern const model_table chosen_scenarios;
+extern const model_table chosen_scenarios, handler_scenarios;
 
 extern fl_cell *cell;
 extern uint32_t permits, held; /* how many there are, and are held */
@@ -34,6 +34,12 @@ struct model_frame {
     bool used;
 };
 extern struct model_frame frames[MODEL_THREADS][4];
+
+/* What a signal handler may do wherever Python is called: nothing, raise, or fork; each once in an execution
+   that allows for it. True: it raised. */
+void model_allow_handlers(bool raises, bool forks);
+bool model_call_python(void);
+extern bool forked; /* this is the child */
 
 void model_poison(fl_waiter *waiter);
 void model_took(uint32_t wanted);

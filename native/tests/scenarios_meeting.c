@@ -9,18 +9,27 @@
 /* A condition: notices beside a lock. Who sees the flag passes the notice on, so that one notice for all who
    wait is enough, unless somebody takes it along. */
 static fl_cell *notices;
-static bool flag;
+static bool flag, for_all;
+static int waits, served; /* who waits has a number, and is woken in that order */
 
 static void begin_condition(void)
 {
     model_begin(1, FL_CELL_OWNED);
     notices = fl_notices_new();
-    flag = false;
+    flag = for_all = false;
+    waits = served = 0;
+}
+
+static void begin_condition_for_all(void)
+{
+    begin_condition();
+    for_all = true;
 }
 
 static void end_condition(void)
 {
     MODEL_CHECK(notices->head == NULL && notices->waiting == 0 && notices->lock == 0 && notices->refs == 1);
+    MODEL_CHECK(notices->word == 0);
     fl_cell_unref(notices);
     model_end();
 }
@@ -39,16 +48,23 @@ static void wait_for_notice(int64_t deadline)
         fl_waiter waiter;
         fl_waiter_init(&waiter, notices, 0, 0);
         fl_cell_enter(&waiter);
+        int number = ++waits;
         model_give(1);
         fl_wait_result result = fl_cell_wait_in_place(&waiter, deadline);
         if (result == FL_WAIT_INTERRUPTED) {
             fl_waiter_abandon(&waiter, FL_CANCELLED);
         }
+        bool woken = result == FL_WAIT_GRANTED;
+        notified = woken || (result == FL_WAIT_TIMED_OUT && waiter.notified);
         model_poison(&waiter);
         take_the_lock();
-        notified = result == FL_WAIT_GRANTED;
+        if (woken) {
+            MODEL_CHECK(number > served);
+            served = number;
+            fl_notices_pass(notices);
+        }
     }
-    if (notified) {
+    if (notified && !for_all) {
         fl_notices_give(notices, 1);
     }
     model_give(1);
@@ -68,7 +84,7 @@ static void notify_one(void)
 {
     take_the_lock();
     flag = true;
-    fl_notices_give(notices, 1);
+    fl_notices_give(notices, for_all ? MODEL_THREADS : 1);
     model_give(1);
 }
 
@@ -193,6 +209,10 @@ static const model_scenario scenarios[] = {
     {"condition-2", 3, 1, PATIENT, begin_condition, end_condition, {wait_for_notice_for_ever, notify_one}},
     {"condition-3", 3, 1, PATIENT, begin_condition, end_condition,
      {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},
+    {"condition-3-all", 2, 1, PATIENT, begin_condition_for_all, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},
+    {"condition-3-all-timed", 2, 0, PATIENT, begin_condition_for_all, end_condition,
+     {wait_for_notice_for_ever, wait_for_notice_within_a_time, notify_one}},
     {"condition-3-timed", 3, 0, PATIENT, begin_condition, end_condition,
      {wait_for_notice_for_ever, wait_for_notice_within_a_time, notify_one}},
     {"barrier-2-timed", 3, 1, PATIENT, begin_barrier_of_two, end_barrier, {pass_within_a_time, pass_once}},

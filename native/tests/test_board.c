@@ -141,7 +141,7 @@ static void test_every_job_ends_once_whoever_wants_to_end_it(void)
         bool mine = state == FL_JOB_REPLIED;
         if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
             wait_at(helper);
-            mine = fl_board_helped(board, jobs[i]);
+            mine = fl_board_helped(board, jobs[i], false);
         }
         if (mine) {
             end_job(jobs[i]);

@@ -333,6 +333,7 @@ static void *take_turns(void *argument)
             while (fl_cell_wait_in_place(&waiter, FL_FOREVER) == FL_WAIT_INTERRUPTED) {
             }
             CHECK(take(mine->lock, 1, FL_FOREVER));
+            fl_notices_pass(mine->notices);
         }
         (*mine->turn)++;
         fl_notices_give(mine->notices, PARTIES);

@@ -32,7 +32,7 @@ static void find(void)
     (void)getppid(); /* so that the dynamic linker has filled its slot */
     CHECK(fl_got_find(landmark.address, &object, functions, 2));
     CHECK((const char *)landmark.address >= object.start && (const char *)landmark.address < object.end);
-    CHECK(called->count >= 1);
+    CHECK(called->count >= 1 && !called->more && called->real != NULL);
     CHECK_EQUAL(functions[1].count, 0);
 }
 
@@ -42,6 +42,21 @@ static void test_an_address_in_no_object_is_not_found(void)
     int on_the_stack = 0;
     CHECK(!fl_got_find(&on_the_stack, &object, functions, 2));
     CHECK_EQUAL(called->count, 0);
+}
+
+static void test_more_slots_than_there_is_room_for_are_said_and_not_forgotten(void)
+{
+    void *slots[FL_GOT_SLOTS + 1] = {NULL};
+    fl_got_function function = {.name = "getppid"};
+    for (size_t i = 0; i < FL_GOT_SLOTS; i++) {
+        fl_got_note(&function, &slots[i]);
+        fl_got_note(&function, &slots[i]); /* twice is once */
+        CHECK_EQUAL(function.count, i + 1);
+        CHECK(!function.more);
+    }
+    fl_got_note(&function, &slots[FL_GOT_SLOTS]);
+    CHECK_EQUAL(function.count, FL_GOT_SLOTS);
+    CHECK(function.more);
 }
 
 static void test_a_hook_is_called_until_it_is_taken_out(void)
@@ -76,6 +91,7 @@ static void test_a_hook_that_others_put_over_ours_stays(void)
 int main(void)
 {
     test_an_address_in_no_object_is_not_found();
+    test_more_slots_than_there_is_room_for_are_said_and_not_forgotten();
     test_a_hook_is_called_until_it_is_taken_out();
     test_a_hook_that_others_put_over_ours_stays();
     return 0;

@@ -225,7 +225,8 @@ static const model_scenario *scenario_at(size_t index)
     const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
                                   queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
                                   meet_scenarios, stamped_scenarios, roster_scenarios,
-                                  counter_scenarios, phaser_scenarios, chosen_scenarios};
+                                  counter_scenarios, phaser_scenarios, chosen_scenarios,
+                                  handler_scenarios};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -259,6 +260,10 @@ static const char *const broken_as[] = {
     [43] = "who takes the sum overwrites what is added meanwhile",
     [40] = "a writer begins to change what is read without saying so",
     [41] = "one of several who read goes on to write",
+    [45] = "a forked child takes a waiter out of a queue that is its parent's",
+    [46] = "a handler that raises while a task is told costs its wake-up",
+    [48] = "who was notified and has the lock wakes nobody of the others that were",
+    [47] = "who leaves after a signal stays in the queue",
     [14] = "a writer that gives up leaves the readers barred",
     [20] = "who meets one that has left keeps what that one had",
     [21] = "what a receiver gives back stays, though another waits for it",

@@ -125,14 +125,17 @@ static void post_two_read_and_close(void)
     fl_board_close(board);
 }
 
-static void wait_for_job(int which)
+/* `raises`: a signal handler does, at any moment. */
+static void wait_for_job(int which, bool raises)
 {
     fl_cell *helper = fl_sem_new(0, FL_SEM_MOST, 0);
     fl_job_state state = fl_board_help(board, jobs[which], helper);
     bool mine = state == FL_JOB_REPLIED;
     if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
-        wait_at(helper);
-        mine = fl_board_helped(board, jobs[which]);
+        if (!raises) {
+            wait_at(helper);
+        }
+        mine = fl_board_helped(board, jobs[which], raises);
     }
     if (mine) {
         end_job(jobs[which]);
@@ -140,10 +143,22 @@ static void wait_for_job(int which)
     fl_cell_unref(helper);
 }
 
+/* And the reader, once somebody has to. */
+static void post_stop_waiting_and_read(void)
+{
+    post(0);
+    wait_for_job(0, true);
+    while (ended[0] == 0) {
+        MODEL_CHECK(wait_at(board->news));
+        read_rest();
+    }
+    fl_board_close(board);
+}
+
 static void post_wait_and_close(void)
 {
     post(0);
-    wait_for_job(0);
+    wait_for_job(0, false);
     fl_board_close(board);
 }
 
@@ -151,7 +166,7 @@ static void post_wait_for_the_second_and_close(void)
 {
     post(0);
     post(1);
-    wait_for_job(1);
+    wait_for_job(1, false);
     fl_board_close(board);
 }
 
@@ -232,7 +247,7 @@ static void post_second_and_close(void)
 
 static void wait_for_the_first_and_close(void)
 {
-    wait_for_job(0);
+    wait_for_job(0, false);
     fl_board_close(board);
 }
 
@@ -242,6 +257,7 @@ static const model_scenario scenarios[] = {
     {"board-2-reader", 3, 0, 1, begin, end, {post_two_read_and_close, work}},
     {"board-3-reader", 2, 0, 1, begin, end, {post_two_read_and_close, work, work}},
     {"board-2-helper", 3, 0, 1, begin, end, {post_wait_and_close, work}},
+    {"board-2-helper-raises", 3, 0, 1, begin, end, {post_stop_waiting_and_read, work}},
     {"board-2-helper-announced", 3, 0, 1, begin, end, {post_wait_for_the_second_and_close, work}},
     {"board-2-taken-back", 3, 0, 1, begin_posted, end, {take_back_the_first_and_close, work_and_die}},
     {"board-3-taken-back", 2, 0, 1, begin_posted, end, {take_back_the_first, work, post_second_and_close}},
@@ -255,6 +271,7 @@ static const model_scenario scenarios[] = {
 static const char *const broken_as[] = {
     [0] = "not at all",
     [11] = "who takes back a job does not wake who waits for it",
+    [44] = "who stops waiting for a job that has a reply leaves it to nobody",
     [12] = "the reader is not woken for the first of the news",
 };
 

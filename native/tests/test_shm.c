@@ -104,10 +104,10 @@ static void *meet_again(void *arg)
 static fl_shm_flag flag;
 static fl_atomic(uint32_t) gone;
 
-static bool flag_worth(void *part, fl_shm_turn *turn)
+static bool flag_worth(void *owner, fl_shm_turn *turn)
 {
-    (void)turn;
-    return fl_shm_flag_word(part) & 1;
+    (void)owner, (void)turn;
+    return fl_shm_flag_word(&flag) & 1;
 }
 
 static void herald_gone(void *owner)
@@ -127,7 +127,7 @@ static void test_herald_rings_and_is_disarmed(void)
 {
     static fl_herald herald;
     fl_cell *bell = fl_sem_new(0, FL_SEM_MOST, 0);
-    herald = (fl_herald){.worth = flag_worth, .gone = herald_gone, .part = &flag, .owner = &gone};
+    herald = (fl_herald){.worth = flag_worth, .gone = herald_gone, .owner = &gone};
     for (int i = 0; i < 200; i++) {
         pthread_t thread;
         fl_shm_wait wait = {0};

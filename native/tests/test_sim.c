@@ -81,7 +81,7 @@ static void test_random_schedules(uint64_t seed)
     for (int variant = 0; variant < 4; variant++) {
         fl_sim_config config = {
             .gil = variant < 2 ? (fl_gil_kind)variant : FL_GIL_SCHED,
-            .mode = variant == 2 ? FL_MODE_INTERACTIVE : FL_MODE_FAIR,
+            .mode = variant == 2 ? FL_MODE_INTERACTIVE : FL_MODE_STOCK,
             .kernel = kernel,
             .interval_ns = variant == 0 ? 5000 : 5000000,
             .take_ns = 150,

@@ -89,13 +89,17 @@ static void test_buckets_are_powers_of_two(void)
 #define THREADS 8
 
 static pthread_barrier_t start;
-static fl_tick_scale found[THREADS];
+static struct {
+    uint64_t mult;
+    bool counter;
+} found[THREADS];
 
-static void *prepare(void *place)
+static void *prepare(void *number)
 {
     (void)pthread_barrier_wait(&start);
     fl_ticks_prepare();
-    *(fl_tick_scale *)place = fl_ticks_scale;
+    found[*(int *)number].mult = fl_ticks_scale.mult;
+    found[*(int *)number].counter = fl_ticks_scale.counter;
     return NULL;
 }
 
@@ -108,13 +112,15 @@ static void ignore(int signum)
 static void test_threads_that_all_come_first_find_the_same_clock(void)
 {
     pthread_t threads[THREADS];
+    int numbers[THREADS];
     struct sigaction action = {.sa_handler = ignore};
     CHECK_EQUAL(sigaction(SIGALRM, &action, NULL), 0);
     struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
     CHECK_EQUAL(setitimer(ITIMER_REAL, &often, NULL), 0);
     CHECK_EQUAL(pthread_barrier_init(&start, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++) {
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, prepare, &found[i]), 0);
+        numbers[i] = i;
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, prepare, &numbers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
@@ -124,6 +130,65 @@ static void test_threads_that_all_come_first_find_the_same_clock(void)
         CHECK(found[i].mult == fl_ticks_scale.mult && found[i].counter == fl_ticks_scale.counter);
     }
     CHECK(fl_ticks_scale.counter || fl_ticks_scale.mult == (uint64_t)1 << 32);
+}
+
+/* ---- A counter that steps back, which a negative offset stands for */
+
+#define HOUR_NS 3600000000000u
+
+static uint64_t latest; /* read by all */
+
+static void *step_over(void *unused)
+{
+    (void)unused;
+    (void)pthread_barrier_wait(&start);
+    CHECK(fl_ticks_from(latest) >= latest);
+    return NULL;
+}
+
+static void step_back(uint64_t ns)
+{
+    latest = fl_ticks_now();
+    fl_ticks_scale.offset -= fl_ticks_from_ns(ns);
+}
+
+static void test_a_small_step_back_is_waited_out(void)
+{
+    uint64_t offset = fl_ticks_scale.offset;
+    step_back(200000);
+    CHECK(fl_ticks_from(latest) == latest);
+    CHECK(fl_ticks_scale.offset == offset - fl_ticks_from_ns(200000));
+    while (fl_ticks_from(latest) == latest) {
+    }
+    fl_ticks_scale.offset = offset;
+}
+
+static void test_time_goes_on_after_a_large_step_back(void)
+{
+    step_back(HOUR_NS);
+    CHECK(fl_ticks_from(latest) == latest);
+    fl_tick_anchor a = fl_ticks_anchor();
+    CHECK(fl_ticks_now() > latest);
+    CHECK(fl_ticks_to_ns(a.ticks - latest) < HOUR_NS / 60);
+    struct timespec moment = {0, 2000000};
+    (void)nanosleep(&moment, NULL);
+    CHECK(fl_ticks_to_ns(fl_ticks_from(a.ticks) - a.ticks) >= 1900000);
+}
+
+static void test_threads_that_find_one_step_at_once_correct_it_once(void)
+{
+    pthread_t threads[THREADS];
+    for (int round = 0; round < 100; round++) {
+        step_back(HOUR_NS);
+        uint64_t offset = fl_ticks_scale.offset;
+        for (int i = 0; i < THREADS; i++) {
+            CHECK_EQUAL(pthread_create(&threads[i], NULL, step_over, NULL), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+        }
+        CHECK(fl_ticks_scale.offset - offset <= fl_ticks_from_ns(HOUR_NS));
+    }
 }
 
 int main(void)
@@ -137,5 +202,8 @@ int main(void)
     test_both_ends_of_a_line_are_met_at_any_length();
     test_moments_next_to_one_anchor_use_the_rate();
     test_buckets_are_powers_of_two();
+    test_a_small_step_back_is_waited_out();
+    test_time_goes_on_after_a_large_step_back();
+    test_threads_that_find_one_step_at_once_correct_it_once();
     return 0;
 }

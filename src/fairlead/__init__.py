@@ -8,12 +8,25 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fairlead import gil as gil
+    from fairlead import pools as pools
+    from fairlead import sync as sync
     from fairlead.advice import advise as advise
+
+_PARTS = ("gil", "pools", "sync")
 
 
 def __getattr__(name: str) -> object:
-    if name != "advise":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fairlead.advice import advise
+    if name in _PARTS:
+        import importlib
 
-    return advise
+        return importlib.import_module(f"fairlead.{name}")
+    if name == "advise":
+        from fairlead.advice import advise
+
+        return advise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PARTS, "advise"])

@@ -165,8 +165,12 @@ class CannotAdvise(FairleadError, RuntimeError):
     the budget allows; the message says which, and with which item."""
 
 
-class BrokenResourceError(FairleadError, RuntimeError):
+class BrokenLockError(FairleadError, RuntimeError):
     """The thread that held a lock has ended without releasing it, and the lock is one that breaks then."""
+
+
+class UntestedInterpreterWarning(FairleadError, RuntimeWarning):
+    """The GIL hooks are in an interpreter that is later than the releases they were tested on."""
 
 
 class OwnerDeathWarning(FairleadError, RuntimeWarning):

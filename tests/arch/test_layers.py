@@ -32,23 +32,26 @@ LAYERS: dict[str, set[str]] = {
     "record": set(),
     "gil.observe": {"_probe", "record"},
     "gil.schedule": {"gil.observe", "_probe", "record"},
+    "gil.endpoint": {"gil.observe", "_probe", "record"},
     "gil.simulation": {"_native"},
-    "gil": {"gil.observe", "gil.schedule", "gil.simulation"},
+    "gil": {"gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},
     # measure, choose, show
     "lab": {"pools", "sync", "gil", "gil.observe", "gil.schedule", "gil.simulation", "record"},
     "lab.experiments": set(),
     "advice": {"pools", "gil", "lab", "record"},
     "report": {"record"},
+    "pytest_plugin": {"gil", "gil.observe"},
     "testing": {"pools", "sync", "wait"},
 }
 """A layer, by the longest name that fits a module, and what it may import besides ``BOTTOM`` and itself."""
 
-LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "testing"}
+LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "pytest_plugin", "testing"}
+LAYERS["__main__"] = {"cli"}
 
 ALONE = {"_native", "_probe", "errors", "machine", "lab.experiments"}
 """Layers that may not even use ``BOTTOM``: they are it, or they run on interpreters that have no fairlead."""
 
-EXTRAS = {"cloudpickle", "dask", "jinja2", "numpy", "perfetto", "plotly", "psutil", "rich", "scipy"}
+EXTRAS = {"cloudpickle", "dask", "jinja2", "numpy", "perfetto", "psutil", "rich", "scipy"}
 """Third-party libraries that only some commands need; importing one costs more than all of fairlead."""
 
 

@@ -34,6 +34,8 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
     ("script", "arguments", "modes", "figure"),
     [
         ("gil_echo.py", [], {"stock", "share 0.3", "process"}, "p99 us"),
+        ("gil_open_loop.py", [], {"stock", "interval", "fairlead"}, "requests/s"),
+        ("gil_stalls.py", [], {"stock", "interval", "fairlead"}, "max, ms"),
         ("gil_servers.py", ["--only", "asyncio"], {"stock", "scheduled", "alone"}, "p99 us"),
         ("gil_squares.py", ["--squares", "mutex"], {"stock", "scheduled"}, "seconds"),
         ("gil_cpu_threads.py", ["--threads", "2", "--work", "json"], {"stock", "scheduled"}, "CPU s"),
@@ -47,6 +49,8 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         ("sync_select.py", ["--only", "turns of tasks"], {"asyncio.wait", "fairlead"}, "CPU ns"),
         ("sync_channels.py", ["--only", "pair"], {"queue.Queue", "fairlead"}, "CPU ns"),
         ("sync_shared.py", ["--only", "pair"], {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
+        ("gil_endpoint.py", ["--only", "echo"], {"counting", "serving", "scraped"}, "requests/s"),
+        ("gil_endpoint.py", ["--only", "answers"], {"C call", "convoy", "1,000 threads"}, "worst ms"),
         ("gil_pair.py", [], {"stock", "counting", "recording", "scheduled"}, "pair ns"),
     ],
 )

@@ -1,8 +1,9 @@
 """What the documents tell a reader to type works as it stands there.
 
 In every Markdown file, the lines of a ``console`` block that begin with ``$ fairlead`` are run in order,
-in an empty directory shared by all blocks of one file; a ``python`` block is run as a program of its own
-there, or after the comment ``<!-- file: NAME -->`` written to that file. A block after the comment
+in an empty directory shared by all blocks of one file; a ``python`` block is saved as a file there and run
+as a program of its own, as a reader does it, or after the comment ``<!-- file: NAME -->`` only written to
+that file. A block after the comment
 ``<!-- not run: REASON -->`` is left out. Other programs' commands (make, pip) are CI's own.
 """
 
@@ -83,7 +84,11 @@ def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path
         if step.file is not None:
             (tmp_path / step.file).write_text(step.text, encoding="utf-8")
             continue
-        arguments = [sys.executable, "-c", step.text] if step.kind == "python" else shlex.split(step.text)
+        if step.kind == "python":
+            (tmp_path / f"listing_{step.line}.py").write_text(step.text, encoding="utf-8")
+            arguments = [sys.executable, f"listing_{step.line}.py"]
+        else:
+            arguments = shlex.split(step.text)
         done = subprocess.run(
             arguments,
             cwd=tmp_path,

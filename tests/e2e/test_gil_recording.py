@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,78 @@ def test_report_in_every_form_shows_the_real_threads(recording: Path) -> None:
     for form, suffix in (("html", ".html"), ("perfetto", ".perfetto-trace")):
         report(recording, "--format", form)
         assert b"compute" in Path(f"{recording}{suffix}").read_bytes()
+
+
+KEEPS = """
+import ctypes, pickle, re, sys, threading, time
+
+def regular_expression():
+    length = 10
+    while not done.is_set():
+        begun = time.thread_time()
+        re.match(r"(?:a*)*b", "a" * length)
+        length += time.thread_time() - begun < 0.1
+
+def serialise():
+    items = [str(n) for n in range(100_000)]
+    while not done.is_set():
+        begun = time.thread_time()
+        pickle.dumps(items)
+        if time.thread_time() - begun < 0.1:
+            items += map(str, range(len(items), 2 * len(items)))
+
+def sleep_in_c():
+    while not done.is_set():
+        ctypes.PyDLL(None).usleep(100_000)
+
+def answer():
+    for _ in range(20):
+        time.sleep(0.001)
+    done.set()
+
+done = threading.Event()
+works = (globals()[sys.argv[1]], answer)
+threads = [threading.Thread(target=work, name=f"T-{work.__name__}") for work in works]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("function", ["regular_expression", "serialise", "sleep_in_c"])
+def test_first_lines_name_the_c_call_that_keeps_the_gil(function: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(KEEPS)
+    command = [*FAIRLEAD, "record", "-o", "app.flrec", "--", sys.executable, "app.py", function]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=50)
+    first = report(tmp_path / "app.flrec").decode().splitlines()[:10]
+    titles = " ".join(" ".join(first[: first.index("")]).split())
+    assert re.search(rf"Long hold: T-{function} keeps the GIL for [0-9.]+ m?s in ", titles), first
+    assert f" in {function} (app.py:" in titles or f" < {function}" in titles, first
+
+
+def test_recording_under_the_scheduler_says_so_and_advises_something_else(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    options = ["--policy", "interactive", "-o", "app.flrec"]
+    command = [*FAIRLEAD, "record", *options, "--", sys.executable, "app.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=50)
+    data = json.loads(report(tmp_path / "app.flrec", "--format", "json"))
+    assert data["policies"] == ["interactive"]
+    assert 0 <= data["other_load"] <= 1
+    assert data["cores"] >= 1
+    assert "policy interactive" in report(tmp_path / "app.flrec").decode()
+    assert [finding["kind"] for finding in data["findings"] if "fairlead run" in finding["advice"]] == []
+
+
+def test_recording_of_a_program_that_is_killed_at_once_names_the_policy(tmp_path: Path) -> None:
+    code = (
+        "import os, time; end = time.monotonic() + 0.4\n"
+        "while time.monotonic() < end: pass\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    options = ["--policy", "interactive", "-o", "app.flrec"]
+    command = [*FAIRLEAD, "record", *options, "--", sys.executable, "-c", code]
+    subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, timeout=50)
+    text = report(tmp_path / "app.flrec").decode()
+    assert text.startswith("Problem: the recording has no end mark")
+    assert "policy interactive" in text

@@ -69,7 +69,7 @@ def environment(installed: Environment) -> Iterator[Environment]:
 
 @scheduled
 def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environment: Environment) -> None:
-    assert environment.run("-c", LOOK, FAIRLEAD_GIL="interactive").stdout == "stock 0.3\n"
+    assert environment.run("-c", LOOK, FAIRLEAD_GIL="interactive").stdout == "stock 0.05\n"
     done = environment.fairlead("--install-hook")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"hook installed: {environment.hook}\n")
@@ -78,12 +78,12 @@ def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environmen
     off = environment.run("-c", LOADED)
     assert (off.stdout, off.stderr) == ("[]\n", "")
     assert environment.run("-c", LOADED, FAIRLEAD_GIL="").stdout == "[]\n"
-    on = environment.run("-c", LOOK, FAIRLEAD_GIL="fair")
-    assert (on.stdout, on.stderr) == ("fair 0.3\n", "")
+    on = environment.run("-c", LOOK, FAIRLEAD_GIL="interactive")
+    assert (on.stdout, on.stderr) == ("interactive 0.05\n", "")
     shared = environment.run("-c", LOOK, FAIRLEAD_GIL="interactive", FAIRLEAD_GIL_CPU_SHARE=".5")
     assert shared.stdout == "interactive 0.5\n"
     isolated = environment.run("-E", "-c", LOOK, FAIRLEAD_GIL="interactive")
-    assert (isolated.stdout, isolated.stderr) == ("stock 0.3\n", "")
+    assert (isolated.stdout, isolated.stderr) == ("stock 0.05\n", "")
 
     done = environment.fairlead("--remove-hook")
     assert (done.returncode, done.stdout) == (0, f"hook removed: {environment.hook}\n")

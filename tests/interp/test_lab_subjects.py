@@ -18,7 +18,7 @@ def test_lab_run_measures_one_interpreter_of_each_kind(tmp_path: Path) -> None:
     chosen = contrast(discover())
     names = [word for one in chosen for word in ("--interpreter", one.path)]
     program = (
-        "from fairlead.lab import course, runner; course.AT_MOST = 2; runner.ATTEMPTS = 1\n"
+        "from fairlead.lab import course, runner\ncourse.ENOUGH = course.AT_MOST = 2\nrunner.ATTEMPTS = 1\n"
         "from fairlead.cli import main; main()"
     )
     options = ["--sizes", "5,10", "--budget", "60s", "--out", str(tmp_path / "run")]

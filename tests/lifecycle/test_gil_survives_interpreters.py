@@ -43,7 +43,7 @@ for _ in range(100):
 )
 
 
-@pytest.mark.parametrize("policy", ["interactive", "fair"])
+@pytest.mark.parametrize("policy", ["interactive"])
 def test_interpreters_that_share_the_gil_get_on_beside_each_others_cpu_threads(policy: str) -> None:
     """Until 3.12 only threads of the asker's own interpreter see a request to drop: each waiter must ask."""
     program = """

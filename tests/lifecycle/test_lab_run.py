@@ -25,7 +25,8 @@ ROUNDS = 8
 COMMAND = [
     sys.executable,
     "-c",
-    f"from fairlead.lab import course, runner; course.AT_MOST = {ROUNDS}; runner.ATTEMPTS = 1\n"
+    f"from fairlead.lab import course, runner\ncourse.ENOUGH = course.AT_MOST = {ROUNDS}\n"
+    "runner.ATTEMPTS = 1\n"
     "from fairlead.cli import main; main()",
     "lab",
     "run",
@@ -197,6 +198,38 @@ def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None
     assert lab("--resume", "--out", out).returncode == 0
     assert file.read_bytes().splitlines(keepends=True)[:10] == lines[:10]
     assert len(samples(out)) == ALL
+
+
+@pytest.mark.parametrize("step", ["choose", "make_plan", "with_yield_probes"])
+def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
+    """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
+    out = home / "out"
+    program = (
+        "import importlib, os, signal\n"
+        "run = importlib.import_module('fairlead.cli.lab.run')\n"
+        f"real = run.{step}\n"
+        "def stopped(*words):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    made = real(*words)\n"
+        "    words[-1].check('stopped') if hasattr(words[-1], 'check') else None\n"
+        "    return made\n"
+        f"run.{step} = stopped\n"
+        "from fairlead.cli import main; main()"
+    )
+    words = [*PLAN, "--interpreter", interpreter(home / "python"), "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "lab", "run", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert {path.name for path in out.iterdir()} == {"request.json"}
+    refused = lab(*words)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    _, _, command = one_line(done).partition("begin again with: fairlead ")
+    again = lab(*shlex.split(command)[2:])
+    assert again.returncode == 0, again.stderr
+    assert len(samples(out)) == ALL
+    assert not (out / "request.json").exists()
 
 
 @pytest.mark.parametrize("keep", [0, 1, 3])

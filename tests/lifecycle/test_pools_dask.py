@@ -40,14 +40,14 @@ pytestmark = [
 def pool() -> Iterator[DaskPool]:
     """Shared, because starting a cluster takes a while."""
     sys.path.insert(0, str(Path(pooltasks.__file__).parent))
-    with DaskPool(workers=2, initializer=remember, initargs=(411,)) as pool:
+    with DaskPool(max_workers=2, initializer=remember, initargs=(411,)) as pool:
         yield pool
 
 
 def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPool) -> None:
     assert pool.submit(add, 2, b=3).result() == 5
     assert list(pool.map(square, range(200))) == [n * n for n in range(200)]
-    assert sorted(pool.imap_unordered(square, range(5))) == [0, 1, 4, 9, 16]
+    assert sorted(pool.stream(square, range(5), ordered=False)) == [0, 1, 4, 9, 16]
     offset = 10
     assert pool.submit(lambda n: n + offset, 1).result() == 11
     with pytest.raises(pooltasks.Odd, match="odd 7") as caught:
@@ -125,7 +125,7 @@ def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
     from distributed.security import Security
 
     threads = threading.active_count()
-    with DaskPool(workers=1, security=Security.temporary()) as secure:
+    with DaskPool(max_workers=1, security=Security.temporary()) as secure:
         assert str(secure._engine._client.scheduler.address).startswith("tls://")  # type: ignore[attr-defined]
         pid = secure.submit(os.getpid).result()
         assert pid != os.getpid()
@@ -137,7 +137,7 @@ def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
 
 def test_cluster_whose_initializer_raises_is_refused_with_the_reason() -> None:
     with pytest.raises(errors.BrokenPool, match="the initializer refuses"):
-        DaskPool(workers=1, initializer=pooltasks.refuse)
+        DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
 def test_demonstration_runs_every_workload_on_a_cluster_and_leaves_nothing(tmp_path: Path) -> None:

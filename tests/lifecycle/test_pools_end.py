@@ -95,7 +95,7 @@ with {kind}(1) as pool:
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
 def test_workers_end_with_a_program_that_is_killed(method: str, tmp_path: Path) -> None:
-    command = program(tmp_path, f"begin(ProcessPool(1, start_method={method!r}))[0].result()")
+    command = program(tmp_path, f"begin(ProcessPool(1, mp_context={method!r}))[0].result()")
     with subprocess.Popen(
         command, cwd=tmp_path, env=mark(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -131,3 +131,31 @@ with ProcessPool(1) as pool:
 """
     done = run(program(tmp_path, body), tmp_path)
     assert (done.stdout, done.stderr) == ("up\n18\n", "")
+
+
+UNGUARDED = """
+from fairlead.pools import ProcessPool
+with ProcessPool(2{method}) as pool:
+    print(list(pool.map(abs, range(-3, 0))))
+"""
+
+
+@pytest.mark.parametrize("method", ["", ", 'spawn'"], ids=["forkserver", "spawn"])
+def test_program_without_the_guard_ends_with_one_line_that_says_so(method: str, tmp_path: Path) -> None:
+    (tmp_path / "unguarded.py").write_text(UNGUARDED.format(method=method))
+    done = run([sys.executable, "unguarded.py"], tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert 'if __name__ == "__main__":' in line
+
+
+def test_pool_of_a_module_that_workers_import_may_be_made_without_the_guard(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "from fairlead.pools import ProcessPool\n"
+        "pool = ProcessPool(1)\n"
+        "if __name__ == '__main__':\n"
+        "    with pool:\n"
+        "        print(pool.submit(abs, -3).result())\n"
+    )
+    done = run([sys.executable, "program.py"], tmp_path)
+    assert (done.stdout, done.stderr) == ("3\n", "")

@@ -144,7 +144,9 @@ def test_sub_process_of_the_program_is_not_recorded(tmp_path: Path) -> None:
         "import subprocess, sys; subprocess.run([sys.executable, 'tell.py'], check=True)"
     )
     ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
-    assert ran.stdout == "[]\n", ran.stderr
+    assert ran.stdout == f"{[name for name in os.environ if 'FAIRLEAD' in name]}\n", ran.stderr
+    assert "starts another Python" in ran.stderr
+    assert "is not recorded: with fairlead record --children it is\n" in ran.stderr
     assert [path.name for path in tmp_path.glob("out.flrec*")] == ["out.flrec"]
 
 
@@ -180,8 +182,9 @@ def test_forked_child_has_a_recording_of_its_own(tmp_path: Path) -> None:
         (["-o", "app.py", "--", sys.executable, "app.py"], "exists and is not a recording", 1),
         (["--", "no-such-program"], "cannot be started", 2),
         (["--"], "name the program after --", 2),
-        (["--", sys.executable, "-I", "app.py"], "ignores PYTHONPATH", 2),
-        (["--", sys.executable, "-W", "error", "-uE", "app.py"], "ignores PYTHONPATH", 2),
+        (["--", sys.executable, "-I", "app.py"], "ignores PYTHONPATH", 1),
+        (["--", sys.executable, "-W", "error", "-uE", "app.py"], "ignores PYTHONPATH", 1),
+        (["--", "true"], "true is no Python, nor a script of one", 1),
         (["--pid", "1", "--", sys.executable, "app.py"], "leave out the command", 2),
         (["--duration", "1s", "--", sys.executable, "app.py"], "goes with --pid", 2),
         (["--pid", "4194304"], "there is no process", 2),
@@ -210,10 +213,69 @@ def test_interpreter_without_fairlead_says_so_and_does_not_run_the_program(tmp_p
 
 
 def test_command_that_is_no_python_says_that_nothing_was_recorded(tmp_path: Path) -> None:
-    ran = fairlead("record", "--", "true", cwd=tmp_path)
+    ran = fairlead("record", "--children", "--", "true", cwd=tmp_path)
     assert ran.returncode == 1
     assert "was not recorded" in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+LAUNCHER = """
+import os, sys
+before = os.environ.get("PYTHONPATH")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.abspath("agent"), before]))
+os.execl(sys.executable, sys.executable, *sys.argv[1:])
+"""
+"""As ddtrace-run and opentelemetry-instrument: another sitecustomize first, then the program by exec."""
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("options", [[], ["--children"]])
+def test_program_behind_a_launcher_has_the_file_that_was_asked_for(
+    options: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "launch.py").write_text(LAUNCHER)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "sitecustomize.py").write_text("print('agent')")
+    command = (sys.executable, "launch.py", "app.py", "x")
+    ran = fairlead("record", *options, "-o", "out.flrec", "--", *command, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "agent\ndone x\n"), ran.stderr
+    assert ran.stderr.count("\n") == 1
+    recording = Recording(tmp_path / "out.flrec")
+    assert recording.problems == ()
+    assert recording.meta.argv[1:] == ("app.py", "x")
+    assert "io" in {thread.name for thread in analyse(recording).threads}
+    before = Recording(tmp_path / "out.flrec.before-exec-1")
+    assert before.meta.argv[1:3] == ("launch.py", "app.py")
+    assert before.meta.pid == recording.meta.pid
+
+
+def test_recording_goes_on_where_an_exec_fails(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("""
+import os, threading
+(open("no-python", "w")).write("#!/no/such/python\\n")
+os.chmod("no-python", 0o755)
+try:
+    os.execv("no-python", ["no-python"])
+except OSError:
+    thread = threading.Thread(target=sum, args=(range(100),), name="after")
+    thread.start()
+    thread.join()
+""")
+    ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert [path.name for path in tmp_path.glob("out.flrec*")] == ["out.flrec"]
+    summary = analyse(Recording(tmp_path / "out.flrec"))
+    assert summary.problems == ()
+    assert "after" in {thread.name for thread in summary.threads}
+
+
+@pytest.mark.usefixtures("program")
+def test_every_python_of_a_command_is_recorded_with_children(tmp_path: Path) -> None:
+    script = f"{sys.executable} app.py 1; {sys.executable} app.py 2"
+    ran = fairlead("record", "--children", "-o", "out.flrec", "--", "sh", "-c", script, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "done 1\ndone 2\n"), ran.stderr
+    files = [tmp_path / "out.flrec", *tmp_path.glob("out.flrec.*")]
+    assert [Recording(file).meta.argv[-1] for file in files] == ["1", "2"]
 
 
 @pytest.mark.usefixtures("program")

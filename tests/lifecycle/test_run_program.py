@@ -57,8 +57,8 @@ def program(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "variables", "says"),
     [
-        (["--policy", "fair"], {"FAIRLEAD_GIL": "interactive"}, "fair 0.3\n"),
-        (["--policy", "stock"], {}, "stock 0.3\n"),
+        (["--policy", "stock"], {"FAIRLEAD_GIL": "interactive"}, "stock 0.05\n"),
+        (["--policy", "stock"], {}, "stock 0.05\n"),
         ([], {"FAIRLEAD_GIL_CPU_SHARE": "0.7"}, "interactive 0.7\n"),
     ],
 )
@@ -84,7 +84,7 @@ def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_without_a_
 def test_program_without_an_interpreter_is_run_by_ours(command: list[str], program: Path) -> None:
     program.write_text(LOOK + "import sys; print(sys.argv[1:])")
     ran = fairlead("run", "--", *command, cwd=program.parent)
-    assert ran.stdout == "interactive 0.3\n['x']\n", ran.stderr
+    assert ran.stdout == "interactive 0.05\n['x']\n", ran.stderr
 
 
 @scheduled
@@ -151,7 +151,7 @@ def test_console_script_is_scheduled(tmp_path: Path) -> None:
     script.write_text(f"#!/usr/bin/env -S {sys.executable} -u\n{LOOK}")
     script.chmod(0o755)
     ran = fairlead("run", "--", "serve", cwd=tmp_path, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert (ran.returncode, ran.stdout) == (0, "interactive 0.3\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n"), ran.stderr
 
 
 FAMILY = """
@@ -214,7 +214,105 @@ def test_children_of_a_command_that_is_no_python_are_scheduled_when_asked_for(pr
         f"{sys.executable} app.py; {sys.executable} -I app.py; exec {sys.executable} app.py",
     ]
     ran = fairlead("run", "--children", "--", *command, cwd=program.parent)
-    assert ran.stdout == "interactive 0.3\nstock 0.3\ninteractive 0.3\n", ran.stderr
+    assert ran.stdout == "interactive 0.05\nstock 0.05\ninteractive 0.05\n", ran.stderr
+
+
+LAUNCHER = """
+import os, sys
+before = os.environ.get("PYTHONPATH")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.abspath("agent"), before]))
+{0}(sys.executable, [sys.executable, *sys.argv[1:]]{1})
+"""
+
+
+@scheduled
+@pytest.mark.parametrize("options", [[], ["--children"]])
+@pytest.mark.parametrize(
+    "how", [("os.execv", ""), ("os.execve", ", os.environ"), ("os.execvp", ""), ("os.execve", ", {}")]
+)
+def test_launcher_that_becomes_the_program_leaves_it_scheduled(
+    how: tuple[str, str], options: list[str], program: Path
+) -> None:
+    (program.parent / "launch.py").write_text(LAUNCHER.format(*how))
+    (program.parent / "agent").mkdir()
+    (program.parent / "agent" / "sitecustomize.py").write_text("print('agent')")
+    ran = fairlead("run", *options, "--", sys.executable, "launch.py", "app.py", cwd=program.parent)
+    agent = "" if "{}" in how[1] else "agent\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{agent}interactive 0.05\n", "")
+
+
+@scheduled
+def test_environment_behind_a_launcher_is_what_the_launcher_made_of_it(tmp_path: Path) -> None:
+    (tmp_path / "launch.py").write_text(LAUNCHER.format("os.execv", ""))
+    (tmp_path / "tell.py").write_text(TELL)
+    command = [sys.executable, "launch.py", "tell.py", "x"]
+    plain = subprocess.run(
+        command, cwd=tmp_path, env=environment(), input="words", capture_output=True, text=True, check=True
+    )
+    ran = fairlead("run", "--", *command, cwd=tmp_path, text="words")
+    assert json.loads(ran.stdout) == json.loads(plain.stdout), ran.stderr
+
+
+@scheduled
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("subprocess.run(words)", "is not scheduled: with fairlead run --children it is"),
+        ("os.spawnv(os.P_WAIT, words[0], words)", None),
+        ("os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)", "is not scheduled: with fairlead run"),
+        (
+            "os.execvp('echo', ['echo', 'stock 0.05'])",
+            "is not scheduled from here on: /usr/bin/echo is no Python",
+        ),
+        ("os.execv(words[0], [words[0], '-I', 'app.py'])", "is not scheduled from here on: "),
+        ("subprocess.run(['echo', 'stock 0.05'])", None),
+    ],
+)
+def test_python_that_is_started_unscheduled_is_told_of_in_one_line(
+    start: str, says: str | None, program: Path
+) -> None:
+    code = f"import os, subprocess, sys\nwords = [sys.executable, 'app.py']\n{start}"
+    ran = fairlead("run", "--", sys.executable, "-c", code, cwd=program.parent)
+    forked = "spawnv" in start  # and then an exec: the same process, as it was
+    assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n" if forked else "stock 0.05\n"), ran.stderr
+    assert ran.stderr.count("\n") == (says is not None)
+    assert (says or "") in ran.stderr
+
+
+@scheduled
+@pytest.mark.parametrize(
+    "start", ["subprocess.run(words, env={0})", "os.waitpid(os.posix_spawn(words[0], words, {0}), 0)"]
+)
+@pytest.mark.parametrize("given", ["{}", "{'PYTHONPATH': os.path.abspath('agent')}"])
+def test_children_are_scheduled_whatever_environment_they_are_given(
+    start: str, given: str, program: Path
+) -> None:
+    (program.parent / "agent").mkdir()
+    (program.parent / "agent" / "sitecustomize.py").write_text("print('agent')")
+    code = f"import os, subprocess, sys\nwords = [sys.executable, 'app.py']\n{start.format(given)}"
+    ran = fairlead("run", "--children", "--", sys.executable, "-c", code, cwd=program.parent)
+    agent = "agent\n" if "agent" in given else ""
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{agent}interactive 0.05\n", "")
+
+
+@scheduled
+@pytest.mark.parametrize("words", [["env", "X=1"], ["env", "-i"], ["env", "PYTHONPATH=agent"]])
+def test_env_before_the_python_is_no_obstacle(words: list[str], program: Path) -> None:
+    for verb in (["run"], ["record", "--policy", "interactive", "-o", "out.flrec"]):
+        ran = fairlead(*verb, "--", *words, sys.executable, program, cwd=program.parent)
+        assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n"), ran.stderr
+
+
+@scheduled
+def test_fairlead_is_a_module_to_run(program: Path) -> None:
+    command = [sys.executable, "-m", "fairlead", "run", "--", sys.executable, "app.py"]
+    ran = subprocess.run(
+        command, cwd=program.parent, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "interactive 0.05\n", "")
+    wrong = [sys.executable, "-m", "fairlead", "walk"]
+    ran = subprocess.run(wrong, env=environment(), capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "fairlead: No such command 'walk'. (see: fairlead --help)\n")
 
 
 @pytest.fixture(scope="module")

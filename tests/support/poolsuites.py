@@ -15,6 +15,7 @@ import unittest
 from typing import Any
 
 from fairlead.pools import InterpreterPool, ProcessPool, ThreadPool
+from fairlead.pools.multiprocessing import Pool
 from fairlead.sync import Event
 
 KINDS: dict[str, Any] = {"threads": ThreadPool, "processes": ProcessPool, "interpreters": InterpreterPool}
@@ -77,7 +78,12 @@ def classic(kind: str) -> list[type[unittest.TestCase]]:
 
         @staticmethod
         def Pool(processes: int | None = None, **given: Any) -> Any:  # noqa: N802 - the tests' name
-            return KINDS[kind](processes, **given)
+            initializer, initargs = given.pop("initializer", None), given.pop("initargs", ())
+            over = KINDS[kind](
+                processes, initializer=initializer, initargs=initargs,
+                max_tasks_per_child=given.pop("maxtasksperchild", None),
+            )  # fmt: skip
+            return Pool(over=over, **given)
 
     return [type("TestPool", (tests._TestPool, Base), {})]
 

@@ -7,7 +7,10 @@ import os
 import pickle
 import threading
 import time
+from pathlib import Path
 from typing import Any
+
+from fairlead.pools import check_cancelled
 
 _seen: list[int] = []
 
@@ -51,6 +54,13 @@ def announce_and_spin(path: str) -> None:
     if not os.path.exists(path):  # noqa: PTH110
         os.mknod(path)  # in one step: who sees it may have this thread sent an exception at once
     spin()
+
+
+def announce_and_ask(path: str) -> None:
+    """Ends only because it asks whether it was cancelled."""
+    Path(path).touch()
+    while True:
+        check_cancelled()
 
 
 def remember(number: int) -> None:

@@ -9,7 +9,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairlead.record.summary import Cell, Fit, Metric, Reference, Series, Subject, Summary, Verdict
+from fairlead.record.summary import (
+    Cell,
+    Claim,
+    Conditions,
+    Fit,
+    Metric,
+    Model,
+    Published,
+    Reference,
+    Series,
+    Side,
+    Subject,
+    Summary,
+)
 
 SIZES = (50, 100, 200, 400)
 
@@ -107,8 +120,6 @@ def cell(
     spread: float = 0.04,
     runs: int = 7,
     second_mode: float | None = None,
-    verdict: Verdict = "stable",
-    advice: str | None = None,
     smallest: float | None = None,
     params: dict[str, Any] | None = None,
 ) -> Cell:
@@ -138,9 +149,8 @@ def cell(
         sum_rss_kb=9_800.0 + 34 * n,
         ctx_voluntary=float(n * (n + 1)),
         ctx_involuntary=float(rng.randrange(3, 40)),
-        foreign_share=rng.uniform(0, 0.03) if verdict != "noisy" else 0.18,
-        verdict=verdict,
-        advice=advice,
+        foreign_share=rng.uniform(0, 0.03),
+        rounds=tuple(range(runs)),
     )
 
 
@@ -154,7 +164,7 @@ def series(
     sizes: Sequence[int] = SIZES,
     exponent: float = 2.04,
     at_100: float = 0.041,
-    fit_verdict: Verdict = "stable",
+    note: str | None = None,
     failures: tuple[str, ...] = (),
     **odd: Any,
 ) -> Series:
@@ -165,7 +175,7 @@ def series(
         own = odd if n == sizes[-1] else {}
         cells.append(cell(rng, n, at_100 * (n / 100) ** exponent, smallest=smallest, params=variant, **own))
     wobble = rng.uniform(-0.02, 0.02)
-    model = "undecided" if fit_verdict in {"undecided", "bimodal"} else "n^2" if exponent > 1.7 else "n"
+    model: Model = "undecided" if note else "n^2" if exponent > 1.7 else "n"
     last = cells[-1].median or 0.0
     return Series(
         experiment=experiment,
@@ -178,8 +188,7 @@ def series(
             low=exponent + wobble - 0.06,
             high=exponent + wobble + 0.06,
             model=model,
-            verdict=fit_verdict,
-            advice=None,
+            note=note,
             coefficients=None
             if model == "undecided"
             else (0.0, last / sizes[-1] ** (2 if model == "n^2" else 1)),
@@ -198,9 +207,52 @@ def skipped(
         variant=more.get("variant", {}),
         label=more.get("label", ""),
         cells=(),
-        fit=Fit(exponent=None, low=None, high=None, model="undecided", verdict="undecided", advice=None),
         skipped=reason,
     )
+
+
+def exponent_claim(of: Series, **changes: Any) -> Claim:
+    """What a curve claims: that it grows faster than n^1.5."""
+    claim = Claim(
+        topic="passing a lock",
+        kind="exponent",
+        experiment=of.experiment,
+        interpreter=of.interpreter,
+        text="passing a lock: time grows faster than n^1.5",
+        value=of.fit.exponent,
+        low=of.fit.low,
+        high=of.fit.high,
+        rounds=7,
+        threshold=1.5,
+        verdict="settled",
+        falsified="a 95 % interval that lies below n^1.5 as a whole",
+        published=(Published(label="CPython, 2 cores", value=2.05),),
+    )
+    return replace(claim, **changes)
+
+
+def ratio_claim(of: Series, **changes: Any) -> Claim:
+    """That the largest size of a curve takes longer than the smallest."""
+    first, last = of.cells[0], of.cells[-1]
+    sides = tuple(
+        Side(what=f"{one.n} threads", n=one.n, median=one.median) for one in (last, first) if one.median
+    )
+    claim = Claim(
+        topic="many threads",
+        kind="ratio",
+        experiment=of.experiment,
+        interpreter=of.interpreter,
+        text="many threads take longer than few",
+        value=42.0,
+        low=37.1,
+        high=48.0,
+        rounds=7,
+        threshold=1.1,
+        verdict="settled",
+        falsified="a 99 % interval that lies below x1.1 as a whole",
+        sides=sides,
+    )
+    return replace(claim, **changes)
 
 
 def summary(*curves: Series, **more: Any) -> Summary:
@@ -232,6 +284,7 @@ def with_metrics(metrics: dict[str, float] | None = None) -> Summary:
     subject = replace(
         SUBJECTS[0],
         value_name="request",
+        growth=False,
         metrics=(
             Metric(name="request", title="request", unit="s"),
             Metric(name="requests", title="rate", unit="per s"),
@@ -247,16 +300,16 @@ def with_metrics(metrics: dict[str, float] | None = None) -> Summary:
 
 
 def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Summary:
-    """A whole run: every subject on every interpreter, with one noisy, one bimodal and one skipped."""
+    """A whole run: every subject on every interpreter, with one claim open, one bimodal and one skipped."""
     rng = random.Random(seed)
     curves: list[Series] = []
+    claims: list[Claim] = []
     for i, python in enumerate(pythons):
         slower = 5.8 if python["implementation"] == "PyPy" else 1 + 0.25 * i
-        noisy: dict[str, Any] = {}
-        if i == 1:
-            advice = "Other programs took 18 % of the machine: close them and run again."
-            noisy = {"verdict": "noisy", "spread": 0.35, "advice": advice}
-        curves.append(series(rng, "square.mutex", python, at_100=0.041 * slower, **noisy))
+        spread = {"spread": 0.35} if i == 1 else {}
+        curves.append(series(rng, "square.mutex", python, at_100=0.041 * slower, **spread))
+        claims.append(exponent_claim(curves[-1], verdict="open" if i == 1 else "settled"))
+        claims.append(ratio_claim(curves[-1], verdict="contradicts the source" if i == 2 else "settled"))
         for how, label in (("release", "release"), ("event", "event"), ("barrier", "barrier")):
             bimodal = how == "release" and i == 0
             curves.append(
@@ -268,11 +321,7 @@ def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Sum
                     variant={"how": how, "work": "sleep0"},
                     exponent=1.35 if not bimodal else 1.6,
                     at_100=0.0067 * slower,
-                    **(
-                        {"second_mode": 4.1, "verdict": "bimodal", "fit_verdict": "bimodal"}
-                        if bimodal
-                        else {}
-                    ),
+                    **({"second_mode": 4.1, "note": "1 of 4 sizes have two populations"} if bimodal else {}),
                 )
             )
         if python["name"] == "3.13t":
@@ -282,4 +331,11 @@ def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Sum
             curves.append(
                 series(rng, "square.process-start", python, sizes=(10, 20, 40, 60), at_100=1.9 * slower)
             )
-    return summary(*curves, problems=("results.jsonl:118: not JSON, the file was cut here",))
+    return summary(
+        *curves,
+        claims=tuple(claims),
+        conditions=Conditions(
+            other_load=0.02, highest_load=0.06, stolen=0.0, throttled_s=0.0, speed_varied=0.2, rejected=3
+        ),
+        problems=("results.jsonl:118: not JSON, the file was cut here",),
+    )

@@ -66,7 +66,7 @@ def test_summarise_of_a_square_gives_cells_factors_and_fit() -> None:
     assert series.cells[0].max_rss_kb == 9000
     assert series.cells[0].ctx_voluntary is None
     assert series.variant == PARAMS
-    assert (series.fit.model, series.fit.verdict) == ("n^2", "stable")
+    assert (series.fit.model, series.fit.note) == ("n^2", None)
     assert (series.label, series.skipped, series.failures) == ("", None, ())
     assert (summary.samples, summary.environments, summary.environment) == (21, 1, HERE)
     assert summary.subjects == (WAKE.subject,)
@@ -114,7 +114,7 @@ def test_summarise_of_a_metric_that_is_no_time_has_no_value_of_it(given: Any) ->
 def test_summarise_fits_nothing_to_an_experiment_that_does_not_ask_for_growth() -> None:
     flat = replace(WAKE, subject=replace(WAKE.subject, growth=False))
     (series,) = summarise(square(), catalogue={"wake": flat}).series
-    assert (series.fit.exponent, series.fit.verdict, series.fit.advice) == (None, "stable", None)
+    assert (series.fit.exponent, series.fit.note) == (None, None)
 
 
 def test_summarise_says_which_answers_were_wrong_and_why_a_metric_is_missing() -> None:
@@ -160,7 +160,7 @@ def test_summarise_turns_samples_that_failed_into_lines_and_keeps_their_times_ou
         "1 of 1 samples at n=200 printed no result: no reason given",
     )
     assert len(series.cells[0].values) == 5
-    assert (series.cells[1].median, series.cells[1].verdict) == (None, "undecided")
+    assert series.cells[1].median is None
     assert summary.samples == 11
 
 
@@ -175,7 +175,7 @@ def test_summarise_of_a_series_that_was_not_run_gives_the_reason() -> None:
     (series,) = summarise([skip], catalogue=CATALOGUE).series
     assert (series.skipped, series.cells, series.failures) == ("needs fork", (), ())
     assert series.fit.exponent is None
-    assert series.fit.advice == "nothing was run: needs fork"
+    assert series.fit.note == "nothing was run: needs fork"
 
 
 def test_summarise_of_sizes_that_were_not_run_says_so_in_one_line() -> None:

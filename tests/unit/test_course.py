@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 import re
 from collections.abc import Callable
 
@@ -35,12 +37,15 @@ class Drive:
         budget_s: float,
         cost: Cost = lambda _series, n: n * n / 10_000,
         status: Callable[[Series, int, int], Status] = lambda _series, _n, _round: "ok",
+        noise: float = 0.0,
     ) -> None:
         self.now = 0.0
         self.turns: list[Turn] = []
         self.course = Course(lines, budget_s, lambda: self.now)
         self.cost = cost
         self.status = status
+        self.noise = noise
+        self.random = random.Random(1)
 
     def go(self, at_most: int = 10_000) -> Drive:
         for turn in self.course.turns():
@@ -63,7 +68,7 @@ class Drive:
             status="skipped" if turn.skip else self.status(one, n, turn.round),
             reason=turn.skip,
             elapsed_s=cost,
-            wall_s=cost,
+            wall_s=cost * math.exp(self.random.gauss(0, self.noise)) or None,
         )
 
     def seen(self, round_: int) -> list[tuple[str, int]]:
@@ -79,14 +84,13 @@ def test_turns_with_time_enough_are_interleaved_and_alternate_in_direction() -> 
     assert drive.seen(0) == forward
     assert drive.seen(1) == forward[::-1]
     assert drive.seen(2) == forward
-    assert len(drive.turns) == AT_MOST * len(forward)
+    assert len(drive.turns) == ENOUGH * len(forward), "nothing varies: no interval is left to narrow"
 
 
 def test_turns_of_the_budget_are_kept() -> None:
-    drive = Drive((series("a"), series("b")), 10.0).go()
+    drive = Drive((series("a"), series("b")), 10.0, noise=0.3).go()
     assert 9 < drive.now <= 10
-    counts = {len(cell.samples) for line in drive.course.lines for cell in line}
-    assert max(counts) - min(counts) <= 2
+    assert all(len(cell.samples) >= ENOUGH for line in drive.course.lines for cell in line)
 
 
 def test_turns_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
@@ -157,12 +161,12 @@ def test_turns_interpreter_that_only_fails_is_left_alone() -> None:
         status=lambda s, *_: "crashed" if s.interpreter == "a" else "ok",
     ).go()
     assert broken.seen(0).count(("a", 10)) == 2
-    assert {n for name, n in broken.seen(5)} == {10, 20, 40}
+    assert {n for name, n in broken.seen(4)} == {10, 20, 40}
 
 
 def test_turns_cell_that_fails_now_and_then_goes_on() -> None:
     drive = Drive((series(),), 1e6, status=lambda _s, n, r: "crashed" if (n, r) == (20, 3) else "ok").go()
-    assert drive.seen(AT_MOST - 1) == [("3.13", 40), ("3.13", 20), ("3.13", 10)]
+    assert drive.seen(ENOUGH - 1)[::-1] == [("3.13", 40), ("3.13", 20), ("3.13", 10)]
 
 
 def test_turns_probe_that_skips_itself_ends_its_series() -> None:
@@ -197,7 +201,7 @@ def test_turns_continued_after_any_sample_repeat_nothing_and_end_the_same() -> N
 
 
 def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
-    drive = Drive((series("a"), series("b")), 10.0)
+    drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
     for turn in drive.course.turns():
         to_come, left_s = drive.course.outlook()
         assert 0 <= left_s <= 10.0 - drive.now + 1e-9

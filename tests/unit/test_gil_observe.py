@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import hashlib
 import itertools
 import os
@@ -16,6 +17,7 @@ import fairlead.gil
 from fairlead.errors import UnsupportedInterpreter, UsageError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.observation import NOBODY, UNKNOWN, Observation
+from fairlead.gil.schedule.control import Scheduler
 from fairlead.record.gil_summary import GilThread, StackLoss
 
 refusal = why_not()
@@ -355,7 +357,17 @@ COUNTERS = {
     "fairlead_gil_voluntary_drops_total",
     "fairlead_gil_drop_requests_total",
     "fairlead_gil_handoffs_total",
-}
+    "fairlead_gil_scheduled_seconds_total",
+    "fairlead_gil_watchdog_trips_total",
+} | {
+    f"fairlead_gil_scheduler_{field.name}_total"
+    for field in dataclasses.fields(Scheduler)
+    if field.name
+    not in {
+        "policy", "cpu_share", "waiting", "watchdog_tripped", "watchdog_trips", "switched_off",
+        "scheduled_seconds",
+    }
+}  # fmt: skip
 
 
 def readings() -> Iterator[dict[str, float]]:

@@ -13,7 +13,7 @@ from recordings import RecordingWriter
 from fairlead import cli
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record.gil_summary import GilSummary
-from fairlead.record.recording import Recording
+from fairlead.record.recording import BlockType, Recording
 from fairlead.report import gil_json, gil_text
 
 
@@ -36,11 +36,58 @@ def fairlead(*args: str | Path) -> int:
 
 def test_text_says_finding_threads_blame_stack_and_trust(summary: GilSummary) -> None:
     text = gil_text.render(summary)
+    assert text.startswith("Convoy: io waits 5.")
+    assert text.splitlines()[0].endswith("ms a turn: cpu computes")
     assert "The GIL of app.py --fast" in text
+    assert text.index("\nThreads\n") < text.index("1. convoy")
     assert "1. convoy: io needs the GIL for 20 us" in text
     assert "io   behind  cpu" in text
     assert "work (cpu.py:10) < main (cpu.py:99)" in text
     assert "events are here; the clock counts in 1 ns" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_text_lines_fit_and_no_number_is_parted_from_its_unit(summary: GilSummary, width: int) -> None:
+    lines = gil_text.render(summary, width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if line[-1:].isdigit() and not line.startswith("  ")] == []
+
+
+def test_text_of_long_names_fits_too(tmp_path: Path) -> None:
+    simulation = Simulation(example("convoy"), until_ns=100 * MS)
+    for thread in simulation.threads:
+        thread.name = f"{thread.name}-" + "x" * 60
+    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "long.flrec"))), 80)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+SNAPSHOT = {"t_ns": 3_000_000_000, "threads": [], "blame": []}
+
+
+@pytest.mark.parametrize(
+    ("modes", "load", "says"),
+    [
+        ([], None, "policy not recorded"),
+        ([0], None, "policy stock"),
+        ([0, 1, 1], None, "policy stock then interactive"),
+        ([1, 9], None, "policy interactive then policy 9"),
+        (
+            [1],
+            {"own_ns": 10**9, "machine_ns": 3 * 10**9, "cores": 2},
+            "policy interactive, other programs used 50 % of 2 cores",
+        ),
+    ],
+)
+def test_text_names_the_policy_and_the_load(
+    modes: list[int], load: dict[str, int] | None, says: str, tmp_path: Path
+) -> None:
+    writer = Simulation(example("convoy"), until_ns=100 * MS).writer()
+    for mode in modes:
+        snapshot = {**SNAPSHOT, "scheduler": {"mode": mode, "tripped": 0}}
+        writer.block(BlockType.COUNTERS, json.dumps(snapshot | ({"load": load} if load else {})).encode())
+    summary = analyse(Recording(writer.save(tmp_path / "a.flrec")))
+    assert says in gil_text.render(summary, 200).splitlines()[3]
+    assert ("fairlead run" in summary.findings[0].advice) == (modes in ([], [0]))
 
 
 def test_text_threads_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -88,7 +135,7 @@ def test_report_command_cut_recording_shows_what_is_there(
     cut = tmp_path / "cut.flrec"
     cut.write_bytes(convoy.read_bytes()[:-100])
     assert fairlead("report", cut) == 0
-    assert "Problem: recording ends in the middle of block" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("Problem: recording ends in the middle of block")
 
 
 @pytest.mark.parametrize(

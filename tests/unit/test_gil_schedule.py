@@ -59,13 +59,17 @@ def test_timer_slack_where_the_system_has_none_is_refused_by_name(monkeypatch: p
         control.slacken(1e-6)
 
 
-@pytest.mark.parametrize("usable", [1, 2])
-def test_threads_may_spin_only_if_affinity_and_quota_leave_two_cores(
-    usable: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("usable", "quota", "spins"),
+    [(1, None, False), (2, None, True), (2, 1.1, False), (2, 1.9, False), (2, 2.0, False), (3, 2.5, True)],
+)
+def test_threads_may_spin_only_if_that_leaves_a_core_and_can_not_use_a_quota_up(
+    usable: int, quota: float | None, spins: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []
     monkeypatch.setattr(control, "require", lambda: None)
-    monkeypatch.setattr(machine, "cores", lambda: SimpleNamespace(usable=usable))
+    monkeypatch.setattr(machine, "cores", lambda: SimpleNamespace(usable=usable, quota=quota))
     monkeypatch.setattr(_probe, "schedule", lambda *settings: given.append(settings), raising=False)
+    monkeypatch.setattr(control, "_open", True)  # it takes orders from outside already
     control.switch("interactive", 0.25)
-    assert given == [(1, 256, usable > 1)]
+    assert given == [(1, 256, spins)]

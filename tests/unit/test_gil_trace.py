@@ -119,7 +119,7 @@ def test_reports_show_the_battle_of_the_largest_size() -> None:
 
     summary = summarise([sample(2, {}), sample(7, DETAILS), sample(9, {})])
     assert summary.series[0].trace == trace()
-    shown = text.render(summary)
+    shown = text.render(summary, detail=1)
     assert "2 switches at n = 7" in shown
     assert "5.02 ms  cpu-2   request      of cpu-1, after waiting 5.00 ms" in shown
     page = html.render(summary)

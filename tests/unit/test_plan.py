@@ -99,3 +99,29 @@ def test_plan_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
 def test_plan_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
         make_plan(Options(), [PYTHON], ENVIRONMENT, None).save(tmp_path / "absent")
+
+
+def test_plan_takes_a_parameter_for_the_experiments_that_have_it() -> None:
+    series = planned(Options(ids=("gil.countdown", "gil.sha256"), parameters=(("interval_ms", "0.5"),)))
+    assert {one.experiment: one.params.get("interval_ms") for one in series} == {
+        "gil.countdown": 0.5,
+        "gil.sha256": None,
+    }
+
+
+def test_plan_takes_a_variant_by_its_label_whatever_its_mode() -> None:
+    (one,) = planned(Options(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
+    assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(ids=("gil.sha256",), parameters=(("interval_ms", "5"),)),
+        Options(ids=("gil.countdown",), parameters=(("interval_ms", "7"),)),
+        Options(ids=("gil.convoy",), variants=("alone", "2 CPU thread")),
+    ],
+)
+def test_plan_refuses_a_parameter_a_value_or_a_variant_that_there_is_not(options: Options) -> None:
+    with pytest.raises(UsageError, match=r"has this parameter|is not known"):
+        planned(options)

@@ -90,7 +90,7 @@ def test_shutdown_finishes_what_was_taken(make: Make) -> None:
 
 
 def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     first = pool.submit(wait_for, str(tmp_path / "go"))
     until(first.running)
     others = [pool.submit(square, n) for n in range(10)]
@@ -126,7 +126,7 @@ def test_ended_future_holds_neither_function_nor_arguments() -> None:
 
 def test_with_block_left_by_ctrl_c_cancels_and_stops(several: Make, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    with pytest.raises(KeyboardInterrupt), several(workers=1) as pool:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), several(max_workers=1) as pool:  # noqa: PT012
         endless = pool.submit(announce_and_spin, str(begun))
         queued = pool.submit(square, 2)
         until(begun.exists)
@@ -155,14 +155,14 @@ def test_initializer_that_raises_breaks_the_pool_and_is_shown(make: Make) -> Non
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_workers_are_replaced_after_so_many_tasks(kind: str) -> None:
-    pool = KINDS[kind](workers=1, max_tasks_per_worker=3)
+    pool = KINDS[kind](max_workers=1, max_tasks_per_child=3)
     assert [pool.submit(square, n).result() for n in range(9)] == [n * n for n in range(9)]
     assert pool.statistics().restarts in (2, 3)
     pool.shutdown()
 
 
 def test_workers_are_made_as_they_are_needed(several: Make) -> None:
-    pool = several(workers=4)
+    pool = several(max_workers=4)
     for n in range(5):
         assert pool.submit(square, n).result() == n * n
     assert pool.statistics().started == 1
@@ -170,8 +170,8 @@ def test_workers_are_made_as_they_are_needed(several: Make) -> None:
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_number_of_workers_must_be_positive(several: Make, workers: int) -> None:
-    with pytest.raises(errors.UsageError, match="workers must be at least 1"):
-        several(workers=workers)
+    with pytest.raises(errors.UsageError, match="max_workers must be at least 1"):
+        several(max_workers=workers)
 
 
 @pytest.mark.parametrize(

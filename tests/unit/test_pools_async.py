@@ -248,7 +248,7 @@ def test_terminate_leaves_a_call_into_c_behind_and_its_future_has_ended() -> Non
     stuck = pool.submit(gate.acquire)
     until(stuck.running)
     pool.terminate()
-    pool.join()
+    pool.shutdown()
     assert stuck.cancelled()
     gate.release()
     until(lambda: threading.active_count() <= threads)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pooltasks import announce_and_spin, square
+from pooltasks import announce_and_ask, square
 from waiting import until
 
 from fairlead import errors, machine
@@ -208,7 +208,7 @@ class Patient(Meter):
 
 def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "Meter", Patient)
-    with pool(workers=3) as chosen:
+    with pool(max_workers=3) as chosen:
         assert isinstance(chosen, AutoPool)
         assert chosen.choice is None
         assert chosen.workers == 3
@@ -228,8 +228,8 @@ def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -
     machine.cores().usable < 2 or not has_gil(), reason="without a GIL, or with one core, nothing is won"
 )
 def test_pool_gives_what_computes_to_workers_with_a_gil_of_their_own(tmp_path: Path) -> None:
-    with pool(workers=1) as chosen:
-        first = chosen.submit(announce_and_spin, str(tmp_path / "begun"))
+    with pool(max_workers=1) as chosen:
+        first = chosen.submit(announce_and_ask, str(tmp_path / "begun"))
         assert chosen.choice is not None
         assert chosen.choice.kind in ("interpreters", "processes")
         assert chosen.submit(square, 3).result() == 9
@@ -281,11 +281,11 @@ def test_pool_closed_while_it_chooses_finishes_what_it_took() -> None:
 
 def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> None:
     threads = threading.active_count()
-    chosen = pool(workers=1)
-    futures = [chosen.submit(announce_and_spin, str(tmp_path / "begun")) for _ in range(3)]
+    chosen = pool(max_workers=1)
+    futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
     until((tmp_path / "begun").exists)
     chosen.terminate()
-    chosen.join()
+    chosen.shutdown()
     assert all(future.cancelled() for future in futures)
     until(lambda: threading.active_count() <= threads)
 
@@ -312,12 +312,12 @@ def test_pool_terminated_while_tasks_are_passed_on_stops_those(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pause = Pause(monkeypatch, after=1)
-    chosen = pool(workers=1)
-    futures = [chosen.submit(announce_and_spin, str(tmp_path / "begun")) for _ in range(3)]
+    chosen = pool(max_workers=1)
+    futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
     assert pause.reached.wait(40)
     chosen.terminate()
     pause.over.set()
-    chosen.join()
+    chosen.shutdown()
     assert all(future.cancelled() for future in futures)
 
 
@@ -332,7 +332,7 @@ def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(
         assert go.wait(40)
         return number
 
-    chosen = pool(workers=1)
+    chosen = pool(max_workers=1)
     futures = [chosen.submit(wait, number) for number in range(4)]
     assert pause.reached.wait(40)
     until(lambda: len(begun) == 2)

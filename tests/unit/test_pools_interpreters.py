@@ -27,7 +27,7 @@ from pooltasks import (
 from waiting import until
 
 from fairlead import _native, errors
-from fairlead.pools import InterpreterPool, SubinterpreterPool
+from fairlead.pools import InterpreterPool
 
 supported = pytest.mark.skipif(sys.version_info < (3, 13), reason="has no interpreters with a pool")
 
@@ -55,7 +55,7 @@ def pool() -> Iterator[InterpreterPool]:
 @supported
 def test_pool_leaves_no_interpreter_and_no_thread() -> None:
     threads, before = threading.active_count(), interpreters()
-    with SubinterpreterPool(2) as pool:
+    with InterpreterPool(2) as pool:
         assert list(pool.map(square, range(50))) == [n * n for n in range(50)]
         assert interpreters() > before
     assert threading.active_count() <= threads  # those of other tests end meanwhile
@@ -79,8 +79,8 @@ def test_value_comes_back_as_it_went(pool: InterpreterPool, value: Any) -> None:
 @pytest.mark.parametrize(
     "function", [Nest.Egg.hatch, lambda n: n + 1, (41).__add__], ids=["named", "value", "method"]
 )
-def test_function_gets_there_by_its_name_or_by_value(either: InterpreterPool, function: Any) -> None:
-    assert [either.submit(function, 1).result() for _ in range(2)] == [function(1)] * 2
+def test_function_gets_there_by_its_name_or_by_value(pool: InterpreterPool, function: Any) -> None:
+    assert [pool.submit(function, 1).result() for _ in range(2)] == [function(1)] * 2
 
 
 @supported
@@ -142,56 +142,42 @@ def test_task_in_an_endless_loop_is_cancelled_and_its_interpreter_replaced(pool:
     assert pool.statistics().restarts == 1
 
 
-@pytest.fixture(params=["channel", "call"])
-def either(request: pytest.FixtureRequest) -> Iterator[InterpreterPool]:
-    if sys.version_info < (3, 13):
-        pytest.skip("has no interpreters with a pool")
-    with InterpreterPool(1, transport=request.param) as pool:
-        yield pool
-
-
-def test_both_transports_call_and_raise_and_stop(either: InterpreterPool) -> None:
-    assert list(either.map(square, range(20))) == [n * n for n in range(20)]
-    assert either.submit(lambda n, *, by: n * by, 3, by=5).result() == 15
+def test_pool_calls_and_raises_and_stops(pool: InterpreterPool) -> None:
+    assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
+    assert pool.submit(lambda n, *, by: n * by, 3, by=5).result() == 15
     with pytest.raises(LookupError, match="gone") as caught:
-        either.submit(raise_lookup_error, "gone").result()
+        pool.submit(raise_lookup_error, "gone").result()
     assert "raise_lookup_error" in str(caught.value.__cause__)
     with pytest.raises(errors.TaskTimeout):
-        either.with_options(timeout=0.05).submit(spin).result()
-    assert either.submit(square, 3).result() == 9
+        pool.with_options(timeout=0.05).submit(spin).result()
+    assert pool.submit(square, 3).result() == 9
 
 
-def test_what_cannot_be_sent_is_named_and_the_pool_lives(either: InterpreterPool) -> None:
+def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: InterpreterPool) -> None:
     lock = threading.Lock()
     for call, part in (
-        (lambda: either.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
-        (lambda: either.submit(identity, value=lock), r"argument 'value' of identity\(\)"),
-        (lambda: either.submit(lock.acquire), r"the function acquire\(\) cannot"),
-        (lambda: either.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
-        (lambda: either.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
+        (lambda: pool.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
+        (lambda: pool.submit(identity, value=lock), r"argument 'value' of identity\(\)"),
+        (lambda: pool.submit(lock.acquire), r"the function acquire\(\) cannot"),
+        (lambda: pool.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
+        (lambda: pool.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
     ):
         with pytest.raises(errors.CannotSend, match=part):
             call().result()
     with pytest.raises(errors.CannotSend, match=r"item <unlocked .* for identity\(\)"):
-        list(either.map(identity, [lock]))
-    results = either.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
+        list(pool.map(identity, [lock]))
+    results = pool.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
     assert next(results) == 0
     with pytest.raises(errors.CannotSend, match="result of"):
         next(results)
     assert next(results) == 2
-    assert either.statistics().restarts == 0
+    assert pool.statistics().restarts == 0
 
 
-def test_transport_unknown_is_refused() -> None:
-    if sys.version_info >= (3, 13):
-        with pytest.raises(errors.UsageError, match="channel"):
-            InterpreterPool(1, transport="pigeon")  # type: ignore[arg-type]
-
-
-def test_module_that_refuses_is_named_with_the_kinds_that_work(either: InterpreterPool) -> None:
+def test_module_that_refuses_is_named_with_the_kinds_that_work(pool: InterpreterPool) -> None:
     pytest.importorskip("readline")
     with pytest.raises(errors.ModuleRefused, match=r"readline.*ProcessPool") as caught:
-        either.submit(import_readline).result()
+        pool.submit(import_readline).result()
     assert caught.value.name == "readline"
 
 

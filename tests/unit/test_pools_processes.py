@@ -38,11 +38,11 @@ def pool() -> Iterator[ProcessPool]:
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
 def test_processes_of_every_start_method_work_and_leave_nothing(method: Any) -> None:
-    with ProcessPool(1, start_method="forkserver") as first:  # what multiprocessing keeps from then on
+    with ProcessPool(1, mp_context="forkserver") as first:  # what multiprocessing keeps from then on
         first.submit(square, 1).result()
     gc.collect()  # what errors of other tests hold
     threads, fds = threading.active_count(), descriptors()
-    with ProcessPool(2, start_method=method) as pool:
+    with ProcessPool(2, mp_context=method) as pool:
         assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
         pid, _ = pool.submit(where).result()
         assert pid != os.getpid()
@@ -55,7 +55,7 @@ def test_processes_of_every_start_method_work_and_leave_nothing(method: Any) -> 
 
 def test_start_method_unknown_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(errors.UsageError, match="forkserver"):
-        ProcessPool(1, start_method="magic")  # type: ignore[arg-type]
+        ProcessPool(1, mp_context="magic")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_fork_is_refused_while_subinterpreters_live() -> None:
     one = interpreters.create()
     try:
         with pytest.raises(errors.UsageError, match="subinterpreters"):
-            ProcessPool(1, start_method="fork")
+            ProcessPool(1, mp_context="fork")
     finally:
         interpreters.destroy(one)
 

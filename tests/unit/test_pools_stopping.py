@@ -22,7 +22,7 @@ from fairlead import errors
 
 
 def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Make) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     future = pool.with_options(timeout=0.05).submit(spin)
     with pytest.raises(errors.TaskTimeout, match=r"longer than 0\.05 s"):
         future.result()
@@ -32,7 +32,7 @@ def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Mak
 
 
 def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     attempts = tmp_path / "attempts"
     # more attempts than it takes: where others have the cores, a time is up before anything was done in it
     assert pool.with_options(timeout=0.1, retries=200).submit(spin_below, str(attempts), 3).result() == 3
@@ -41,7 +41,7 @@ def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Pat
 
 
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     future = pool.submit(announce_and_spin, str(tmp_path / "begun"))
     until((tmp_path / "begun").exists)
     assert future.cancel()
@@ -53,7 +53,7 @@ def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
 
 
 def test_cancel_of_a_queued_task_keeps_it_from_beginning(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     first = pool.submit(wait_for, str(tmp_path / "go"))
     queued = pool.submit(square, 3)
     assert queued.cancel()
@@ -70,11 +70,11 @@ def test_cancel_of_an_ended_task_says_no(make: Make) -> None:
 
 
 def test_terminate_ends_everything(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     running = pool.submit(announce_and_spin, str(tmp_path / "begun"))
     queued = [pool.submit(square, n) for n in range(5)]
     until((tmp_path / "begun").exists)
     pool.terminate()
-    pool.join()
+    pool.shutdown()
     assert running.cancelled()
     assert all(future.cancelled() for future in queued)

@@ -22,6 +22,7 @@ from pooltasks import (
 )
 from waiting import until
 
+from fairlead.pools.multiprocessing import Pool
 from fairlead.pools.stream import Stream
 
 # map and streams
@@ -36,12 +37,15 @@ def test_map_takes_several_iterables_and_ends_with_the_shortest(make: Make) -> N
     assert list(make().map(add, [1, 2, 3], [10, 20])) == [11, 22]
 
 
-def test_map_is_also_multiprocessings(make: Make) -> None:
-    results = make().map(square, [1, 2, 3], 2)
-    assert results == [1, 4, 9]
-    assert len(results) == 3
-    assert results[-1] == 9
-    assert list(results) == list(results) == [1, 4, 9]
+def test_map_is_an_iterator_and_has_all_results_as_a_list(make: Make, tmp_path: Path) -> None:
+    pool = make()
+    results = pool.map(square, [1, 2, 3], chunksize=2)
+    assert next(results) == 1
+    assert results.results() == [4, 9]
+    waits = pool.stream(wait_for, [str(tmp_path / "never")])
+    assert bool(waits)
+    assert not hasattr(waits, "__len__")  # which tqdm and rich would wait for
+    waits.close()
 
 
 def test_map_raises_in_the_place_of_the_item_and_goes_on(make: Make) -> None:
@@ -73,7 +77,7 @@ def test_map_with_an_iterable_that_raises_raises_at_once(make: Make) -> None:
 
 
 def test_map_ends_with_its_time(several: Make, tmp_path: Path) -> None:
-    results = several(workers=1).map(wait_for, [str(tmp_path / "never")], timeout=0.01)
+    results = several(max_workers=1).map(wait_for, [str(tmp_path / "never")], timeout=0.01)
     with pytest.raises(TimeoutError):
         next(results)
 
@@ -120,7 +124,7 @@ def wait_in_vain(stream: Stream[Any]) -> None:
 
 
 def test_stream_let_go_of_cancels_what_is_under_way(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     stream = pool.stream(announce_and_spin, itertools.repeat(str(tmp_path / "begun")), chunksize=1)
     wait_in_vain(stream)
     until((tmp_path / "begun").exists)
@@ -162,7 +166,7 @@ def test_progress_is_told_of_every_item_and_closed(make: Make) -> None:
 
 
 def test_progress_by_rich_goes_to_its_end(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(make().map(identity, range(50), progress=True)) == 50
+    assert len(make().map(identity, range(50), progress=True).results()) == 50
     assert "50/50" in capsys.readouterr().out
 
 
@@ -170,7 +174,7 @@ def test_progress_by_rich_goes_to_its_end(make: Make, capsys: pytest.CaptureFixt
 
 
 def test_apply_and_its_kin_do_as_multiprocessings(make: Make) -> None:
-    pool = make()
+    pool = Pool(over=make())
     assert pool.apply(add, (1,), {"b": 2}) == 3
     assert pool.apply_async(add, (1, 2)).get(30) == 3
     assert pool.map_async(square, range(10)).get() == [n * n for n in range(10)]
@@ -182,7 +186,7 @@ def test_apply_and_its_kin_do_as_multiprocessings(make: Make) -> None:
 
 
 def test_async_results_say_how_they_are(several: Make, tmp_path: Path) -> None:
-    pool = several()
+    pool = Pool(over=several())
     result = pool.apply_async(wait_for, (str(tmp_path / "go"),))
     assert not result.ready()
     with pytest.raises(ValueError, match="not ready"):
@@ -199,7 +203,7 @@ def test_async_results_say_how_they_are(several: Make, tmp_path: Path) -> None:
 
 
 def test_callbacks_are_called_with_the_result_or_the_error(make: Make) -> None:
-    pool = make()
+    pool = Pool(over=make())
     told: list[Any] = []
     pool.apply_async(square, (3,), callback=told.append).wait()
     pool.apply_async(negative_raises, (-1,), error_callback=told.append).wait()
@@ -211,7 +215,7 @@ def test_callbacks_are_called_with_the_result_or_the_error(make: Make) -> None:
 
 
 def test_imap_raises_in_place_and_waits_no_longer_than_told(several: Make, tmp_path: Path) -> None:
-    pool = several()
+    pool = Pool(over=several())
     found = pool.imap(negative_raises, [1, -1, 2])
     assert found.next() == 1
     with pytest.raises(ValueError, match="-1"):
@@ -224,7 +228,7 @@ def test_imap_raises_in_place_and_waits_no_longer_than_told(several: Make, tmp_p
 
 
 def test_join_wants_a_closed_pool(make: Make) -> None:
-    pool = make()
+    pool = Pool(over=make())
     with pytest.raises(ValueError, match="close"):
         pool.join()
     pool.close()
@@ -244,7 +248,7 @@ def test_run_gives_the_result_to_a_task(make: Make) -> None:
 
 
 def test_run_cancelled_stops_the_call(several: Make, tmp_path: Path) -> None:
-    pool = several(workers=1)
+    pool = several(max_workers=1)
     begun = tmp_path / "begun"
 
     async def main() -> None:

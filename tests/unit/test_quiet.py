@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from fairlead.lab.quiet import Meter, Reading, read
+from fairlead.lab.quiet import Meter, Reading, read, spin_s
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -88,3 +89,24 @@ def test_read_counts_an_ended_child_as_our_own() -> None:
     assert after is not None
     assert 0.3 <= after.own_s - before.own_s <= (after.at_s - before.at_s) * CORES + 0.1
     assert after.idle_s - before.idle_s <= (after.at_s - before.at_s) * CORES + 0.02 * CORES
+
+
+def test_stolen_time_and_throttling_are_told_apart_from_other_load() -> None:
+    readings = iter(
+        [
+            Reading(0.0, 0.0, 0.0, stolen_s=1.0, throttled_s=5.0),
+            Reading(1.0, 0.5 * CORES, 0.0, stolen_s=1.0 + 0.2 * CORES, throttled_s=5.25),
+        ]
+    )
+    meter = Meter(lambda _cpus: next(readings), lambda: 0.004)
+    meter.begin()
+    assert meter.end() == pytest.approx(0.5)
+    assert meter.stolen_share == pytest.approx(0.2)
+    assert meter.throttled_s == pytest.approx(0.25)
+    assert meter.spin_s == 0.004
+
+
+def test_spin_is_cpu_time_of_this_thread() -> None:
+    before = time.thread_time()
+    spun = spin_s()
+    assert 0 < spun <= time.thread_time() - before

@@ -44,7 +44,6 @@ DECLARED: dict[str, Any] = {
     },
     "timeout_s": 5,
     "pythons": ">=2.7,<3.15",
-    "references": [{"label": "published", "points": [[10, 1.0], [100, 100.0]]}],
 }
 
 
@@ -140,7 +139,6 @@ WAYS = {
     "smallest": 1,
     "parameters": {"method": {"default": "alone", "choices": ["alone", "threads"], "help": "by what"}},
     "variants": [{"label": "", "params": {}, "modes": ["quick"]}],
-    "references": [],
 }
 
 
@@ -168,13 +166,60 @@ def test_faulty_ways_and_cases_are_refused(tmp_path: Path, change: dict[str, Any
         registry.load(declare(tmp_path, **{**WAYS, **change}))
 
 
-def test_reference_exponent_is_the_slope_of_its_points_unless_given(tmp_path: Path) -> None:
-    slope = registry.load(declare(tmp_path)).subject.references[0]
-    assert slope.exponent == pytest.approx(2.0)
-    given = registry.load(
-        declare(tmp_path, references=[{"label": "x", "points": [[1, 1.0]], "exponent": 1.5}])
-    ).subject.references[0]
-    assert given.exponent == 1.5
+def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp_path: Path) -> None:
+    (tmp_path / registry.REFERENCES).write_text(
+        "experiment,variant,label,metric,unit,n,value\n"
+        "group.one-thing,work=bee; cores=1,there,elapsed,s,10,1.0\n"
+        "group.one-thing,work=bee; cores=1,there,elapsed,s,100,100.0\n"
+        "group.one-thing,,there,max_rss_kb,KiB,,4096\n"
+        "group.other,,there,elapsed,s,1,1\n"
+    )
+    grown, memory = registry.load(declare(tmp_path)).subject.references
+    assert grown.points == ((10, 1.0), (100, 100.0))
+    assert grown.exponent == pytest.approx(2.0)
+    assert grown.variant == {"work": "bee", "cores": 1}
+    assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
+    assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
+
+
+def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experiment() -> None:
+    known = registry.catalogue()
+    rows = (registry.DIRECTORY / registry.REFERENCES).read_text(encoding="utf-8").splitlines()[1:]
+    counted = sum(len(r.points) for one in known.values() for r in one.subject.references)
+    assert counted == len(rows), "each row belongs to an experiment of the catalogue"
+    squares = [row for row in rows if row.startswith("square.")]
+    assert len(squares) == 12 * 9
+    assert sum(row.split(",")[0].startswith("models.") and ",elapsed," in row for row in rows) == 54
+    for experiment in known.values():
+        own = {metric.name for metric in experiment.subject.metrics} | {
+            "elapsed",
+            "cpu_percent",
+            "max_rss_kb",
+        }
+        for reference in experiment.subject.references:
+            assert reference.metric in own, (experiment.id, reference)
+            given = {k: v for k, v in reference.variant.items() if k not in ("policy", "cores")}
+            experiment.check_params(given)
+            usual = {name: {p.default, p.quick} for name, p in experiment.parameters.items()}
+            assert any(
+                all(
+                    value
+                    in (
+                        {one.params[name]}
+                        if name in one.params
+                        else usual.get(name, {getattr(one, name, None)})
+                    )
+                    for name, value in reference.variant.items()
+                )
+                for one in experiment.variants
+            ), f"no variant of {experiment.id} measures {reference.variant}"
+
+
+@pytest.mark.parametrize("broken", ["group.one-thing,,x,elapsed,s,1", "group.one-thing,,x,elapsed,miles,1,1"])
+def test_a_damaged_row_of_references_is_refused(tmp_path: Path, broken: str) -> None:
+    (tmp_path / registry.REFERENCES).write_text(f"experiment,variant,label,metric,unit,n,value\n{broken}\n")
+    with pytest.raises(UsageError, match="not valid"):
+        registry.load(declare(tmp_path))
 
 
 def test_load_never_executes_the_file(tmp_path: Path) -> None:

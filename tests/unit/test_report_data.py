@@ -13,7 +13,7 @@ import pytest
 import summaries
 
 from fairlead.record.summary import Summary
-from fairlead.report import answers, csv, json
+from fairlead.report import claims, csv, json
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -40,7 +40,11 @@ def test_json_gives_back_every_cell(summary: Summary) -> None:
         assert result["params"] == cell.params
         assert result["samples"] == len(cell.values)
         assert result["values"] == list(cell.values)
-        assert (result["median"], result["iqr"], result["verdict"]) == (cell.median, cell.iqr, cell.verdict)
+        assert (result["median"], result["iqr"], result["rounds"]) == (
+            cell.median,
+            cell.iqr,
+            list(cell.rounds),
+        )
         fit = result["fit"]
         expected = (series.fit.exponent, series.fit.low, series.fit.high, series.fit.model)
         assert (fit["exponent"], fit["low"], fit["high"], fit["model"]) == expected
@@ -48,7 +52,7 @@ def test_json_gives_back_every_cell(summary: Summary) -> None:
 
 def test_json_holds_environment_interpreters_skips_and_problems(summary: Summary) -> None:
     data = loaded(summary)
-    assert data["version"] == 1
+    assert data["version"] == 2
     assert data["environment"] == summary.environment
     assert data["interpreters"] == {p["name"]: p for p in summaries.PYTHONS}
     assert [(s["experiment"], s["interpreter"]) for s in data["skipped"]] == [
@@ -57,6 +61,15 @@ def test_json_holds_environment_interpreters_skips_and_problems(summary: Summary
     assert data["skipped"][0]["reason"].startswith("needs fork")
     assert data["problems"] == list(summary.problems)
     assert data["failures"] == []
+
+
+def test_json_gives_back_every_claim_and_the_conditions(summary: Summary) -> None:
+    data = loaded(summary)
+    assert data["conditions"]["rejected"] == 3
+    told = [(c["topic"], c["interpreter"], c["value"], c["low"], c["verdict"]) for c in data["claims"]]
+    assert told == [
+        (c.topic, c.interpreter["name"], c.value, c.low, c.verdict) for c in claims.ordered(summary)
+    ]
 
 
 def test_json_reports_failures_with_their_place() -> None:
@@ -109,7 +122,6 @@ def test_csv_has_a_row_for_each_cell(summary: Summary) -> None:
         assert int(row["n"]) == cell.n
         assert float(row["median_s"]) == cell.median
         assert float(row["fit_exponent"]) == series.fit.exponent
-        assert row["verdict"] == cell.verdict
 
 
 def test_csv_lines_end_as_the_standard_says(summary: Summary) -> None:
@@ -119,15 +131,18 @@ def test_csv_lines_end_as_the_standard_says(summary: Summary) -> None:
 
 
 def test_csv_says_what_was_skipped_what_failed_and_what_it_all_means(summary: Summary) -> None:
-    told = {(row["kind"], row["experiment"], row["advice"]) for row in rows(summary)}
+    told = {(row["kind"], row["experiment"], row["text"]) for row in rows(summary)}
     for series in summary.series:
         if series.skipped:
             assert ("skipped", series.experiment, series.skipped) in told
         for failure in series.failures:
             assert ("missing", series.experiment, failure) in told
-    wanted = {("answer", answer.experiment) for answer in answers.answers(summary)}
-    assert wanted == {(kind, experiment) for kind, experiment, _ in told if kind == "answer"}
-    assert wanted
+    table = [row for row in rows(summary) if row["kind"] == "claim"]
+    assert len(table) == len(summary.claims)
+    for row, claim in zip(table, claims.ordered(summary), strict=True):
+        assert (row["variant"], row["verdict"]) == (claim.topic, claim.verdict)
+        assert (float(row["value"]), float(row["value_low"])) == (claim.value, claim.low)
+        assert row["text"] == claims.sentence(claim)
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
@@ -143,9 +158,9 @@ def test_csv_names_cannot_be_formulas(start: str) -> None:
 
 def test_csv_leaves_what_was_not_measured_empty() -> None:
     curve = summaries.series(random.Random(1))
-    odd = replace(curve.cells[0], cpu_s=None, factor=math.nan, advice=None)
+    odd = replace(curve.cells[0], cpu_s=None, factor=math.nan)
     (row,) = (r for r in rows(summaries.summary(replace(curve, cells=(odd,)))) if r["kind"] == "measured")
-    assert (row["cpu_s"], row["factor"], row["advice"]) == ("", "", "")
+    assert (row["cpu_s"], row["factor"], row["text"]) == ("", "", "")
 
 
 def test_csv_of_nothing_is_a_head() -> None:

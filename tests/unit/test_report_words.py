@@ -9,9 +9,8 @@ import pytest
 import summaries
 
 from fairlead.lab.registry import catalogue
-from fairlead.record.summary import Fit, Reference, Unit
-from fairlead.report import names, schedule, units, words
-from fairlead.report.headline import headline
+from fairlead.record.summary import Conditions, Fit, Reference, Unit
+from fairlead.report import claims, names, schedule, units, words
 
 
 @pytest.mark.parametrize(
@@ -85,15 +84,23 @@ def test_label_names_a_free_threaded_build_and_its_gil() -> None:
     ]
 
 
-def test_fit_line_names_exponent_interval_model_and_verdict() -> None:
-    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2", verdict="stable", advice=None)
-    assert words.fit(fit) == "grows as n^2.05 [1.98, 2.11] -> n^2, stable"
-    assert words.fit(replace(fit, model="undecided", verdict="undecided")).endswith("-> undecided")
-    assert words.fit(replace(fit, exponent=None, verdict="bimodal")) == "no exponent, bimodal"
+def test_fit_line_names_exponent_interval_and_model() -> None:
+    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
+    assert words.fit(fit) == "grows as n^2.05 [1.98, 2.11] -> n^2"
+    assert words.fit(replace(fit, model="undecided")).endswith("-> undecided")
+    assert words.fit(replace(fit, exponent=None)) == "no exponent"
+
+
+def test_cell_is_its_median_with_the_reach_of_its_interval_or_its_modes() -> None:
+    cell = summaries.series(random.Random(1)).cells[0]
+    plain = replace(cell, median=0.344, low=0.3, high=0.433, modes=(0.344,))
+    assert words.cell(plain) == "344 ms ± 26 %"
+    assert words.cell(replace(plain, low=0.3435, high=0.3445)) == "344 ms ± 0.1 %"
+    assert words.cell(replace(plain, modes=(0.19, 4.1))) == "190 ms or 4.10 s"
 
 
 def test_reference_is_placed_against_the_interval() -> None:
-    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2", verdict="stable", advice=None)
+    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
     published = Reference(label="there", points=((100, 0.1), (1000, 10.0)), exponent=None)
     assert words.reference_exponent(published) == pytest.approx(2.0)
     assert words.reference(published, fit) == (
@@ -113,64 +120,56 @@ def test_references_belong_to_variant_and_implementation() -> None:
     assert len(words.references(semaphore, replace(on["3.13"], variant={"how": "release"}))) == 1
 
 
-def test_warnings_gather_sizes_and_end_with_what_to_do() -> None:
-    rng = random.Random(1)
-    curve = summaries.series(rng)
-    noisy = tuple(replace(c, verdict="noisy", advice="Close the browser.") for c in curve.cells[1:3])
-    odd = replace(curve.cells[3], verdict="bimodal", modes=(0.0625, 4.1), advice=None)
-    lines = list(words.warnings(replace(curve, cells=(curve.cells[0], *noisy, odd))))
-    assert lines == [
-        "n = 100, 200 noisy: Close the browser.",
-        f"n = 400 bimodal (62.5 ms and 4.10 s): {words.VERDICTS['bimodal'][1]}",
+def test_notes_are_two_populations_and_what_the_fit_says() -> None:
+    curve = summaries.series(random.Random(1), note="the curve bends")
+    odd = replace(curve.cells[3], modes=(0.0625, 4.1))
+    assert list(words.notes(replace(curve, cells=(*curve.cells[:3], odd)))) == [
+        "n = 400: two populations, 62.5 ms and 4.10 s; the median says little",
+        "the curve bends",
     ]
-    assert list(words.warnings(curve)) == []
+    assert list(words.notes(summaries.series(random.Random(1)))) == []
 
 
-def test_headline_names_the_first_stable_experiment() -> None:
-    rng = random.Random(1)
-    shaky = summaries.series(rng, "square.mutex", fit_verdict="undecided")
-    firm = summaries.series(rng, "square.process-start", sizes=(10, 20, 40))
-    text = str(headline(summaries.summary(shaky, firm)))
-    assert text.startswith(
-        "On this machine, on CPython 3.13.0, starting n processes costs n^2.0: ten times the "
-    )
-    assert "processes take about 110 times as long" in text
-
-
-def test_headline_counts_interpreters_and_machines_beyond_two() -> None:
-    rng = random.Random(1)
-    curves = [summaries.series(rng, python=p) for p in summaries.PYTHONS]
-    text = str(headline(summaries.summary(*curves, environments=2)))
-    assert text.startswith("On these machines, on CPython 3.13.0 and 4 other interpreters, ")
-
-
-def test_headline_of_a_constant_time_says_that_it_does_not_grow() -> None:
-    flat = summaries.series(random.Random(1), exponent=0.01)
-    flat = replace(flat, fit=replace(flat.fit, model="1"))
-    assert "does not grow with the number of threads" in str(headline(summaries.summary(flat)))
+def test_headline_is_the_news_of_the_convoy_or_of_the_first_settled_claim() -> None:
+    curve = summaries.series(random.Random(1))
+    still, firm = summaries.exponent_claim(curve, verdict="open"), summaries.ratio_claim(curve)
+    convoy = summaries.ratio_claim(curve, topic="convoy", text="a request takes longer")
+    told = claims.headline(summaries.summary(curve, claims=(still, firm)))
+    assert told == "Many threads take longer than few: x42.0"
+    told = claims.headline(summaries.summary(curve, claims=(firm, convoy)))
+    assert told == "A request takes longer: x42.0"
+    assert "Nothing is settled yet" in claims.headline(summaries.summary(curve, claims=(still,)))
 
 
 @pytest.mark.parametrize(
     ("curves", "part"),
     [
         ((), "holds no sample"),
-        ((summaries.skipped("square.mutex"),), "everything was skipped or failed"),
-        ((summaries.series(random.Random(1), fit_verdict="bimodal"),), "no exponent is sure yet"),
+        ((summaries.skipped("square.mutex"),), "Nothing could be measured"),
+        ((summaries.series(random.Random(1)),), "see the tables"),
     ],
 )
-def test_headline_without_a_stable_exponent_names_no_figure(curves: tuple, part: str) -> None:
-    told = headline(summaries.summary(*curves))
-    assert part in str(told)
-    assert told.power == ""
+def test_headline_without_a_claim_names_no_figure(curves: tuple, part: str) -> None:
+    assert part in claims.headline(summaries.summary(*curves))
 
 
-def test_headline_of_noise_comes_after_what_is_stable_and_sounds_less_sure() -> None:
-    rng = random.Random(1)
-    noisy = summaries.series(rng, fit_verdict="noisy")
-    alone = str(headline(summaries.summary(noisy)))
-    assert "passing a lock through n threads seems to cost n^2.0: " in alone
-    firm = summaries.series(rng, "square.process-start", sizes=(10, 20, 40))
-    assert "starting n processes costs n^2.0: " in str(headline(summaries.summary(noisy, firm)))
+def test_a_busy_machine_is_called_one_and_each_disturbance_is_named() -> None:
+    curve = summaries.series(random.Random(1))
+    found = Conditions(
+        other_load=0.2,
+        highest_load=0.5,
+        stolen=0.12,
+        throttled_s=1.5,
+        speed_varied=0.01,
+        rejected=2,
+        warm_up=("PyPy 3.11.13",),
+    )
+    assert claims.conditions(summaries.summary(curve, conditions=found)) == (
+        "busy: load 20 % (5 % of samples above 50 %), core speed ± 1 %, stolen 12 %, "
+        "throttled 1.50 s; 28 samples, 2 rejected; "
+        "PyPy 3.11.13: each sample includes the JIT's warm-up"
+    )
+    assert claims.conditions(summaries.summary(curve)) == "28 samples"
 
 
 def test_exponent_a_little_below_zero_has_no_sign() -> None:
@@ -200,7 +199,9 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
         (1536, "KiB", "1.50 MiB"),
         (0.98, "share", "98 %"),
         (1.8, "ratio", "x1.80"),
-        (20_412.4, "per s", "20,412/s"),
+        (2_412.4, "per s", "2,412/s"),
+        (20_412.4, "per s", "20.4 k/s"),
+        (49_123_456.0, "per s", "49.1 M/s"),
         (0.5, "per s", "0.50/s"),
         (12, "count", "12"),
         (1.5, "count", "1.50"),

@@ -60,7 +60,7 @@ def test_read_results_gives_back_what_was_written_from_a_file_and_from_its_direc
 
 def test_line_is_plain_json_with_its_schema_first(tmp_path: Path) -> None:
     text = write(tmp_path / "r.jsonl", sample(experiment="größe")).read_bytes()
-    assert text.startswith(b'{"schema":1,')
+    assert text.startswith(b'{"schema":2,')
     assert text.isascii()
     assert json.loads(text)["experiment"] == "größe"
 
@@ -174,8 +174,8 @@ def test_read_results_with_a_newer_line_names_line_and_version_and_keeps_the_res
 
 def test_read_results_when_every_line_is_newer_raises_with_file_line_and_version(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    path.write_bytes(line(schema=2))
-    with pytest.raises(RecordError, match=r"r\.jsonl:1: schema 2 is newer than this fairlead reads"):
+    path.write_bytes(line(schema=3))
+    with pytest.raises(RecordError, match=r"r\.jsonl:1: schema 3 is newer than this fairlead reads"):
         read_results(path)
 
 
@@ -324,3 +324,16 @@ def test_cell_key_differs_when_the_cell_does(
         name, {"n": 1, **params}, {**INTERPRETER, **interpreter}, {**ENVIRONMENT, **environment}
     )
     assert plain != changed
+
+
+def test_a_line_of_version_1_is_read_as_the_time_until_all_were_joined(tmp_path: Path) -> None:
+    old = line(
+        schema=1, wall_s=0.25, user_s=0.1, sys_s=0.1, cpu_percent=80.0, details={"tail_s": 0.5, "passed": 9}
+    )
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(old + line(schema=1) + line())
+    squared, plain, new = read_results(path).samples
+    assert squared.wall_s == 0.75
+    assert squared.details == {"passed": 9, "metrics": {"region_s": 0.25}}
+    assert (squared.user_s, squared.sys_s, squared.cpu_percent) == (None, None, None)
+    assert plain == new == sample()

@@ -35,7 +35,15 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run -- no-such-program", "cannot be started: No such file or directory", 2),
         ("run -- ./no-such.sh", "cannot be started: No such file or directory", 2),
         ("run -- /", "cannot be started: Is a directory", 2),
-        ("run -- true", "is no Python, nor a script of one", 1),
+        ("run -- true", "put fairlead run right before the python, or say --children to schedule", 1),
+        ("run -- env X=1 true", "true is no Python, nor a script of one", 1),
+        ("run -- env", "env is no Python, nor a script of one", 1),
+        ("run -- env -C / python app.py", "env is no Python, nor a script of one", 1),
+        ("run -- env X=1 no-such-program", "no-such-program cannot be started: No such file", 2),
+        ("run -- env X=1 {python} -I app.py", "-I ignores PYTHONPATH", 1),
+        ("record -- true", "put fairlead record right before the python, or say --children to record", 1),
+        ("record -- env X=1 true", "true is no Python, nor a script of one", 1),
+        ("record --children --pid 1", "--children is for a program that is started", 2),
         ("run -- {python} -I app.py", "-I ignores PYTHONPATH", 1),
         ("run -- {python} -X utf8 -W error -uS app.py", "-uS ignores PYTHONPATH", 1),
         ("run --policy best -- app.py", "'best' is not one of", 2),
@@ -44,12 +52,19 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run --cpu-share 30 -- app.py", "cpu_share is from .01 to .95, not 30", 2),
         ("run --cpu-share nan -- app.py", "cpu_share is from .01 to .95, not nan", 2),
         ("run --timer-slack 2 -- app.py", "timer_slack is from 1e-9 to 1 second, not 2", 2),
-        ("run --policy fair --cpu-share .5 -- app.py", "--cpu-share goes with --policy interactive", 2),
+        ("run --policy stock --cpu-share .5 -- app.py", "--cpu-share goes with --policy interactive", 2),
+        ("run --canary 1ms -- app.py", "--canary is from 100ms to 1h, not 0.001 s", 2),
+        ("run --canary 5s --policy stock -- app.py", "leave out --policy stock", 2),
+        ("run --for 5s -- app.py", "--for goes with --pid", 2),
+        ("run --pid 1 -- app.py", "leave out the command", 2),
+        ("run --pid 1 --canary 5s", "leave out the command, --canary", 2),
+        ("ctl status", "Missing option '--pid'", 2),
+        ("ctl --pid 1 restart", "'restart' is not one of", 2),
         ("run --install-hook -- app.py", "--install-hook and COMMAND exclude each other", 2),
-        ("run --remove-hook --policy fair", "--policy and --remove-hook exclude each other", 2),
+        ("run --remove-hook --policy stock", "--policy and --remove-hook exclude each other", 2),
         ("run --install-hook --remove-hook", "--install-hook and --remove-hook exclude each other", 2),
         ("record --cpu-share .4 -- app.py", "--cpu-share goes with --policy interactive", 2),
-        ("record --policy fair --pid 1", "--policy is for a program that is started", 2),
+        ("record --policy interactive --pid 1", "--policy is for a program that is started", 2),
         ("record --policy interactive --cpu-share 2 -- app.py", "from .01 to .95", 2),
     ],
 )
@@ -103,19 +118,58 @@ def test_interpreter_of_a_script_is_read_from_its_head(
     script = tmp_path / "serve"
     script.write_text(head)
     script.chmod(0o755)
-    found = starting.python_of([str(script), "x"])
+    found = starting.read([str(script), "x"]).python
     assert found == (interpreter and [*interpreter, str(script), "x"])
 
 
 def test_python_by_another_name_is_one_by_what_the_name_leads_to(tmp_path: Path) -> None:
     (tmp_path / "py").symlink_to(sys.executable)
-    assert starting.python_of([str(tmp_path / "py"), "x"]) == [str(tmp_path / "py"), "x"]
+    assert starting.read([str(tmp_path / "py"), "x"]).python == [str(tmp_path / "py"), "x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (["env", "B=2"], {"A": "1", "B": "2"}),
+        (["env", "-i", "B=2"], {"B": "2"}),
+        (["env", "-", "--"], {}),
+        (["env", "-u", "A", "B="], {"B": ""}),
+        (["env", "--unset=A"], {}),
+        (["/usr/bin/env", "A=2", "env", "B=2"], {"A": "2", "B": "2"}),
+        (["env", "-S", "B=2 C='3 4'"], {"A": "1", "B": "2", "C": "3 4"}),
+    ],
+)
+def test_env_is_done_and_not_run(words: list[str], environment: dict[str, str]) -> None:
+    command = starting.read([*words, sys.executable, "x=y"], {"A": "1"})
+    assert command.environment == environment
+    assert command.python == [sys.executable, "x=y"]
+
+
+def test_program_of_env_is_looked_for_in_the_path_that_env_sets(tmp_path: Path) -> None:
+    (tmp_path / "py").symlink_to(sys.executable)
+    assert starting.read(["env", f"PATH={tmp_path}", "py"]).python == [str(tmp_path / "py")]
+
+
+@pytest.mark.parametrize(
+    ("mark", "maker"), [(b"MEI\014\013\012\013\016", "PyInstaller"), (b"NUITKA_ONEFILE_PARENT", "Nuitka")]
+)
+@pytest.mark.parametrize("verb", ["run", "record"])
+def test_packed_program_is_refused_by_name_even_with_children(
+    mark: bytes, maker: str, verb: str, tmp_path: Path
+) -> None:
+    packed = tmp_path / "packed"
+    packed.write_bytes(b"\x7fELF" + bytes(5000) + mark + bytes(88))
+    packed.chmod(0o755)
+    why = starting.read([str(packed)]).refusal(verb, children=True)
+    assert why is not None
+    assert why.startswith(f"{packed} was packed by {maker} and ignores PYTHONPATH")
+    assert why.endswith(f"call fairlead.gil.{starting.WORDS[verb].verb}() in the program")
 
 
 def test_file_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "serve").write_text("#!/usr/bin/python3\n")
     with pytest.raises(UsageError, match="Permission denied"):
-        starting.python_of([str(tmp_path / "serve")])
+        starting.read([str(tmp_path / "serve")])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead.errors import DeadlockFound, NotHeld
@@ -328,3 +329,22 @@ def test_bad_words_are_refused() -> None:
     detector = detect_deadlocks(interval=0.01)
     detector.stop()
     detector.stop()
+
+
+@needs_gil
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_task_that_takes_its_lock_again_is_named_and_not_made_to_fail(library: str) -> None:
+    """Another may release a Lock, and so it waits, as asyncio's; anyio's and trio's raise RuntimeError."""
+    lock, told = Lock(), []
+
+    async def take_twice() -> None:
+        await lock.acquire_async()
+        await lock.acquire_async()
+
+    with detect_deadlocks(interval=0.005, on_deadlock=told.append):
+        thread = Thread(run, take_twice()) if library == "asyncio" else Thread(trio.run, take_twice)
+        until(lambda: told)
+        lock.release()
+        thread.result()
+    assert [len(one.waits) for one in told] == [1]
+    assert "waits for itself" in str(told[0])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from waiting import Thread, run, until, until_async
 
-from fairlead.errors import BrokenResourceError, NotHeld, OwnerDeathWarning, UsageError
+from fairlead.errors import BrokenLockError, NotHeld, OwnerDeathWarning, UsageError
 from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, RWLock, StampedLock, select, waits
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -126,7 +126,7 @@ def test_lock_that_breaks_lets_all_who_wait_and_who_come_fail() -> None:
     leave.set()
     holder.join()
     for thread in waiting:
-        with pytest.raises(BrokenResourceError, match="ended without releasing"):
+        with pytest.raises(BrokenLockError, match="ended without releasing"):
             thread.result()
     for call in (
         lock.release,  # which would mend it
@@ -135,11 +135,11 @@ def test_lock_that_breaks_lets_all_who_wait_and_who_come_fail() -> None:
         lambda: lock.acquire(timeout=1),
         lock.__enter__,
     ):
-        with pytest.raises(BrokenResourceError):
+        with pytest.raises(BrokenLockError):
             call()
-    with pytest.raises(BrokenResourceError):
+    with pytest.raises(BrokenLockError):
         run(take_along(lock))
-    with pytest.raises(BrokenResourceError):
+    with pytest.raises(BrokenLockError):
         select(lock.acquire_async())
     assert lock.statistics().waiting == 0
 
@@ -152,7 +152,7 @@ def test_lock_that_breaks_does_so_for_who_comes_first_after_the_end() -> None:
     ):
         lock = Lock(on_owner_death="break")
         ended_with(lock)
-        with pytest.raises(BrokenResourceError):
+        with pytest.raises(BrokenLockError):
             call(lock)
 
 

@@ -195,7 +195,7 @@ def test_tasks_and_threads_wait_for_permits_and_for_an_event() -> None:
 
 
 def test_queue_gives_what_was_put_in_order_and_of_any_size() -> None:
-    queue = shared.Queue(128)
+    queue = shared.Queue(capacity_bytes=128)
     same = pickle.loads(pickle.dumps(queue))
     for number in range(300):  # around the ring, at every place of it
         message = bytes([number % 256]) * (number % 121)
@@ -222,12 +222,12 @@ def test_queue_gives_what_was_put_in_order_and_of_any_size() -> None:
     with pytest.raises(TypeError, match="needs what"):
         queue.put()  # type: ignore[call-arg]
     for capacity in (15, 1.5, 1 << 35):
-        with pytest.raises(errors.UsageError, match="capacity must be"):
-            shared.Queue(capacity)  # type: ignore[arg-type]
+        with pytest.raises(errors.UsageError, match="capacity_bytes must be"):
+            shared.Queue(capacity_bytes=capacity)  # type: ignore[arg-type]
 
 
 def test_queue_that_is_shut_down_refuses_and_wakes() -> None:
-    queue, full = shared.Queue(64), shared.Queue(16)
+    queue, full = shared.Queue(capacity_bytes=64), shared.Queue(capacity_bytes=16)
     full.put(b"a")
 
     async def body() -> None:
@@ -249,7 +249,7 @@ def test_queue_that_is_shut_down_refuses_and_wakes() -> None:
         full.get()
     with pytest.raises(errors.QueueShutDown):
         full.put(b"")
-    late = shared.Queue(64)
+    late = shared.Queue(capacity_bytes=64)
     late.put(b"a")
     late.shutdown(immediate=True)
     with pytest.raises(errors.QueueShutDown):
@@ -258,7 +258,7 @@ def test_queue_that_is_shut_down_refuses_and_wakes() -> None:
 
 
 def test_threads_and_tasks_pass_messages_and_lose_none() -> None:
-    queue, count = shared.Queue(48), 200
+    queue, count = shared.Queue(capacity_bytes=48), 200
     got: list[bytes] = []
 
     async def body() -> None:

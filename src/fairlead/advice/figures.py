@@ -8,6 +8,7 @@ from statistics import median
 
 from fairlead.advice import scaling
 from fairlead.advice.halving import Standing
+from fairlead.advice.judging import judge
 from fairlead.advice.ways import KINDS
 from fairlead.lab import quiet
 from fairlead.lab.statistics import describe, ends, positive, resampled_medians
@@ -44,7 +45,8 @@ class Figures:
         )  # fmt: skip
         if not one.totals:
             return plain
-        described = describe(one.totals, one.foreign)
+        described = describe(one.totals)
+        verdict, advice = judge(len(one.totals), described, one.foreign)
         ratio = ends(
             resampled_medians(positive(sequential.totals)) / resampled_medians(positive(one.totals), 1)
         )
@@ -71,8 +73,8 @@ class Figures:
             cpu_call_s=median(one.cpu_call),
             foreign=median(one.foreign) if one.foreign else None,
             alone_s=self._alone(one) if self.foreign > quiet.NOISY else None,
-            verdict=described.verdict,
-            advice=described.advice,
+            verdict=verdict,
+            advice=advice,
         )
 
     def _alone(self, one: Standing) -> float:

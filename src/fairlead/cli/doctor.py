@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any
 
 import click
 
+from fairlead.cli.abilities import Ability, abilities
 from fairlead.cli.table import table
 from fairlead.lab.doctor import Examination, examine
 from fairlead.lab.interpreters import Interpreter
@@ -18,14 +20,40 @@ from fairlead.lab.stop import Stop
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
 )
-def doctor(form: str) -> None:
-    """Say what this machine and its interpreters can measure, and what is missing for the rest."""
+@click.option("-v", "--verbose", is_flag=True, help="Also each interpreter's path, and what it lacks.")
+def doctor(form: str, verbose: bool) -> None:
+    """Say what fairlead can do on this machine and its interpreters, and what is missing for the rest."""
     with Stop() as stop:
         examination = examine(stop)
+    able = list(abilities(examination))
     if form == "json":
-        click.echo(json.dumps(examination.as_record(), indent=2))
-    else:
-        click.echo("\n".join(_lines(examination)))
+        told = {one.name: {"can": one.can, "remark": one.remark} for one in able}
+        click.echo(json.dumps({**examination.as_record(), "abilities": told}, indent=2))
+        return
+    click.echo("\n".join(_short(examination, able)))
+    if verbose:
+        click.echo("\n".join(["", *_lines(examination)]))
+
+
+def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
+    machine, found = examination.machine, examination.discovery
+    quota = "no quota" if machine["quota"] is None else f"a quota of {machine['quota']:g} cores"
+    cores = ",".join(map(str, machine["affinity"]))
+    yield f"{machine['processor']}, {machine['kernel']} {machine['machine']}"
+    yield f"{machine['cores']} cores, of which {cores} may be used; {quota}; load {machine['load']:g}"
+    running, *others = (one.name for one in found.interpreters)
+    yield f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}"
+    if found.rejected:
+        yield f"{len(found.rejected)} more were found and cannot be used (-v says why)"
+    yield ""
+    width = max(len(one.name) for one in able)
+    for one in able:
+        yield from wrap(
+            f"{one.name:{width}}  {'yes' if one.can else 'no ':3}  {one.remark}",
+            100,
+            subsequent_indent=" " * (width + 7),
+            drop_whitespace=True,
+        )
 
 
 def _lines(examination: Examination) -> Iterator[str]:

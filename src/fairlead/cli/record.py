@@ -38,10 +38,16 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--policy",
-    type=click.Choice(["interactive", "fair"]),
+    type=click.Choice(["interactive"]),
     help="Schedule it too, as fairlead run does. [default: leave it as it is]",
 )
-@click.option("--cpu-share", type=float, default=0.3, show_default=True, help="With --policy interactive.")
+@click.option("--cpu-share", type=float, default=0.05, show_default=True, help="With --policy interactive.")
+@click.option(
+    "--children",
+    is_flag=True,
+    help="Record every Python that the program starts, too, each into FILE.PID. Forked children are in any"
+    " case.",
+)
 @click.option("--pid", type=int, help="Record a process that runs already (Python 3.14 and later).")
 @click.option(
     "--duration",
@@ -58,6 +64,7 @@ def record(
     threshold_s: float,
     policy: Policy | None,
     cpu_share: float,
+    children: bool,
     pid: int | None,
     duration_s: float | None,
     command: tuple[str, ...],
@@ -77,14 +84,16 @@ def record(
         raise UsageError("--policy is for a program that is started, and not for --pid")
     if pid is None and duration_s is not None:
         raise UsageError("--duration goes with --pid; a program that is started is recorded to its end")
+    if pid is not None and children:
+        raise UsageError("--children is for a program that is started, and not for --pid")
     share = words.share_for(context, policy, cpu_share)
-    then = [action(policy, share)] if policy else []
+    first = [action(policy, share)] if policy else []
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     settings = launch.Settings(out=str(target), threshold_s=threshold_s)
     try:
         if pid is None:
-            status = launch.run(given, settings, then=then)
+            status = launch.run(given, settings, first=first, verb="record", children=children)
         else:
             attach.record(pid, settings, duration_s=duration_s)
             status = 0

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fairlead.errors import OutputError
 
-SUFFIXES = {"text": None, "json": None, "html": ".html", "perfetto": ".perfetto-trace"}
+if TYPE_CHECKING:
+    from fairlead.record.gil_summary import GilSummary
+
+SUFFIXES = {
+    "text": None,
+    "json": None,
+    "html": ".html",
+    "perfetto": ".perfetto-trace",
+    "speedscope": ".speedscope.json",
+    "collapsed": ".folded",
+}
 """Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
 
 
@@ -33,7 +46,9 @@ def report(file: Path, form: str, out: Path | None) -> None:
     """Show what a recording of the GIL says: who held it, who waited, who blocked whom, and what to do.
 
     FILE is what "fairlead record" wrote. text and json go to the terminal unless -o is given; html is one
-    page that works offline; perfetto is a trace for https://ui.perfetto.dev. FILE may also be what "fairlead
+    page that works offline; perfetto is a trace for https://ui.perfetto.dev; speedscope (for
+    https://speedscope.app) and collapsed are stacks for flame graphs of which thread waited for which. FILE
+    may also be what "fairlead
     advise" saved, as text, json or html.
     """
     pieces = _render(file, form)
@@ -60,7 +75,7 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     from fairlead.gil.observe.analysis import analyse
     from fairlead.gil.observe.timeline import TimelineCollector
     from fairlead.record.recording import Recording
-    from fairlead.report import gil_html, gil_json, gil_perfetto, gil_text
+    from fairlead.report import gil_html, gil_json, gil_perfetto, gil_stacks, gil_text
 
     recording = Recording(file)
     if form == "perfetto":
@@ -70,8 +85,19 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     if form == "html":
         page = gil_html.render(summary, collector.timeline(round(summary.wall_seconds * 1e9)))
     else:
-        page = gil_json.render(summary) if form == "json" else gil_text.render(summary)
+        forms: dict[str, Callable[[GilSummary], str]] = {
+            "text": lambda summary: gil_text.render(summary, _width()),
+            "json": gil_json.render,
+            "speedscope": gil_stacks.speedscope,
+            "collapsed": gil_stacks.collapsed,
+        }
+        page = forms[form](summary)
     return [page.encode(), b"\n"]
+
+
+def _width() -> int:
+    """The terminal's; what goes elsewhere has lines that fit most."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
 
 
 def _advice(file: Path, form: str) -> Iterable[bytes]:
@@ -81,6 +107,6 @@ def _advice(file: Path, form: str) -> Iterable[bytes]:
     from fairlead.record.advice import load
 
     advice = load(file)
-    if form == "perfetto":
+    if form not in ("text", "json", "html"):
         raise UsageError(f"{file} is an advice, and has no trace: choose text, json or html")
     return [import_module(f"fairlead.report.advice_{form}").render(advice).encode()]

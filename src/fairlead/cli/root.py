@@ -8,7 +8,7 @@ import click
 
 import fairlead
 
-COMMANDS = ("advise", "doctor", "lab", "record", "report", "run", "top")
+COMMANDS = ("advise", "ctl", "doctor", "lab", "record", "report", "run", "top")
 
 
 class OnDemand(click.Group):

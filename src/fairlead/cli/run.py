@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,26 +12,34 @@ from fairlead.cli import words
 from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
+    from fairlead.gil.observe.starting import Action
     from fairlead.gil.schedule.control import Policy
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--policy",
-    type=click.Choice(["interactive", "fair", "stock"]),
+    type=click.Choice(["interactive", "stock"]),
     default="interactive",
     show_default=True,
     envvar="FAIRLEAD_GIL",
-    help="interactive: who comes from a wait goes first; fair: equal GIL time; stock: the interpreter's own."
+    help="interactive: short bursts of work go first, and none waits for ever; stock: the interpreter's own."
     " FAIRLEAD_GIL in the environment is another default.",
 )
 @click.option(
     "--cpu-share",
     type=float,
-    default=0.3,
+    default=0.05,
     show_default=True,
     envvar="FAIRLEAD_GIL_CPU_SHARE",
-    help="Share of the GIL that computing threads keep, .01 to .95 (interactive only).",
+    help="The least share of the GIL that computing threads keep, .01 to .95 (interactive only).",
+)
+@click.option(
+    "--canary",
+    "canary_s",
+    metavar="TIME",
+    callback=words.duration,
+    help="Try it first: windows of that length, stock and scheduled in turns; keep the better.",
 )
 @click.option(
     "--timer-slack",
@@ -49,6 +58,42 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Schedule every Python that the program starts, too. Forked children are in any case.",
 )
+@click.option("--pid", type=int, help="Schedule a process that runs already (Python 3.14 and later).")
+@click.option(
+    "--for",
+    "for_s",
+    metavar="TIME",
+    callback=words.duration,
+    help="With --pid: give the interpreter its own scheduling back after that. [default: never]",
+)
+@click.option(
+    "--serve",
+    metavar="ADDRESS",
+    help="Answer /healthz, /metrics, /holder and /threads over HTTP, from a thread that never takes the GIL;"
+    " for example at 127.0.0.1:9911. Forked children do not.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --serve: requests need the token in this file. An address that others can reach takes one.",
+)
+@click.option(
+    "--stalled-after",
+    "stalled_after_s",
+    metavar="TIME",
+    default="10s",
+    show_default=True,
+    callback=words.duration,
+    help="With --serve: /healthz answers 503 when a thread has kept the GIL so long without using a core.",
+)
+@click.option(
+    "--busy-after",
+    "busy_after_s",
+    metavar="TIME",
+    callback=words.duration,
+    help="With --serve: the same for a thread that uses a core. [default: it may compute for ever]",
+)
 @click.option(
     "--install-hook",
     is_flag=True,
@@ -61,9 +106,16 @@ def run(
     context: click.Context,
     policy: Policy,
     cpu_share: float,
+    canary_s: float | None,
     timer_slack_s: float | None,
     if_possible: bool,
     children: bool,
+    pid: int | None,
+    for_s: float | None,
+    serve: str | None,
+    token_file: Path | None,
+    stalled_after_s: float,
+    busy_after_s: float | None,
     install_hook: bool,
     remove_hook: bool,
     command: tuple[str, ...],
@@ -78,16 +130,51 @@ def run(
         _alone(context)
         (_install if install_hook else _remove)()
         return
+    share = words.share_for(context, policy, cpu_share)
+    if pid is not None:
+        if command or children or if_possible or canary_s or timer_slack_s is not None or serve is not None:
+            raise UsageError(
+                "--pid schedules a process that runs already: leave out the command, --canary, --children,"
+                " --if-possible, --timer-slack and --serve"
+            )
+        _attach(pid, policy, share, for_s)
+        return
+    if for_s is not None:
+        raise UsageError("--for goes with --pid; a program that is started is scheduled to its end")
+    if canary_s is not None and policy == "stock":
+        raise UsageError("--canary holds a policy against stock: leave out --policy stock")
+    if canary_s is not None and not 0.1 <= canary_s <= 3600:
+        raise UsageError(f"--canary is from 100ms to 1h, not {canary_s:g} s")
     from fairlead.gil.schedule import launch
 
     launch.become(
         words.program(command, "run"),
         policy,
-        words.share_for(context, policy, cpu_share),
+        share,
         timer_slack_s,
+        canary_s=canary_s,
         if_possible=if_possible,
         children=children,
+        then=_serving(context, serve, token_file, stalled_after_s, busy_after_s),
     )
+
+
+def _serving(
+    context: click.Context,
+    address: str | None,
+    token_file: Path | None,
+    stalled_after_s: float,
+    busy_after_s: float | None,
+) -> list[Action]:
+    if address is None:
+        for name in ("token_file", "stalled_after_s", "busy_after_s"):
+            if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+                option = name.removesuffix("_s").replace("_", "-")
+                raise UsageError(f"--{option} goes with --serve: give an address, as 127.0.0.1:9911")
+        return []
+    from fairlead.gil.endpoint.launch import action
+
+    return [action(address, token_file, stalled_after_s, busy_after_s)]
 
 
 def _alone(context: click.Context) -> None:
@@ -100,11 +187,19 @@ def _alone(context: click.Context) -> None:
         raise UsageError(f"{' and '.join(sorted(given))} exclude each other")
 
 
+def _attach(pid: int, policy: Policy, share: float, for_s: float | None) -> None:
+    from fairlead.gil.schedule import attached
+
+    attached.begin(pid, policy, share, for_s)
+    until = "" if for_s is None else f" for {for_s:g} s"
+    click.echo(f"process {pid}: policy {policy}{until}; to end it: fairlead ctl --pid {pid} stock")
+
+
 def _install() -> None:
     from fairlead.gil.schedule import hook
 
     click.echo(f"hook installed: {hook.install()}")
-    click.echo("It does nothing until FAIRLEAD_GIL=interactive (or fair) is in the environment.")
+    click.echo("It does nothing until FAIRLEAD_GIL=interactive is in the environment.")
 
 
 def _remove() -> None:

@@ -64,6 +64,7 @@ class Watch:
         """Show the newest snapshot, if there is a new one."""
         from fairlead.gil.observe.findings import find
         from fairlead.gil.observe.rates import between, parse
+        from fairlead.record.policies import name_of
         from fairlead.record.recording import Recording
 
         try:
@@ -76,12 +77,14 @@ class Watch:
         passed = (counters["t_ns"] - (self.t_ns or recording.meta.start_ns)) / 1e9
         threads, _ = parse(counters)
         lately = between(self.threads, threads)
-        findings = find(lately, wall_seconds=passed, switch_interval=recording.meta.switch_interval_s)
+        policy = name_of(counters.get("scheduler", {}).get("mode", 0))
+        interval = recording.meta.switch_interval_s
+        findings = find(lately, wall_seconds=passed, switch_interval=interval, policy=policy)
         since = (counters["t_ns"] - recording.meta.start_ns) / 1e9
         self.threads, self.t_ns = threads, counters["t_ns"]
         held = _percent(sum(thread.held_seconds for thread in lately), passed)
-        remarks = [f"{finding.kind}: {finding.summary}" for finding in findings[:2]]
-        self.show(f"{since:.1f} s, GIL held {held}", rows(lately, passed), remarks)
+        remarks = [f"{finding.kind}: {finding.title}" for finding in findings[:2]]
+        self.show(f"{since:.1f} s, {policy}, GIL held {held}", rows(lately, passed), remarks)
 
 
 def rows(threads: list[GilThread], seconds: float) -> list[tuple[str, ...]]:

@@ -36,6 +36,19 @@ def sizes(context: click.Context, option: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(error), context, option) from error
 
 
+def settings(
+    context: click.Context, option: click.Parameter, value: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Parameters such as interval_ms=0.5, each a pair."""
+    found = []
+    for word in value:
+        name, equals, text = word.partition("=")
+        if not (name and equals and text):
+            raise click.BadParameter(f"{word!r} is no setting; write NAME=VALUE", context, option)
+        found.append((name, text))
+    return tuple(found)
+
+
 def cores(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     """Core numbers such as 0,1 or 0-3."""
     if value is None:

@@ -6,12 +6,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 # the packages first, so that the functions of their names stand before them
+import fairlead.gil.endpoint
 import fairlead.gil.observe
 import fairlead.gil.schedule  # noqa: F401
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from fairlead.gil.endpoint.server import Server as Server
     from fairlead.gil.observe.observation import BlameMatrix as BlameMatrix
     from fairlead.gil.observe.observation import Observation as Observation
     from fairlead.gil.observe.recorder import Recorder as Recorder
@@ -96,17 +98,61 @@ def counters() -> dict[str, float]:
         fairlead_gil_voluntary_drops_total           all others
         fairlead_gil_drop_requests_total             requests to drop
         fairlead_gil_handoffs_total                  it went straight to a thread that was waiting for it
+        fairlead_gil_scheduled_seconds_total         time under another policy than "stock"
+        fairlead_gil_watchdog_trips_total            the scheduler gave up
+        fairlead_gil_scheduler_..._total             what ``scheduler()`` counts, under its names there
+        fairlead_gil_canary_kept_total               with ``fairlead run --canary``: trials won by the policy
+        fairlead_gil_canary_rejected_total           ... and by the interpreter's own scheduling
+
+    Those of the scheduler are of the main interpreter's GIL, and count while that is scheduled.
 
     Raises:
         UnsupportedInterpreter: this interpreter's GIL cannot be observed.
     """
+    import sys
+
     from fairlead.gil.observe.counters import totals
 
-    return totals()
+    canary = sys.modules.get("fairlead.gil.schedule.canary")
+    return totals() | (canary.counts if canary else {})
+
+
+def serve(
+    address: str = "127.0.0.1:9911",
+    *,
+    token: str | None = None,
+    stalled_after: float = 10.0,
+    busy_after: float | None = None,
+) -> Server:
+    """Answer HTTP about the GIL of this process, from a native thread that never takes it.
+
+    So it answers while a C call keeps the GIL, and says which thread that is. ``/healthz`` answers 200 or
+    503; ``/metrics`` is for Prometheus; ``/holder`` says which thread holds the GIL since when, with its
+    Python stack; ``/threads`` what each thread has held and waited. The GIL is observed as long as it goes
+    on. A forked child does not serve; it may call this itself, with another port.
+
+    >>> fairlead.gil.serve("127.0.0.1:9911", stalled_after=30)
+
+    Args:
+        address: "HOST:PORT", "[HOST]:PORT" or "PORT", the host in digits; port 0: any, see ``Server.port``.
+        token: requests need ``Authorization: Bearer TOKEN``. An address that other machines can reach takes
+            one.
+        stalled_after: seconds. ``/healthz`` answers 503 when one thread has kept the GIL for so long without
+            using a core, or threads have waited so long for a free one.
+        busy_after: seconds; the same for a thread that uses a core. None: a thread may compute for ever.
+
+    Raises:
+        UsageError: an argument is off, or this process serves already.
+        OutputError: the address cannot be listened at; the message says why.
+        UnsupportedInterpreter: this interpreter's GIL cannot be observed; see ``observe``.
+    """
+    from fairlead.gil.endpoint.server import Server
+
+    return Server(address, token, stalled_after, busy_after)
 
 
 def schedule(
-    *, policy: Policy = "interactive", cpu_share: float = 0.3, timer_slack: float | None = None
+    *, policy: Policy = "interactive", cpu_share: float = 0.05, timer_slack: float | None = None
 ) -> None:
     """Schedule the GIL of this process, from now on; again for another policy or share, at any time.
 
@@ -116,10 +162,10 @@ def schedule(
     it. Once switched on, the hooks stay; "stock" gives the interpreter's own behaviour back.
 
     Args:
-        policy: "interactive": threads that come from a wait go first, CPU-bound ones keep a share. "fair":
-            equal GIL time for all that want it. "stock": the interpreter's own.
-        cpu_share: "interactive" only: the share of the GIL that CPU-bound threads keep, .01 to .95, of the
-            time in which they want it. Idle time comes on top.
+        policy: "interactive": the shorter the burst of work that a thread is expected to do, the sooner it
+            gets the GIL; none waits for ever; computing threads keep a share. "stock": the interpreter's own.
+        cpu_share: "interactive" only: the least share of the GIL that computing threads keep, .01 to .95, of
+            the time in which they want it. What the others leave comes on top.
         timer_slack: seconds. How late the kernel may let timers be, to wake a core for several at once: those
             of the calling thread and of threads that it starts from now on. None leaves that as it is, on
             Linux 50 us. With 1 us, ``sleep(0)`` takes a quarter of its time, and who polls so polls that much
@@ -172,6 +218,7 @@ _LAZY = {
     "Observation": "fairlead.gil.observe.observation",
     "Recorder": "fairlead.gil.observe.recorder",
     "Scheduler": "fairlead.gil.schedule.control",
+    "Server": "fairlead.gil.endpoint.server",
     "simulate": "fairlead.gil.simulation",
 }
 

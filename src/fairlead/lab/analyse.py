@@ -17,6 +17,8 @@ from statistics import median
 from typing import Any
 
 from fairlead.lab import registry
+from fairlead.lab.claims import Taken, claims
+from fairlead.lab.conditions import conditions
 from fairlead.lab.fit import fit
 from fairlead.lab.ranking import WRONG, rankings, sped_up
 from fairlead.lab.registry import Experiment
@@ -39,7 +41,7 @@ def summarise(
     problems: Sequence[str] = (),
     catalogue: Mapping[str, Experiment] | None = None,
 ) -> Summary:
-    """Group, describe, fit and judge.
+    """Group, describe, fit, and say which claims are settled.
 
     Args:
         samples: of one run or of several, in any order.
@@ -61,13 +63,16 @@ def summarise(
     ]
     order = {name: index for index, name in enumerate(known)}
     first = {one.experiment: index for index, one in reversed(list(enumerate(series)))}
+    taken = {id(one): group for one, group in zip(series, groups.values(), strict=True)}
     series.sort(key=lambda one: (order.get(one.experiment, len(order)), first[one.experiment]))
+    groups_in_order = [taken[id(one)] for one in series]
     usual = places.most_common(1)[0][0] if places else None
     if twice:
         problems = [*problems, f"{_samples(twice)} read twice; counted once"]
     started, finished = _span(distinct)
     subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
     series = sped_up(subjects, series)
+    by_id = {subject.id: subject for subject in subjects}
     return Summary(
         subjects=subjects,
         series=tuple(series),
@@ -77,8 +82,32 @@ def summarise(
         started=started,
         finished=finished,
         rankings=rankings(subjects, series),
+        claims=claims(
+            {
+                subject.group or subject.id: known[subject.id].claims
+                for subject in subjects
+                if subject.id in known
+            },
+            [
+                Taken(by_id[one.experiment], one, _metrics(group))
+                for one, group in zip(series, groups_in_order, strict=True)
+            ],
+        ),
+        conditions=conditions(distinct),
         problems=tuple(problems),
     )
+
+
+def _metrics(samples: Sequence[Sample]) -> dict[str, dict[int, dict[int, float]]]:
+    """The values above zero of each metric, n and round."""
+    found: dict[str, dict[int, dict[int, float]]] = {}
+    for sample in samples:
+        metrics = sample.details.get("metrics") if sample.status == "ok" else None
+        for name in metrics if isinstance(metrics, dict) else ():
+            value = sample.metric(name)
+            if value is not None and value >= SHORTEST:
+                found.setdefault(name, {}).setdefault(sample.params["n"], {})[sample.round] = value
+    return found
 
 
 def _distinct(samples: Iterable[Sample]) -> tuple[list[Sample], int]:
@@ -189,18 +218,10 @@ def _trace(by_size: Mapping[int, Sequence[Sample]]) -> GilTrace | None:
 
 
 def _fit(cells: Sequence[Cell], skipped: str | None, growth: bool) -> Fit:
-    if skipped is None and not growth:
-        return Fit(exponent=None, low=None, high=None, model="undecided", verdict="stable", advice=None)
-    if skipped is None:
-        return fit({cell.n: cell.values for cell in cells}, [cell.verdict for cell in cells])
-    return Fit(
-        exponent=None,
-        low=None,
-        high=None,
-        model="undecided",
-        verdict="undecided",
-        advice=f"nothing was run: {skipped}",
-    )
+    if skipped is None and growth:
+        return fit({cell.n: cell.values for cell in cells})
+    note = f"nothing was run: {skipped}" if skipped else None
+    return Fit(exponent=None, low=None, high=None, model="undecided", note=note)
 
 
 def _cell(
@@ -209,9 +230,10 @@ def _cell(
     """One cell; ``base`` is the median of the series' smallest size, None when this is it."""
     good = [sample for sample in samples if sample.status == "ok"]
     value = experiment.value if experiment else None
-    times = [sample.metric(value) if value else sample.wall_s for sample in good]
-    values = [time for time in times if time is not None and time >= SHORTEST]
-    found = describe(values, [s.foreign_share for s in good if s.foreign_share is not None])
+    times = [(sample.metric(value) if value else sample.wall_s, sample.round) for sample in good]
+    kept = [(time, number) for time, number in times if time is not None and time >= SHORTEST]
+    values = [time for time, _ in kept]
+    found = describe(values)
 
     def middle(numbers: Iterable[float | None]) -> float | None:
         present = [number for number in numbers if number is not None]
@@ -237,8 +259,7 @@ def _cell(
         ctx_voluntary=middle(one.ctx_voluntary for one in good),
         ctx_involuntary=middle(one.ctx_involuntary for one in good),
         foreign_share=middle(one.foreign_share for one in good),
-        verdict=found.verdict,
-        advice=found.advice,
+        rounds=tuple(number for _, number in kept),
         metrics={
             metric.name: number
             for metric in (experiment.subject.metrics if experiment else ())

@@ -217,7 +217,7 @@ def _judge(
 ) -> tuple[Change, str | None]:
     both = ((pair.base, pair.base_cell), (pair.run, pair.cell))
     for name, cell in both:
-        if cell.verdict == "bimodal":
+        if len(cell.modes) > 1:
             return "undecided", f"run {name} has two populations here: compare their modes, not the medians"
     for name, cell in both:
         if (share := cell.foreign_share or 0) > FOREIGN_LIMIT:

@@ -6,7 +6,11 @@ growth. So rather than a little of everything, series are chosen, interpreter by
 budget is spoken for. The chosen ones go on to larger sizes, side by side, as long as ``ENOUGH`` samples of
 everything fit. What does not fit is put off until it is known what the others leave, and then taken up, or
 dropped with a word. After that every cell runs once per round, A B A B, and backwards in every other round,
-so that neither a drift nor a disturbance falls on one of them alone.
+so that neither a drift nor a disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
+
+What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
+one whose interval is widest per second that its round takes. Only cells of one round are paired, so that a
+question's cells are measured one right after the other.
 
 A run that is continued goes the same way again: what its file already holds is taken from there.
 """
@@ -14,22 +18,26 @@ A run that is continued goes the same way again: what its file already holds is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from fairlead.lab.plan import Series
+from fairlead.lab.questions import Question, questions
 from fairlead.record.sample import Sample
 
 ENOUGH = 5
 """Samples of everything begun so far that must fit for one more size to be begun: with fewer a cell has no
-verdict but "undecided", so that a size more would cost the others what they are worth."""
-AT_MOST = 30
-"""Samples of a cell; more would not narrow an interval enough to be worth their time."""
+interval worth its name, so that a size more would cost the others what they are worth."""
+AT_MOST = 200
+"""Samples of a cell."""
+NARROW = 0.01
+"""An interval of one per cent from end to end needs no further round."""
 _SIZES_THAT_TELL = 3
 """A series is chosen if so many of its sizes fit."""
 _OPENING = 0.3
 """The part of the budget after which no further series is looked at, as long as others are not done."""
+_SHORTEST_S = 1e-3
 _FAILURES = 2
 """Failures of an interpreter that never measured anything, after which it is left alone."""
 
@@ -80,12 +88,20 @@ class Course:
         series: what is to be measured.
         budget_s: the time for it.
         used_s: tells how much of it has been used.
+        questions: what more samples of the cells are for; by default each asks for its own time.
     """
 
-    def __init__(self, series: tuple[Series, ...], budget_s: float, used_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        series: tuple[Series, ...],
+        budget_s: float,
+        used_s: Callable[[], float],
+        questions: Callable[[Sequence[Line], Sequence[Cell]], list[Question]] = questions,
+    ) -> None:
         self.lines: list[Line] = [[Cell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
         self._used_s = used_s
+        self._questions = questions
         self._kept: list[Cell] = []
         self._calibrated = False
 
@@ -95,7 +111,7 @@ class Course:
         self._calibrated = True
         rank = {cell: rank for line in self.lines for rank, cell in enumerate(line)}
         self._kept.sort(key=rank.__getitem__)
-        for number in range(1, AT_MOST):
+        for number in range(1, ENOUGH):
             cells = [cell for cell in self._kept if cell.worth_going_on]
             took_part = False
             for cell in reversed(cells) if number % 2 else cells:
@@ -104,6 +120,30 @@ class Course:
                     yield Turn(cell, number)
             if not took_part:
                 return
+        yield from self._widest_first()
+
+    def _widest_first(self) -> Iterator[Turn]:
+        """Rounds of single questions, as long as one fits that is not narrow."""
+        asked = self._questions(self.lines, [cell for cell in self._kept if cell.worth_going_on])
+        number = max((max(cell.samples) for cell in self._kept if cell.samples), default=0)
+        width = {question: question.width() for question in asked}
+        while True:
+            able = [
+                question
+                for question in asked
+                if width[question] > NARROW
+                and question.cost_s <= self._left_s()
+                and max(len(cell.samples) for cell in question.cells) < AT_MOST
+                and all(cell.worth_going_on for cell in question.cells)
+            ]
+            if not able:
+                return
+            number += 1
+            widest = max(able, key=lambda question: width[question] / (question.cost_s or _SHORTEST_S))
+            for cell in reversed(widest.cells) if number % 2 else widest.cells:
+                yield Turn(cell, number)
+            touched = set(widest.cells)
+            width |= {q: q.width() for q in asked if touched.intersection(q.cells)}
 
     def outlook(self) -> tuple[int, float]:
         """How many samples are to come (0 in the first round, which finds that out), and their seconds."""
@@ -115,7 +155,7 @@ class Course:
         done = sum(len(cell.samples) for cell in cells)
         rounds_left = left / round_s if round_s else AT_MOST
         to_come = max(1, min(AT_MOST * len(cells) - done, int(rounds_left * len(cells))))
-        return to_come, max(0.0, min(left, to_come * round_s / len(cells)))
+        return to_come, max(0.0, left)
 
     def _first_round(self) -> Iterator[Turn]:
         able = [line for line in self.lines if not line[0].series.skipped]

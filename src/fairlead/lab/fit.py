@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 from fairlead.lab.arrays import np
 from fairlead.lab.modes import FEWEST, modes
 from fairlead.lab.statistics import DRAWS, ends, generator, positive, resampled_medians
-from fairlead.record.summary import Fit, Model, Verdict
+from fairlead.record.summary import Fit, Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,12 +72,11 @@ def growth(model: Model, n: NDArray[np.float64]) -> NDArray[np.float64]:
     return {"1": np.zeros_like(n), "n": n, "n log n": n * np.log(n), "n^2": n * n}[model]
 
 
-def fit(points: Mapping[int, Sequence[float]], verdicts: Sequence[Verdict] = ()) -> Fit:
+def fit(points: Mapping[int, Sequence[float]]) -> Fit:
     """Fit one series.
 
     Args:
         points: the measured times of each size n; sizes without any are passed over.
-        verdicts: those of the series' cells, where they are known.
 
     Raises:
         UsageError: a time is not finite or not above zero.
@@ -90,8 +89,7 @@ def fit(points: Mapping[int, Sequence[float]], verdicts: Sequence[Verdict] = ())
             low=None,
             high=None,
             model="undecided",
-            verdict="undecided",
-            advice=f"{have} measured: run with {_MORE_SIZES}",
+            note=f"{have} measured: run with {_MORE_SIZES}",
         )
     n = np.array(list(cells), dtype=float)
     level = np.log([np.median(values) for values in cells.values()])
@@ -111,14 +109,12 @@ def fit(points: Mapping[int, Sequence[float]], verdicts: Sequence[Verdict] = ())
     if len(n) >= FEWEST_SIZES and fewest >= 2:
         model, rivals, coefficients = _law(n, level, drawn.std(axis=0), (low, high))
     split = sum(len(modes(values.tolist())) > 1 for values in cells.values())
-    verdict, advice = _judge(n, fewest, split, verdicts, (low, high), bent, model, rivals)
     return Fit(
         exponent=exponent,
         low=low,
         high=high,
         model=model,
-        verdict=verdict,
-        advice=advice,
+        note=_note(n, fewest, split, (low, high), bent, model, rivals),
         coefficients=coefficients,
     )
 
@@ -191,41 +187,30 @@ def _line(g: NDArray[np.float64], y: NDArray[np.float64], weight: NDArray[np.flo
     return float(intercept), float(slope)
 
 
-def _judge(
+def _note(
     n: NDArray[np.float64],
     fewest: int,
     split: int,
-    verdicts: Sequence[Verdict],
     span: tuple[float, float],
     bent: bool,
     model: Model,
     rivals: list[Model],
-) -> tuple[Verdict, str | None]:
+) -> str | None:
     low, high = span
     if split:
-        return "bimodal", (
+        return (
             f"{split} of {len(n)} sizes have two populations, so no one power describes them: "
-            "read their modes, and run again with a larger --budget to see how often each comes"
+            "read their modes"
         )
     if len(n) < FEWEST_SIZES:
-        return "undecided", f"two sizes cannot show a bend: run with {_MORE_SIZES}"
+        return f"two sizes cannot show a bend: run with {_MORE_SIZES}"
     if fewest < FEWEST:
-        return "undecided", (
-            f"a size with fewer than {FEWEST} samples: run again with a larger --budget or fewer --sizes"
-        )
-    if high - low > WIDE and not bent:
-        return "noisy", "the interval is wide: run again with a larger --budget or on a quieter machine"
-    noisy = sum(verdict == "noisy" for verdict in verdicts)
-    if 2 * noisy > len(n):
-        return "noisy", f"{noisy} of {len(n)} sizes are noisy: run again on a quieter machine"
-    if high - low > WIDE:
-        return "undecided", (
-            f"the curve bends, from n^{low:.1f} to n^{high:.1f} over these sizes: "
-            "run again with larger --sizes"
-        )
-    wider = f"run again with --sizes over a much wider range than {n[0]:.0f} to {n[-1]:.0f}"
+        return f"a size with fewer than {FEWEST} samples: give a larger --budget or fewer --sizes"
+    if bent and high - low > WIDE:
+        return f"the curve bends, from n^{low:.1f} to n^{high:.1f} over these sizes"
+    wider = f"--sizes over a much wider range than {n[0]:.0f} to {n[-1]:.0f} tell more"
     if rivals:
-        return "undecided", f"{' and '.join(rivals)} fit about equally well: {wider}"
+        return f"{' and '.join(rivals)} fit about equally well: {wider}"
     if model == "undecided":
-        return "undecided", f"1, n, n log n and n^2 do not settle it: go by the exponent, or {wider}"
-    return "stable", None
+        return f"1, n, n log n and n^2 do not settle it: go by the exponent; {wider}"
+    return None

@@ -35,6 +35,10 @@ class Options:
     cpus: tuple[int, ...] | None = None
     policy: str | None = None
     budget_s: float | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Parameters by name, for every experiment named that has one of the name; with the values as text."""
+    variants: tuple[str, ...] = ()
+    """Labels of the variants to run, of whatever mode; none: those of the mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +154,10 @@ def make_plan(
         listed = ",".join(map(str, allowed))
         raise UsageError(f"core {strangers[0]} is not one that this process may use: those are {listed}")
     series: dict[str, Series] = {}
-    for experiment in registry.select(options.ids):
-        for variant in experiment.variants_for(options.mode):
+    selected = registry.select(options.ids)
+    _check_set(selected, options)
+    for experiment in selected:
+        for variant in _variants(experiment, options):
             params = _params(experiment, variant, options)
             for interpreter in interpreters:
                 one = Series(
@@ -176,6 +182,28 @@ def make_plan(
     )
 
 
+def _check_set(selected: Sequence[Experiment], options: Options) -> None:
+    """Refuse a parameter or a variant that no experiment has."""
+    for name, _ in options.parameters:
+        if not any(name in experiment.parameters for experiment in selected):
+            known = dict.fromkeys(one for experiment in selected for one in experiment.parameters)
+            there = ", ".join(known) or "none"
+            raise UsageError(f"--set {name}: no experiment named has this parameter; there are {there}")
+    labels = {variant.label: None for experiment in selected for variant in experiment.variants}
+    for label in options.variants:
+        if label not in labels:
+            known_labels = ", ".join(repr(one) for one in labels if one)
+            raise UsageError(
+                f"--variant {label!r} is not known: {known_labels or 'there is none but the plain'}"
+            )
+
+
+def _variants(experiment: Experiment, options: Options) -> Sequence[Variant]:
+    if not options.variants:
+        return experiment.variants_for(options.mode)
+    return [one for one in experiment.variants if one.label in options.variants]
+
+
 def _sizes(
     experiment: Experiment, variant: Variant, interpreter: Interpreter, options: Options
 ) -> tuple[int, ...]:
@@ -195,7 +223,18 @@ def _params(experiment: Experiment, variant: Variant, options: Options) -> dict[
     elif policy == "rr" and "yield" in _choices(experiment, "work"):
         # under SCHED_RR time.sleep(0) gives up nothing: the thread spins until its slice is over
         params["work"] = "yield"
+    for name, text in options.parameters:
+        if name in experiment.parameters:
+            params[name] = _chosen(experiment, name, text)
     return params | {"policy": policy, "cores": variant.cores}
+
+
+def _chosen(experiment: Experiment, name: str, text: str) -> Any:
+    """The value of a parameter that is written so."""
+    by_text = {str(choice): choice for choice in experiment.parameters[name].choices}
+    if text not in by_text:
+        experiment.check_params({name: text})
+    return by_text[text]
 
 
 def _choices(experiment: Experiment, name: str) -> Iterable[Any]:

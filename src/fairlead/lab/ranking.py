@@ -1,8 +1,8 @@
 """Which way of doing the same work is the best: the fastest within noise, at the least resources.
 
-The rules are those that ``Standing`` states, and nothing else is looked at. Intervals that overlap are taken
-for no difference: with five to fifteen samples each that errs towards "as fast", and then the processor time
-decides, which noise hardly touches.
+The rules are those that ``Standing`` states, and nothing else is looked at. Each way is held against the
+fastest by the ratio of their times, paired by round. Noise makes that interval wide, and a wide one says
+"undecided" and not "as fast": more noise never makes more ways the best.
 
 An interpreter and the free-threaded build of its version stand in one table, for whoever chooses between
 threads and processes can choose between these two as well.
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from fairlead.lab.statistics import paired
 from fairlead.record.summary import Cell, Place, Ranking, Series, Standing, Subject
 
 ABOUT_AS_MUCH = 1.1
@@ -21,6 +22,12 @@ ABOUT_AS_MUCH = 1.1
 
 WRONG = "wrong_answers"
 """The metric that says how many answers were wrong, of experiments that look at them."""
+
+AS_FAST = 1.1
+"""A way whose time is surely less than this many times that of the fastest is as fast."""
+
+FEWEST = 5
+"""With fewer rounds nothing is ranked."""
 
 Way = tuple[Series, Cell]
 
@@ -112,14 +119,15 @@ def _free_threaded(one: Series) -> bool:
 def _places(subject: Subject, ways: Sequence[Way]) -> tuple[Place, ...]:
     right = [cell for _, cell in ways if not cell.metrics.get(WRONG)]
     fastest = min(right or [cell for _, cell in ways], key=_median)
-    reaching = [cell for cell in right if _reaches(cell, fastest)]
-    best = _cheapest(reaching) if reaching else None
+    standings = {id(cell): _standing(cell, fastest) for _, cell in ways}
+    reaching = [cell for cell in right if standings[id(cell)] == "as fast"]
+    best = None if "undecided" in standings.values() or not reaching else _cheapest(reaching)
     return tuple(
         Place(
             series=one,
             case=_case(subject, one),
             cell=cell,
-            standing="best" if cell is best else _standing(cell, fastest),
+            standing="best" if cell is best else standings[id(cell)],
             times=_median(cell) / _median(fastest),
         )
         for one, cell in ways
@@ -139,13 +147,15 @@ def _setting(subject: Subject, one: Series) -> str:
 def _standing(cell: Cell, fastest: Cell) -> Standing:
     if cell.metrics.get(WRONG):
         return "wrong"
-    if cell.low is None or fastest.high is None:
+    if cell is fastest:
+        return "as fast" if len(cell.values) >= FEWEST else "undecided"
+    own, its = (dict(zip(one.rounds, one.values, strict=True)) for one in (cell, fastest))
+    ratio = paired([own[number] / its[number] for number in sorted(own.keys() & its.keys())])
+    if ratio is None or ratio.rounds < FEWEST:
         return "undecided"
-    return "as fast" if _reaches(cell, fastest) else "slower"
-
-
-def _reaches(cell: Cell, fastest: Cell) -> bool:
-    return cell.low is not None and fastest.high is not None and cell.low <= fastest.high
+    if ratio.low > 1:
+        return "slower"
+    return "as fast" if ratio.high < AS_FAST else "undecided"
 
 
 def _cheapest(cells: Sequence[Cell]) -> Cell:

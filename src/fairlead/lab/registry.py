@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +19,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from fairlead.errors import UsageError
+from fairlead.lab.declared import Declared
 from fairlead.lab.interpreters import Interpreter
-from fairlead.record.summary import Metric, Reference, Schedule, Subject, Unit
+from fairlead.lab.references import references
+from fairlead.record.summary import Metric, Schedule, Subject, Unit
 
 DIRECTORY = Path(__file__).parent / "experiments"
+REFERENCES = "references.csv"
+"""Beside the experiments: what others have published of them, row by row."""
 
 MODES = ("quick", "standard", "full")
 """quick: a look in a minute or two. standard: sizes of a few seconds. full: the sizes of the references."""
@@ -46,10 +49,10 @@ LARGEST = 1 << 22
 
 _TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
 _OPTIONAL = (
-    "references", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base"
+    "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims"
 )  # fmt: skip
 _KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
-_OF_A_CASE = ("title", "question", "explanation", "sizes", "references")
+_OF_A_CASE = ("title", "question", "explanation", "sizes")
 """What a case may have of its own; the rest it shares with the other cases of its file."""
 _FEWEST = {True: "two", False: "one"}
 _CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
@@ -116,6 +119,8 @@ class Experiment:
     cases: dict[str, Experiment] = field(default_factory=dict)
     """By the values of a parameter ``case``, of a file that is an experiment for each of them: those
     experiments. The catalogue has them, and not what they come from."""
+    claims: tuple[Declared, ...] = ()
+    """What a run is to settle. Experiments of one group have the same."""
     value: str | None = None
     """The metric, in seconds, that the statistics are about; None for the time of the measured region."""
 
@@ -297,7 +302,12 @@ def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
     own_id = f"{group}-{case}" if "." in group else f"{group}.{case}"
     return replace(
         one,
-        subject=replace(one.subject, id=own_id, group=own_id if "ways" in declared else group),
+        subject=replace(
+            one.subject,
+            id=own_id,
+            group=own_id if "ways" in declared else group,
+            references=references(path.with_name(REFERENCES)).get(own_id, ()),
+        ),
         parameters={
             "case": Parameter(default=case, choices=(case,), help="which of the file's experiments it is"),
             **one.parameters,
@@ -314,7 +324,7 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
             question=declared["question"],
             explanation=declared["explanation"],
             size_name=declared["size_name"],
-            references=tuple(_reference(r) for r in declared.get("references", [])),
+            references=references(path.with_name(REFERENCES)).get(declared["id"], ()),
             schedule=declared.get("schedule", ""),
             metrics=(*[SPEED_UP] * bool(base), *(Metric(**metric) for metric in declared.get("metrics", []))),
             value_name=_value_name(declared),
@@ -339,6 +349,7 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
         pythons=declared["pythons"],
         needs=tuple(declared.get("needs", ())),
         smallest=declared.get("smallest", SMALLEST),
+        claims=tuple(Declared(**claim) for claim in declared.get("claims", ())),
         value=declared.get("value"),
     )
 
@@ -356,18 +367,6 @@ def _value_name(declared: dict[str, Any]) -> str:
 
 def _sizes(declared: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return {key: tuple(sizes) for key, sizes in declared.items()}
-
-
-def _reference(declared: dict[str, Any]) -> Reference:
-    """A published curve. Unless it gives its exponent, that is the slope from its first to its last point."""
-    points = tuple((int(n), float(s)) for n, s in declared["points"])
-    exponent = declared.get("exponent")
-    if exponent is None and len(points) > 1:
-        (n0, s0), (n1, s1) = points[0], points[-1]
-        exponent = math.log(s1 / s0) / math.log(n1 / n0)
-    return Reference(
-        label=declared["label"], points=points, exponent=exponent, variant=declared.get("variant", {})
-    )
 
 
 def _check_name(experiment: Experiment) -> None:

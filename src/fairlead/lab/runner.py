@@ -22,6 +22,7 @@ from fairlead.lab.interpreters import Interpreter
 from fairlead.lab.measure import measure
 from fairlead.lab.plan import FILE_NAME, Plan
 from fairlead.lab.quiet import NOISY, Meter
+from fairlead.lab.request import FILE_NAME as REQUEST
 from fairlead.lab.stop import Stop
 from fairlead.record import results
 from fairlead.record.sample import Sample
@@ -75,13 +76,22 @@ def begin(plan: Plan, directory: Path) -> None:
         UsageError: the directory holds a run already.
         OutputError: it cannot be made or written to.
     """
-    if any((directory / name).exists() for name in (FILE_NAME, results.FILE_NAME)):
-        raise UsageError(f"{directory} holds a run: continue it with --resume, or choose another --out")
+    check_free(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{directory}: cannot be made ({error.strerror}); choose another --out") from error
     plan.save(directory)
+
+
+def check_free(directory: Path) -> None:
+    """Refuse a directory that holds a run, or one that is waiting for its plan.
+
+    Raises:
+        UsageError: it does.
+    """
+    if any((directory / name).exists() for name in (FILE_NAME, results.FILE_NAME, REQUEST)):
+        raise UsageError(f"{directory} holds a run: continue it with --resume, or choose another --out")
 
 
 def continued(
@@ -251,7 +261,16 @@ class _Run:
             f"{self._plan.run}.{self._done}",
             self._stop,
         )
-        return None if sample is None else replace(sample, foreign_share=self._meter.end())
+        if sample is None:
+            return None
+        foreign = self._meter.end()
+        return replace(
+            sample,
+            foreign_share=foreign,
+            stolen_share=self._meter.stolen_share,
+            throttled_s=self._meter.throttled_s,
+            spin_s=self._meter.spin_s,
+        )
 
     def _interpreter(self, cell: Cell) -> Interpreter:
         return self._interpreters[cell.series.interpreter]

@@ -1,15 +1,22 @@
-"""What one cell's samples say: median, spread, interval, outliers, modes, and whether to believe them.
+"""What samples say: median, spread and modes of a cell, and the interval of a ratio that is paired by round.
 
-Times are skewed and now and then one is far off, so everything stands on the median and the quartiles; no
-sample is ever thrown away. Every result is the same whatever the order of the samples and, since random
-draws come from a generator with a fixed seed, the same on every machine.
+Times are skewed and now and then one is far off, so a cell stands on its median and quartiles. A sample that
+other processes disturbed is rejected and taken again while it is measured (``runner``), and counted; of what
+was kept nothing is thrown away here. Every result is the same whatever the order of the samples and, since
+random draws come from a generator with a fixed seed, the same on every machine.
 
 The interval of the median is the percentile bootstrap's. Its ends are order statistics, as those of the
 exact interval from the sign test are, so that it cannot leave the range of what was measured; and since
 there are few order statistics to choose from, its true level moves with the number of samples: measured,
 0.94 with 5, 0.87 with 7 (the worst), 0.91 to 0.97 from 8 on. BCa needs the jackknife, which is inconsistent
-for quantiles (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 11.6). Below 5 samples
-even the whole range covers the median in less than 90 % of cases (1 - 2/2**n): "undecided".
+for quantiles (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 11.6).
+
+A ratio of two cells is another matter. Both were measured in every round, one right after the other, so what
+changed between rounds (the core's speed, other load) is in both and cancels in the ratio of a round. The
+logarithms of those ratios are symmetric whatever the skew of the times, and Student's interval of their
+mean is exact for lognormal times from 3 rounds on and errs towards too wide with outliers. It is taken at
+99 %, for a claim rests on one of its ends: at a threshold it is wrong in one case of 200 at most
+(tests/property/test_claims_truth.py).
 
 Outliers are counted by Tukey's fences, 1.5 interquartile ranges beyond the quartiles. The median absolute
 deviation stands up to more of them, but it calls the smaller of two modes an outlier and is zero whenever
@@ -26,24 +33,22 @@ from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
 from fairlead.lab.arrays import np
-from fairlead.lab.modes import FEWEST, modes
+from fairlead.lab.modes import modes
 from fairlead.record.sample import LONGEST, SHORTEST
-from fairlead.record.summary import Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVEL = 0.95
-"""Level of every interval."""
+"""Level of the interval of a median and of an exponent."""
+RATIO_LEVEL = 0.99
+"""Level of the interval of a ratio, on which a claim rests."""
+FEWEST_ROUNDS = 3
+"""With fewer rounds a ratio has no interval."""
 FOREIGN_LIMIT = 0.10
 """A sample is disturbed when other processes took more than this share of the cores."""
-DISTURBED_LIMIT = 0.25
-"""The quartiles, and so the interval, stand up to this share of disturbed samples."""
-SPREAD_LIMIT = 0.10
-"""A median whose interval reaches further than this to either side, relative to it, is noisy."""
 DRAWS = 2000
 """Resamples of every bootstrap: an interval's ends then vary by less than a tenth of its width."""
-_WORTHWHILE = 10
 _SEED = 20240229
 
 
@@ -60,16 +65,25 @@ class Description:
     iqr: float | None
     outliers: int
     modes: tuple[float, ...]
-    verdict: Verdict
-    advice: str | None
 
 
-def describe(values: Sequence[float], foreign: Sequence[float] = ()) -> Description:
-    """Describe positive values and judge them.
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The geometric mean of ratios that are paired by round, with its 99 % interval."""
 
-    Args:
-        values: the measured times.
-        foreign: share of the cores that other processes took (0 to 1), a number per value, or empty.
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+    @property
+    def width(self) -> float:
+        """Of the interval, as a logarithm: 0.1 is about 10 % from end to end."""
+        return math.log(self.high / self.low)
+
+
+def describe(values: Sequence[float]) -> Description:
+    """Describe positive values.
 
     Raises:
         UsageError: a value is not a finite number above zero.
@@ -77,23 +91,12 @@ def describe(values: Sequence[float], foreign: Sequence[float] = ()) -> Descript
     ordered = positive(values)
     if not len(ordered):
         return Description(
-            median=None,
-            low=None,
-            high=None,
-            q1=None,
-            q3=None,
-            iqr=None,
-            outliers=0,
-            modes=(),
-            verdict="undecided",
-            advice="nothing was measured: see why its samples failed",
-        )
+            median=None, low=None, high=None, q1=None, q3=None, iqr=None, outliers=0, modes=()
+        )  # fmt: skip
     median = float(np.median(ordered))
     q1, q3 = (float(q) for q in np.quantile(ordered, (0.25, 0.75)))
     low, high = interval(ordered)
     iqr = q3 - q1
-    found = modes(ordered.tolist())
-    verdict, advice = _judge(len(ordered), median, low, high, found, foreign)
     return Description(
         median=median,
         low=low,
@@ -102,10 +105,48 @@ def describe(values: Sequence[float], foreign: Sequence[float] = ()) -> Descript
         q3=q3,
         iqr=iqr,
         outliers=int(np.count_nonzero((ordered < q1 - 1.5 * iqr) | (ordered > q3 + 1.5 * iqr))),
-        modes=found,
-        verdict=verdict,
-        advice=advice,
+        modes=modes(ordered.tolist()),
     )
+
+
+def paired(ratios: Sequence[float]) -> Ratio | None:
+    """The mean of ratios, one from each round, with its interval; None for fewer than three.
+
+    Raises:
+        UsageError: a ratio is not a finite number above zero.
+    """
+    if len(ratios) < FEWEST_ROUNDS:
+        return None
+    logs = np.log(positive(ratios))
+    middle, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    reach = student(len(logs) - 1) * error
+    return Ratio(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs))
+
+
+@cache
+def student(freedom: int) -> float:
+    """The quantile of Student's t distribution for a two-sided interval of ``RATIO_LEVEL``.
+
+    By bisection on the probability, which is integrated by Simpson's rule after the substitution t = tan u:
+    what is left is the power of a cosine, smooth on a finite range.
+    """
+    steps = 512
+    wanted = RATIO_LEVEL * _cosine_power(freedom - 1, math.pi / 2, steps)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _cosine_power(freedom - 1, middle, steps) < wanted:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _cosine_power(power: int, end: float, steps: int) -> float:
+    """The integral of cos(u)**power from 0 to ``end``."""
+    weights = np.ones(steps + 1)
+    weights[1:-1:2], weights[2:-1:2] = 4, 2
+    return float((np.cos(np.linspace(0, end, steps + 1)) ** power) @ weights) * end / steps / 3
 
 
 def positive(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,41 +189,3 @@ def ends(draws: NDArray[np.float64]) -> tuple[float, float]:
     """The ends of the central 95 % of bootstrap draws."""
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return float(low), float(high)
-
-
-def _judge(
-    count: int,
-    median: float,
-    low: float,
-    high: float,
-    found: tuple[float, ...],
-    foreign: Sequence[float],
-) -> tuple[Verdict, str | None]:
-    disturbed = sum(share > FOREIGN_LIMIT for share in foreign)
-    busy = disturbed > DISTURBED_LIMIT * count
-    if count < FEWEST:
-        have = "1 sample is" if count == 1 else f"{count} samples are"
-        return "undecided", f"{have} too few, {FEWEST} are the least: run again with a larger --budget"
-    if len(found) > 1:
-        quiet = (
-            f"; {disturbed} of {count} samples met foreign load: run again on a quieter machine"
-            if busy
-            else ""
-        )
-        apart = found[1] / found[0]
-        factor = f"x{apart:.1f}" if apart < 10 else f"x{apart:.0f}"
-        return "bimodal", f"two populations, {factor} apart: quote both modes, not the median{quiet}"
-    if busy:
-        return "noisy", (
-            f"other processes took more than {FOREIGN_LIMIT * 100:.0f} % of the cores "
-            f"during {disturbed} of {count} samples: stop them or run again on a quieter machine"
-        )
-    reach = max(high - median, median - low) / median
-    if reach > SPREAD_LIMIT:
-        # an interval shrinks with the root of the number of samples
-        times = math.ceil((reach / SPREAD_LIMIT) ** 2)
-        cure = "on a quieter machine"
-        if times <= _WORTHWHILE:
-            cure = f"with {times} times the --budget or {cure}"
-        return "noisy", f"the median is known to {reach * 100:.0f} % only: run again {cure}"
-    return "stable", None

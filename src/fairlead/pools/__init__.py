@@ -4,7 +4,7 @@
 
     with ThreadPool(8) as pool:
         future = pool.submit(fetch, url)             # concurrent.futures
-        pages = pool.map(fetch, urls)                # and multiprocessing.Pool
+        for page in pool.map(fetch, urls): ...       # in order
         for page in pool.stream(fetch, endless): ... # bounded, however much comes
         page = await pool.run(fetch, url)            # in a task of asyncio or trio
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from fairlead.pools.choice import Choice
     from fairlead.pools.cluster import DaskPool
     from fairlead.pools.contract import Options, Statistics
+    from fairlead.pools.failure import WorkerTraceback
     from fairlead.pools.future import Future
-    from fairlead.pools.interpreters import InterpreterPool, SubinterpreterPool
+    from fairlead.pools.interpreters import InterpreterPool
     from fairlead.pools.processes import ProcessPool
+    from fairlead.pools.seats import check_cancelled
     from fairlead.pools.sequential import SequentialPool
+    from fairlead.pools.stream import Stream
     from fairlead.pools.threads import ThreadPool
 
 _WHERE = {
@@ -42,8 +45,10 @@ _WHERE = {
     "ProcessPool": "processes",
     "SequentialPool": "sequential",
     "Statistics": "contract",
-    "SubinterpreterPool": "interpreters",
+    "Stream": "stream",
     "ThreadPool": "threads",
+    "WorkerTraceback": "failure",
+    "check_cancelled": "seats",
 }
 
 __all__ = [
@@ -58,8 +63,10 @@ __all__ = [
     "ProcessPool",
     "SequentialPool",
     "Statistics",
-    "SubinterpreterPool",
+    "Stream",
     "ThreadPool",
+    "WorkerTraceback",
+    "check_cancelled",
     "kinds",
     "pool",
 ]
@@ -83,12 +90,12 @@ def kinds() -> tuple[str, ...]:
 if TYPE_CHECKING:
 
     @overload
-    def pool(kind: Literal["auto"] = "auto", workers: int | None = None, **options: Any) -> AutoPool: ...
+    def pool(kind: Literal["auto"] = "auto", max_workers: int | None = None, **options: Any) -> AutoPool: ...
     @overload
-    def pool(kind: str, workers: int | None = None, **options: Any) -> Pool: ...
+    def pool(kind: str, max_workers: int | None = None, **options: Any) -> Pool: ...
 
 
-def pool(kind: str = "auto", workers: int | None = None, **options: Any) -> Pool:
+def pool(kind: str = "auto", max_workers: int | None = None, **options: Any) -> Pool:
     """A pool of the kind: "sequential", "threads", "processes", "interpreters", "async",
     "dask", or "auto" to have one chosen.
 
@@ -99,7 +106,9 @@ def pool(kind: str = "auto", workers: int | None = None, **options: Any) -> Pool
         from fairlead.errors import UsageError
 
         raise UsageError(f"there is no pool of kind {kind!r}; there are {', '.join(_KINDS)}")
-    made: Pool = __getattr__(_KINDS[kind])(**({} if workers is None else {"workers": workers}), **options)
+    made: Pool = __getattr__(_KINDS[kind])(
+        **({} if max_workers is None else {"max_workers": max_workers}), **options
+    )
     return made
 
 

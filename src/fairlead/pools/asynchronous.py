@@ -3,7 +3,7 @@
 The engine is the loop's thread. Who takes a task out of ``_running``, under ``_lock``, ends it: the loop
 when the coroutine is over, a time-out, or a cancellation. A coroutine that waits is cancelled, as any task of
 asyncio. One that is computing (or a plain function) has the loop's thread, so that is sent an exception,
-which must not arrive when the computing is over and the loop itself is running: see :class:`_Step`.
+which must not arrive when the computing is over and the loop itself is running: see :class:`Step`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from fairlead.errors import PoolClosed, TaskTimeout, WouldDeadlock
+from fairlead.errors import TaskTimeout, WouldDeadlock
 from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.chunks import call_chunk
-from fairlead.pools.contract import Broken, Engine, Statistics, Stopped, Task
+from fairlead.pools.contract import Engine, Statistics, Stopped, Task, broken
 from fairlead.pools.failure import Failure
-from fairlead.pools.threads import send_exception
+from fairlead.pools.steps import Step
 from fairlead.pools.watch import Watch
+
+if TYPE_CHECKING:
+    from fairlead.pools.future import Future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,151 +53,46 @@ class AsyncPool(Pool):
     WouldDeadlock there.
 
     Args:
-        workers: coroutines at once; None for 100.
+        max_workers: coroutines at once; None for 100.
         initializer: called on the loop before the first task, and awaited if it is a coroutine function. If
             it raises, the pool is broken, and every task raises a BrokenPool whose cause is that exception.
-        name: the thread's.
+        thread_name_prefix: of its thread.
     """
 
-    _engine: _Loop
+    _engine: Loop
 
     def __init__(
         self,
-        workers: int | None = None,
-        *,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        name: str | None = None,
     ) -> None:
         checked_initializer(initializer)
-        number = WORKERS if workers is None else checked("workers", workers)
+        number = WORKERS if max_workers is None else checked("max_workers", max_workers)
         initialize = None if initializer is None else (initializer, initargs)
-        self._begin(_Loop(number, initialize, name or f"AsyncPool-{next(_numbers)}"))
+        self._begin(Loop(number, initialize, thread_name_prefix or f"AsyncPool-{next(_numbers)}"))
 
-    async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """``await pool.run(fn, ...)``: what the call, or the coroutine that it made, returned."""
-        lent = self._engine.lend()
-        try:
-            return await super().run(fn, *args, **kwargs)
-        finally:
-            if lent:
-                self._engine.take_back()
+    if TYPE_CHECKING:
 
+        @overload  # a coroutine function's task has what its coroutine returns
+        def submit(
+            self, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+        ) -> Future[T]: ...
+        @overload
+        def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]: ...
+        def submit(self, fn: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Future[Any]: ...
 
-class _Step(Coroutine[Any, Any, Any]):
-    """A task's coroutine, of which other threads see whether it is computing, and can then interrupt that.
-
-    Who interrupts takes ``loop.aim``, looks whether the step is ``loop.inside``, and sends the exception. The
-    loop's thread leaves in the other order: it takes itself out of ``loop.inside``, waits while somebody aims
-    at it, and takes back what has not arrived. So an exception arrives within ``send`` or ``throw``, whose
-    caller is asyncio's task, for which it is the coroutine's end. Who interrupts says so by ``gone`` before
-    it looks, and a step that begins looks at that after it is inside: one of the two sees the other.
-    """
-
-    __slots__ = ("coroutine", "gone", "handle", "loop", "shot", "task", "told")
-
-    def __init__(self, loop: _Loop, task: Task) -> None:
-        self.loop = loop
-        self.task = task
-        self.coroutine = _call(task)
-        self.handle: asyncio.Task[Any] | None = None
-        self.gone = False
-        self.told = False
-        """The coroutine has seen that it is cancelled, or is about to."""
-        self.shot = False
-
-    def send(self, value: Any) -> Any:
-        self.loop.inside = self
-        try:
-            if self.gone and not self.told:
-                self.told = True
-                return self.coroutine.throw(asyncio.CancelledError())
-            return self.coroutine.send(value)
-        finally:
-            self._leave()
-
-    def throw(
-        self,
-        kind: Any,
-        value: BaseException | object = None,
-        traceback: TracebackType | None = None,
-    ) -> Any:
-        self.loop.inside = self
-        try:
-            self.told = self.gone
-            if value is None and traceback is None:
-                return self.coroutine.throw(kind)
-            return self.coroutine.throw(kind, value, traceback)
-        finally:
-            self._leave()
-
-    def close(self) -> None:
-        self.coroutine.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self.coroutine.__await__()
-
-    def _leave(self) -> None:
-        loop = self.loop
-        while True:
-            try:
-                loop.inside = None
-                while loop.aim is self:
-                    time.sleep(0)
-                if self.shot:
-                    send_exception(loop.ident, None)
-            except Stopped:
-                continue
-            return
-
-    def interrupt(self) -> None:
-        """From any thread: cancels it, and if it is computing, ends that. Called once, with the loop's
-        lock."""
-        loop = self.loop
-        self.gone = True
-        if threading.get_ident() != loop.ident:
-            loop.aim = self
-            if loop.inside is self:
-                self.shot = True
-                send_exception(loop.ident, Stopped)
-            loop.aim = None
-        loop.soon(self._cancel)
-
-    def _cancel(self) -> None:
-        if not self.told and self.handle is not None:
-            self.told = True
-            self.handle.cancel()
+        @overload
+        async def run(
+            self, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+        ) -> T: ...
+        @overload
+        async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+        async def run(self, fn: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any: ...
 
 
-async def _call(task: Task) -> Any:
-    """What the task's call comes to, or a Failure: asyncio would let some exceptions end the loop."""
-    try:
-        if task.function is call_chunk:
-            return await _call_chunk(*task.args)
-        value = task.function(*task.args, **task.kwargs)
-        return await value if inspect.isawaitable(value) else value
-    except (asyncio.CancelledError, Stopped, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - the task's
-        return Failure(error)
-
-
-async def _call_chunk(
-    function: Callable[..., Any], items: Sequence[Any], star: bool
-) -> tuple[list[Any], int]:
-    """As chunks.call_chunk, one after the other."""
-    begin = time.monotonic_ns()
-    outcomes: list[Any] = []
-    for item in items:
-        try:
-            value = function(*item) if star else function(item)
-            outcomes.append(await value if inspect.isawaitable(value) else value)
-        except Exception as error:  # noqa: BLE001 - the item's outcome
-            outcomes.append(Failure(error))
-    return outcomes, time.monotonic_ns() - begin
-
-
-class _Loop(Engine):
+class Loop(Engine):
     """The queue, the loop and its thread, which begins with the first task."""
 
     kind = "async"
@@ -205,15 +102,15 @@ class _Loop(Engine):
     ) -> None:
         self.workers = workers
         self.ident = 0
-        self.inside: _Step | None = None
-        self.aim: _Step | None = None
+        self.inside: Step | None = None
+        self.aim: Step | None = None
         self._initialize = initialize
         self._name = name
         self._lock = threading.RLock()
         self._queue: deque[Task] = deque()
         self._again: set[Task] = set()
         """Those of the queue that have begun before."""
-        self._running: dict[Task, tuple[_Step, float]] = {}
+        self._running: dict[Task, tuple[Step, float]] = {}
         """And the moment when their time is up."""
         self._alive = 0
         """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
@@ -222,9 +119,7 @@ class _Loop(Engine):
         self._called = False
         """The loop has been told that there is something to do."""
         self._ready = False
-        self._closed = False
         self._terminated_at = math.inf
-        self._broken: Broken | None = None
         self._watch: Watch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -236,10 +131,7 @@ class _Loop(Engine):
 
     def enqueue(self, task: Task) -> None:
         with self._lock:
-            if self._broken is not None:
-                raise Broken(str(self._broken)) from self._broken
-            if self._closed:
-                raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+            self._check_open()
             if self._thread is None:
                 self._begin()
             self._queue.append(task)
@@ -261,23 +153,29 @@ class _Loop(Engine):
             return
         function = task.args[0] if task.function is call_chunk else task.function
         if inspect.iscoroutinefunction(function) or task.options.timeout is not None:
-            raise WouldDeadlock(
-                "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
-                "use `await pool.run(...)`"
-            )
+            return
         if task.attempts > 0 or not task.begin():
             return
         try:
             value = task.call()
-        except Exception as error:  # noqa: BLE001 - the task's
+        except BaseException as error:
             task.fail(error)
+            if isinstance(error, Stopped):
+                raise
         else:
             task.succeed(value)
 
-    def lend(self) -> bool:
-        """Whether the caller is a task of this loop, which waits from now on and gives its place away."""
-        if threading.get_ident() != self.ident:
+    def here(self) -> bool:
+        return threading.get_ident() == self.ident
+
+    def lend(self, *, blocking: bool = True) -> bool:
+        if not self.here():
             return False
+        if blocking:
+            raise WouldDeadlock(
+                "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
+                "use `await pool.run(...)`, or `async for` with a stream"
+            )
         with self._lock:
             self._lent += 1
             self._call_loop()
@@ -315,19 +213,12 @@ class _Loop(Engine):
             self.stop(task)
 
     def join(self, timeout: float | None = None) -> bool:
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        thread = self._thread
-        while thread is not None and thread is not threading.current_thread() and thread.is_alive():
-            now = time.monotonic()
-            if now > deadline:
-                return False
-            if self.inside is not None and now > self._terminated_at + ending.PATIENCE_S:
-                break  # in a call into C, which may never end
-            thread.join(min(0.05, max(0.0, deadline - now)))
-        if (watch := self._watch) is not None:
-            watch.end()
-            watch.join()
-        return True
+        return ending.join(self._not_ended, self._watch, timeout)
+
+    def _not_ended(self) -> list[threading.Thread]:
+        if self.inside is not None and time.monotonic() > self._terminated_at + ending.PATIENCE_S:
+            return []  # in a call into C, which may never end
+        return [] if self._thread is None else [self._thread]
 
     def statistics(self) -> Statistics:
         with self._lock:
@@ -338,10 +229,6 @@ class _Loop(Engine):
                 retried=self._retried, restarts=0, queue_time_s=self._queue_ns / 1e9,
                 run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
             )  # fmt: skip
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def forget_after_fork(self) -> None:
         self._lock = threading.RLock()
@@ -356,7 +243,7 @@ class _Loop(Engine):
         try:
             thread.start()
         except RuntimeError as error:
-            raise Broken(f"no thread can be started for the loop: {error}") from error
+            raise broken(f"no thread can be started for the loop: {error}", error) from error
         self._thread = thread
 
     def _call_loop(self) -> None:
@@ -381,7 +268,11 @@ class _Loop(Engine):
     # the loop's thread
 
     def _live(self, _: object) -> None:
-        loop = asyncio.new_event_loop()
+        try:
+            loop = asyncio.new_event_loop()
+        except Exception as error:  # noqa: BLE001 - every task's error from now on
+            self._break(error)
+            return
         self.ident = threading.get_ident()
         try:
             asyncio.set_event_loop(loop)
@@ -410,8 +301,7 @@ class _Loop(Engine):
 
     def _break(self, error: BaseException) -> None:
         with self._lock:
-            self._broken = Broken(str(error))
-            self._broken.__cause__ = error
+            self._broken = broken(str(error), error)
             self._closed = True
             tasks, self._queue = self._queue, deque()
         for task in tasks:
@@ -436,21 +326,26 @@ class _Loop(Engine):
             self._cancelled += 1
             return
         assert self._loop is not None
+        if task.options.timeout is not None and self._watch is None:
+            try:
+                self._watch = Watch(self._expire, f"{self._name}-watch")
+            except RuntimeError as error:
+                refusal = broken(f"no thread can be started for time-outs: {error}", error)
+                self._loop.call_soon(task.fail, refusal)
+                return
         self._queue_ns += task.began_ns - task.queued_ns
         limit = task.options.timeout
         deadline = math.inf if limit is None else time.monotonic() + limit
-        step = _Step(self, task)
+        step = Step(self, task)
         context = contextvars.Context() if task.context is None else task.context.copy()
         step.handle = self._loop.create_task(step, context=context)
         step.handle.add_done_callback(lambda handle: self._over(step, handle))
         self._alive += 1
         self._running[task] = step, deadline
-        if limit is not None:
-            if self._watch is None:
-                self._watch = Watch(self._expire, f"{self._name}-watch")
+        if self._watch is not None and limit is not None:
             self._watch.expect(deadline)
 
-    def _over(self, step: _Step, handle: asyncio.Task[Any]) -> None:
+    def _over(self, step: Step, handle: asyncio.Task[Any]) -> None:
         task = step.task
         with self._lock:
             mine = task in self._running and self._running[task][0] is step  # not a further attempt

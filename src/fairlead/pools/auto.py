@@ -12,13 +12,13 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from fairlead import machine
-from fairlead.errors import CannotSend, PoolClosed
+from fairlead.errors import CannotSend
 from fairlead.pools import calls, ending, function
 from fairlead.pools import pool as make
 from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.choice import Choice, Facts, choose, has_gil
 from fairlead.pools.chunks import call_chunk
-from fairlead.pools.contract import Broken, Engine, Options, Statistics, Task
+from fairlead.pools.contract import Engine, Options, Statistics, Task, broken
 from fairlead.pools.crew import Crew
 from fairlead.pools.future import Future
 from fairlead.pools.sample import Meter, Sample
@@ -41,30 +41,35 @@ class AutoPool(Pool):
     processes. What is decided stays, also for other functions: a pool is for one kind of work.
 
     Args:
-        workers: None: as many as the chosen kind makes by itself.
+        max_workers: None: as many as the chosen kind makes by itself.
         initializer: called in each worker before its first task, and in the thread of the first calls.
-        name: of the threads that it starts begins with it.
+        thread_name_prefix: of the threads that it starts.
     """
 
     _engine: _Auto
 
     def __init__(
         self,
-        workers: int | None = None,
-        *,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        name: str | None = None,
     ) -> None:
         checked_initializer(initializer)
-        if workers is not None:
-            checked("workers", workers)
-        self._begin(_Auto(workers, initializer, initargs, name))
+        if max_workers is not None:
+            checked("max_workers", max_workers)
+        self._begin(_Auto(max_workers, initializer, initargs, thread_name_prefix))
 
-    def _submit(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[T]:
+    def _submit(
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        future: Future[T] | None = None,
+    ) -> Future[T]:
         if self._engine.chosen is None:
-            return super()._submit(fn, args, kwargs)
-        return self._engine.view(self._options)._submit(fn, args, kwargs)
+            return super()._submit(fn, args, kwargs, future)
+        return self._engine.view(self._options)._submit(fn, args, kwargs, future)
 
     @property
     def choice(self) -> Choice | None:
@@ -84,7 +89,7 @@ class _Scout(Here):
         meter: Meter,
         results: list[Any],
     ) -> None:
-        super().__init__(initializer, args)
+        super().__init__(initializer, args, interrupt=False)
         self.meter = meter
         self.results = results
 
@@ -101,12 +106,14 @@ class _Scout(Here):
 class _Auto(Engine):
     """Keeps tasks until it is decided, and gives them to another engine then."""
 
+    sends = True
+
     def __init__(
         self,
         workers: int | None,
         initializer: Callable[..., object] | None,
         initargs: tuple[Any, ...],
-        name: str | None,
+        name: str,
     ) -> None:
         self.choice: Choice | None = None
         self._given = workers
@@ -121,11 +128,9 @@ class _Auto(Engine):
         self._passed_on: dict[Task, Future[Any]] = {}
         self._meter = Meter()
         self._results: list[Any] = []
-        self._closed = False
         self._cancels = False
         self._terminates = False
         """What was asked for before it was decided is asked of the chosen engine, too."""
-        self._broken: Broken | None = None
         ending.remember(self)
 
     # what the face calls
@@ -150,10 +155,7 @@ class _Auto(Engine):
     def enqueue(self, task: Task) -> None:
         if self.chosen is None:
             with self._lock:
-                if self._broken is not None:
-                    raise Broken(str(self._broken)) from self._broken
-                if self._closed:
-                    raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+                self._check_open()
                 if self.chosen is None:
                     self._pending.append(task)
                     if self._thread is None:
@@ -184,7 +186,7 @@ class _Auto(Engine):
             task.fail(error)
             return
         self._passed_on[task] = future
-        future.add_done_callback(lambda _: self._over(task))
+        future.listen(lambda _: self._over(task))
 
     def _over(self, task: Task) -> None:
         future = self._passed_on.pop(task, None)
@@ -215,6 +217,16 @@ class _Auto(Engine):
             return
         for engine in self._engines():
             engine.help(task)
+
+    def here(self) -> bool:
+        return any(engine.here() for engine in self._engines())
+
+    def lend(self, *, blocking: bool = True) -> bool:
+        return any(engine.lend(blocking=blocking) for engine in self._engines())
+
+    def take_back(self) -> None:
+        for engine in self._engines():
+            engine.take_back()
 
     def close(self) -> None:
         with self._lock:
@@ -247,10 +259,6 @@ class _Auto(Engine):
             engine.join(None if timeout is None else max(0.0, deadline - time.monotonic()))
             for engine in self._engines()
         )
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def forget_after_fork(self) -> None:
         self._lock = threading.RLock()
@@ -305,8 +313,7 @@ class _Auto(Engine):
             chosen.terminate()
 
     def _break(self, error: Exception) -> None:
-        self._broken = Broken(f"no kind of pool could be chosen: {error}")
-        self._broken.__cause__ = error
+        self._broken = broken(f"no kind of pool could be chosen: {error}", error)
         with self._lock:
             self._closed = True
             tasks, self._pending = self._pending, deque()
@@ -371,7 +378,7 @@ class _Auto(Engine):
             self._given if self._given is not None else choice.workers,
             initializer=self._initializer,
             initargs=self._initargs,
-            name=self._name,
+            thread_name_prefix=self._name,
         )
         ending.forget(self._pool._engine)  # it is ended by this
         return self._pool._engine

@@ -1,9 +1,12 @@
-"""The face of every pool: an executor, multiprocessing's Pool, tasks of event loops, and streams."""
+"""The face of every pool: an executor, tasks of event loops, and streams."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import contextvars
+import dataclasses
 import math
+import threading
 import weakref
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextvars import ContextVar
@@ -11,24 +14,27 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from fairlead import machine
-from fairlead.errors import PoolClosed, UsageError
-from fairlead.pools.classic import ClassicCalls
+from fairlead.errors import PoolClosed, TimedOut, UsageError
+from fairlead.pools import ending, from_thread
+from fairlead.pools.aside import Aside
 from fairlead.pools.contract import Engine, Options, Statistics
 from fairlead.pools.future import Future
-from fairlead.pools.mapping import Results
 from fairlead.pools.progress import Progress
 from fairlead.pools.stream import Stream
-from fairlead.sync import Event
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
+
+_KEEP: Any = object()
+"""An option that is not given."""
 
 
 def checked_workers(workers: int | None) -> int:
     """The number asked for, or one for each core that this process may use (affinity and quota counted)."""
     if workers is None:
         return machine.cores().usable
-    return checked("workers", workers)
+    return checked("max_workers", workers)
 
 
 def checked(name: str, number: int, least: int = 1) -> int:
@@ -44,7 +50,7 @@ def checked_initializer(function: Callable[..., object] | None) -> None:
         raise TypeError("initializer must be callable")
 
 
-class Pool(ClassicCalls, concurrent.futures.Executor):
+class Pool(concurrent.futures.Executor):
     """What all pools do; each kind has its class.
 
     Guarantees, for every kind: the future of each task that was taken ends exactly once, with the function's
@@ -63,6 +69,8 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
         self._engine = engine
         self._options = Options()
         self._mappings: weakref.WeakSet[Stream[Any]] = weakref.WeakSet()
+        self._mappings_lock = threading.Lock()
+        self._courier = Aside("fairlead-courier", linger_s=1.0)
         # a pool that nobody can reach any more finishes its tasks and lets its workers go
         weakref.finalize(self, engine.close).atexit = False
 
@@ -73,9 +81,16 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
         workers."""
         return self._submit(fn, args, kwargs)
 
-    def _submit(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[T]:
+    def _submit(
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        future: Future[T] | None = None,
+    ) -> Future[T]:
         engine = self._engine
-        future: Future[T] = Future()
+        if future is None:
+            future = Future()
         task = engine.task_type(future, fn, args, kwargs, self._options)
         future.attach(engine, task)
         engine.enqueue(task)
@@ -89,8 +104,8 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
         progress: Progress = False,
-    ) -> Results[T]:
-        """As an executor's ``map``, and as multiprocessing's ``map(fn, iterable, chunksize)``.
+    ) -> Stream[T]:
+        """As an executor's ``map``.
 
         The iterables are read at once, or, with ``buffersize``, as results are taken, so many tasks ahead.
 
@@ -102,12 +117,9 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
                 advanced as results are taken.
 
         Returns:
-            An iterator over the results in the order of the items, which is also a list of them: ``len()``,
-            an index or a comparison waits for all. A call's exception is raised in its place, and the
-            iterator goes on behind it.
+            An iterator over the results in the order of the items; ``results()`` waits for all and returns a
+            list. A call's exception is raised in its place, and the iterator goes on behind it.
         """
-        if iterables and isinstance(iterables[-1], int):
-            chunksize, iterables = iterables[-1], iterables[:-1]
         if not iterables:
             raise UsageError("map needs at least one iterable")
         if buffersize is not None:
@@ -117,22 +129,31 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
         else:
             source = list(zip(*iterables, strict=False))
             eager = True
-        stream: Stream[T] = Stream(
+        return Stream(
             self, fn, source, star=True, window=buffersize, chunksize=chunksize, eager=eager,
             progress=progress, timeout=timeout,
         )  # fmt: skip
-        return Results(stream)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more tasks; those taken are finished, or with ``cancel_futures`` those that have begun."""
+    def shutdown(
+        self, wait: bool = True, *, cancel_futures: bool = False, timeout: float | None = None
+    ) -> None:
+        """Takes no more tasks; those taken are finished, or with ``cancel_futures`` those that have begun.
+
+        Args:
+            timeout: seconds after which TimeoutError is raised if the workers have not ended.
+        """
         if not cancel_futures and not self._engine.closed:
-            for mapping in list(self._mappings):
+            for mapping in self._remembered():
                 mapping.submit_rest()
         self._engine.close()
         if cancel_futures:
             self._engine.cancel_queued()
-        if wait:
-            self._engine.join()
+        if wait and not self._engine.join(timeout):
+            raise TimedOut(f"the pool's workers have not ended within {timeout:g} s; terminate() stops them")
+
+    def terminate(self) -> None:
+        """Takes no more tasks, cancels what is queued and stops what runs; does not wait."""
+        self._engine.terminate()
 
     def __enter__(self) -> Self:
         if self._engine.closed:
@@ -144,30 +165,89 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
     ) -> bool | None:
         if kind is not None and not issubclass(kind, Exception):
             self._engine.terminate()
+        for mapping in self._remembered():
+            mapping.abandon()
         self.shutdown(wait=True)
         return None
 
+    def _remember(self, mapping: Stream[Any]) -> None:
+        with self._mappings_lock:
+            self._mappings.add(mapping)
+
+    def _remembered(self) -> list[Stream[Any]]:
+        with self._mappings_lock:
+            return list(self._mappings)
+
     # tasks of event loops
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As ``with``, without keeping the loop waiting; a cancelled task stops the workers."""
+        if kind is not None and not issubclass(kind, Exception):
+            self._engine.terminate()
+        for mapping in self._remembered():
+            mapping.abandon()
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Takes no more tasks, and waits for those taken without keeping the loop waiting."""
+        closed: Future[None] = Future()
+        closed.begin()  # so that it cannot be cancelled
+
+        def close(_: object) -> None:
+            try:
+                self.shutdown()
+            except BaseException as error:  # noqa: BLE001 - of whoever waits
+                closed.set_exception(error)
+            else:
+                closed.set_result(None)
+
+        ending.thread(close, None, "fairlead-aclose").start()
+        try:
+            await closed
+        except BaseException:
+            self._engine.terminate()
+            raise
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """``await pool.run(fn, ...)``: the call's result, in any loop that fairlead.sync knows. If the task
-        that waits is cancelled, so is the call."""
-        future = self.submit(fn, *args, **kwargs)
-        ended = Event()
-        future.add_done_callback(lambda _: ended.set())
+        that waits is cancelled, so is the call.
+
+        Where calls are sent elsewhere, a thread pickles and sends them, and not the loop's. Where they are
+        made in this interpreter, they see the caller's context variables, and
+        ``fairlead.pools.from_thread`` brings calls back to the loop.
+        """
+        if self._engine.sends:
+            self._engine._check_open()
+            future: Future[T] = Future()
+            here = contextvars.copy_context()
+            self._courier.call(lambda: here.run(self._submit_for, future, fn, args, kwargs))
+            return await future
+        view = self if self._options.context else self.with_options(context=True)
+        with from_thread.Caller():
+            future = view._submit(fn, args, kwargs)
+        return await future
+
+    def _submit_for(
+        self, future: Future[T], fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        if future.done():
+            return  # cancelled meanwhile
         try:
-            await ended.wait_async()
-        except BaseException:
-            future.cancel()
-            raise
-        return future.result()
+            self._submit(fn, args, kwargs, future)
+        except Exception as error:  # noqa: BLE001 - of whoever waits
+            future.set_exception(error)
 
     # streams
 
     def stream(
         self,
-        fn: Callable[[Any], T],
-        iterable: Iterable[Any] | AsyncIterable[Any],
+        fn: Callable[[S], T],
+        iterable: Iterable[S] | AsyncIterable[S],
         *,
         ordered: bool = True,
         window: int | None = None,
@@ -197,12 +277,12 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
     def with_options(
         self,
         *,
-        timeout: float | None = None,
-        retries: int = 0,
-        context: bool | Iterable[ContextVar[Any]] = False,
+        timeout: float | None = _KEEP,
+        retries: int = _KEEP,
+        context: bool | Iterable[ContextVar[Any]] = _KEEP,
     ) -> Self:
-        """The same pool, its calls with these options: ``pool.with_options(timeout=1.0,
-        retries=2).submit(fn)``.
+        """The same pool, its calls with these options besides those that it has: ``pool.with_options(
+        timeout=1.0, retries=2).submit(fn)``.
 
         Args:
             timeout: seconds that a task may run, waiting not counted. Then it is stopped, as by ``cancel()``,
@@ -212,12 +292,18 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
             context: context variables that the task sees as they are when it is submitted: all, or only
                 these.
         """
-        if timeout is not None and not 0 < timeout < math.inf:
-            raise UsageError(f"timeout must be a positive number of seconds, not {timeout}")
-        chosen = context if isinstance(context, bool) else tuple(context)
+        changes: dict[str, Any] = {}
+        if timeout is not _KEEP:
+            if timeout is not None and not 0 < timeout < math.inf:
+                raise UsageError(f"timeout must be a positive number of seconds, not {timeout}")
+            changes["timeout"] = timeout
+        if retries is not _KEEP:
+            changes["retries"] = checked("retries", retries, 0)
+        if context is not _KEEP:
+            changes["context"] = context if isinstance(context, bool) else tuple(context)
         view = object.__new__(type(self))
         vars(view).update(vars(self))
-        view._options = Options(timeout, checked("retries", retries, 0), chosen)
+        view._options = dataclasses.replace(self._options, **changes)
         view._whole = self  # type: ignore[attr-defined] # as long as there is a view, the pool is in use
         return view
 
@@ -228,6 +314,11 @@ class Pool(ClassicCalls, concurrent.futures.Executor):
     @property
     def workers(self) -> int:
         """The most workers that there will be at once."""
+        return self._engine.workers
+
+    @property
+    def _max_workers(self) -> int:
+        """As the standard library's executors have it, and dask asks for it."""
         return self._engine.workers
 
     def __repr__(self) -> str:

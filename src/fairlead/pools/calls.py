@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import CannotSend
 from fairlead.pools import contexts, pickling
 from fairlead.pools.channel import Parts, pickled
-from fairlead.pools.chunks import call_chunk
+from fairlead.pools.chunks import Stopped, call_chunk
 from fairlead.pools.failure import Failure
 
 if TYPE_CHECKING:
@@ -47,10 +47,14 @@ def pack_result(function: Callable[..., Any], value: Any) -> Parts:
     """Raises CannotSend."""
     try:
         return pickled(value)
-    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
+    except Stopped:
+        raise
+    except BaseException as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
         try:
             return _by_value(value)
-        except Exception:  # noqa: BLE001 - the plain refusal says more
+        except Stopped:
+            raise
+        except BaseException:  # noqa: BLE001 - the plain refusal says more
             message = (
                 f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back: {refusal}"
             )

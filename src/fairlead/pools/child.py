@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 from typing import Any
 
 from fairlead.pools import calls, contexts, pickling
@@ -31,6 +32,18 @@ def main(end: socket.socket, initializer: bytes | None, initargs: tuple[Any, ...
             del message
     except (EOFError, ConnectionError):
         pass  # the parent is gone
+
+
+NO_GUARD = 119
+"""The exit status of a worker whose main module, on being imported, was about to start workers."""
+
+
+def end_if_imported_by_a_worker() -> None:
+    """Ends this process, if it is a worker that imports the program's main module: multiprocessing would
+    refuse to start another from there, by a traceback from each worker."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.stdout.flush()
+        os._exit(NO_GUARD)
 
 
 def _leave_it_to_the_parent(*_: object) -> None:
@@ -59,10 +72,9 @@ def _serve(channel: Channel, message: Message) -> None:
         return
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
-    except BaseException as error:  # noqa: BLE001 - the task's
-        kind, parts = calls.FAILED, pickled(Failure(error))
-    else:
         kind, parts = calls.pack_outcome(function, args, value)
         del value
+    except BaseException as error:  # noqa: BLE001 - the task's
+        kind, parts = calls.FAILED, pickled(Failure(error))
     del function, args, kwargs  # what they hold may live in a block, which this message gives back
     channel.send(kind, parts)

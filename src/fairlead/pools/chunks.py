@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _failure(error: Exception) -> Any:
+class Stopped(BaseException):
+    """Sent into a worker's thread to end its task; never leaves the pool."""
+
+
+def _failure(error: BaseException) -> Any:
     from fairlead.pools.failure import Failure
 
     return Failure(error)
@@ -20,7 +24,7 @@ def call_chunk(
     function: Callable[..., Any],
     items: Sequence[Any],
     star: bool,
-    failed: Callable[[Exception], Any] = _failure,
+    failed: Callable[[BaseException], Any] = _failure,
 ) -> tuple[list[Any], int]:
     """What each call came to, a Failure where it raised, and the nanoseconds that all took.
 
@@ -32,6 +36,8 @@ def call_chunk(
     for item in items:
         try:
             outcomes.append(function(*item) if star else function(item))
-        except Exception as error:  # noqa: BLE001 - the item's outcome
+        except Stopped:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the item's outcome, sys.exit() too
             outcomes.append(failed(error))
     return outcomes, time.monotonic_ns() - begin

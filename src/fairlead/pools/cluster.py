@@ -41,11 +41,11 @@ class DaskPool(Pool):
     Args:
         address: the scheduler's, as "tcp://10.0.0.1:8786" or "tls://..."; None: a cluster of processes on
             this machine, which ends with the pool.
-        workers: tasks at once; None: as many as the cluster has threads (embedded: as there are cores).
+        max_workers: tasks at once; None: as many as the cluster has threads (embedded: as there are cores).
         security: a ``distributed.security.Security``, whose TLS contexts are used for all connections.
         initializer: called in each worker process before its first task, those that join later included. If
             it raises, the constructor raises a BrokenPool whose cause is that exception.
-        name: of the threads that wait for the cluster, before their number.
+        thread_name_prefix: of the threads that wait for the cluster.
 
     Raises:
         MissingExtra: distributed is not installed (``pip install 'fairlead[dask]'``).
@@ -56,16 +56,16 @@ class DaskPool(Pool):
         self,
         address: str | None = None,
         *,
-        workers: int | None = None,
+        max_workers: int | None = None,
         security: Security | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        name: str | None = None,
+        thread_name_prefix: str = "",
     ) -> None:
         checked_initializer(initializer)
-        if workers is not None:
-            checked("workers", workers)
-        cluster, client = _connect(address, workers, security)
+        if max_workers is not None:
+            checked("max_workers", max_workers)
+        cluster, client = _connect(address, max_workers, security)
         try:
             if initializer is not None:
                 _initialize(client, initializer, initargs)
@@ -73,7 +73,11 @@ class DaskPool(Pool):
         except BaseException:
             _disconnect(client, cluster)
             raise
-        self._begin(_Cluster(workers or threads, client, cluster, name or f"DaskPool-{next(_numbers)}"))
+        self._begin(
+            _Cluster(
+                max_workers or threads, client, cluster, thread_name_prefix or f"DaskPool-{next(_numbers)}"
+            )
+        )
 
 
 def _connect(address: str | None, workers: int | None, security: Security | None) -> tuple[Any, Client]:
@@ -126,6 +130,8 @@ def _disconnect(client: Client, cluster: Any) -> None:
 
 class _Cluster(Crew):
     """A crew whose workers are the cluster's, and which leaves it when they have gone."""
+
+    sends = True
 
     def __init__(self, workers: int, client: Client, cluster: Any, name: str) -> None:
         self._client: Client | None = client

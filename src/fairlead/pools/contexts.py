@@ -32,12 +32,32 @@ def named(task: Task) -> Named:
     return found
 
 
+_known: dict[ContextVar[Any], tuple[int, tuple[str, str] | None]] = {}
+"""Where each variable was found, or not, when there were so many modules."""
+KEPT = 1000
+
+
 def _find(variable: ContextVar[Any]) -> tuple[str, str] | None:
-    for module in list(sys.modules.values()):
+    count, where = _known.get(variable, (-1, None))
+    if where is not None and getattr(sys.modules.get(where[0]), where[1], None) is variable:
+        return where
+    if where is None and count == len(sys.modules):
+        return None
+    count = len(sys.modules)
+    where = _search(variable)
+    if len(_known) >= KEPT:
+        _known.clear()
+    _known[variable] = count, where
+    return where
+
+
+def _search(variable: ContextVar[Any]) -> tuple[str, str] | None:
+    modules = list(sys.modules.values())
+    for module in modules:
         names = getattr(module, "__dict__", {})
         if names.get(variable.name) is variable:
             return module.__name__, variable.name
-    for module in list(sys.modules.values()):
+    for module in modules:
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is variable:
                 return module.__name__, name

@@ -23,7 +23,9 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.errors import BrokenPool
+from fairlead.errors import BrokenPool, PoolClosed
+from fairlead.pools import ending
+from fairlead.pools.chunks import Stopped as Stopped
 from fairlead.pools.future import Future
 
 Function = Callable[..., Any]
@@ -73,12 +75,21 @@ class Broken(BrokenPool, BrokenExecutor):
     """BrokenPool, also for those who look for the standard library's word."""
 
 
+def broken(said: str, error: BaseException) -> Broken:
+    """With the error as its cause."""
+    if isinstance(error, Broken):
+        return error
+    made = Broken(said)
+    made.__cause__ = error
+    return made
+
+
 class Lost(Exception):
     """Raised by Worker.run: the worker is gone. The message says how it ended."""
 
 
-class Stopped(BaseException):
-    """Sent into a thread to end its task; never leaves the pool."""
+class Unread(Lost):
+    """Raised by Worker.run: the worker was gone before it had read the call, which has not begun."""
 
 
 def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:
@@ -105,6 +116,7 @@ class Task:
         "kwargs",
         "options",
         "queued_ns",
+        "unread",
     )
 
     def __init__(
@@ -122,6 +134,8 @@ class Task:
         self.options = options
         self.context = _context(options.context) if options.context else None
         self.attempts = 0
+        self.unread = 0
+        """Workers that were gone before they had read it."""
         self.queued_ns = time.monotonic_ns()
         self.began_ns = 0
 
@@ -141,7 +155,7 @@ class Task:
         return self.function(*self.args, **self.kwargs)
 
     def may_retry(self) -> bool:
-        return self.attempts <= self.options.retries
+        return self.attempts - self.unread <= self.options.retries
 
     def succeed(self, value: Any) -> None:
         self.future.forget()
@@ -237,9 +251,26 @@ class Engine(ABC):
 
     task_type: type[Task] = Task
     """What its tasks are, where there is more to know of them."""
+    sends = False
+    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
     keeps_state = False
     """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
     and ``wait``."""
+    _closed = False
+    """It takes no more tasks."""
+    _broken: Broken | None = None
+    """Why it has no workers, and will not have any; it is closed then, too."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _check_open(self) -> None:
+        """Raises what ``enqueue`` raises, with the lock held."""
+        if self._broken is not None:
+            raise type(self._broken)(str(self._broken)) from self._broken
+        if self._closed:
+            raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
 
     def portable(self, function: Function) -> Function:
         """A function that does the same, if that one is cheaper to send many times."""
@@ -253,11 +284,25 @@ class Engine(ABC):
     def stop(self, task: Task) -> bool:
         """Cancels a task that may have begun. Whether this ended its future, as cancelled."""
 
-    @abstractmethod
-    def help(self, task: Task) -> None:
+    def help(self, task: Task) -> None:  # noqa: ARG002
         """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and nobody has begun it, so that tasks may wait for tasks of their own pool. May do nothing; raises
-        WouldDeadlock if the wait could never end."""
+        and nobody has begun it. May do nothing."""
+        return
+
+    def here(self) -> bool:
+        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
+        return False
+
+    def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002
+        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
+        tasks of this engine. If their worker is needed for that, another takes its place until
+        ``take_back``, which is to be called if this returns True. Raises WouldDeadlock if the wait could
+        never end."""
+        return False
+
+    def take_back(self) -> None:
+        """By the thread or task that has lent its place."""
+        return
 
     def runs(self, task: Task) -> bool:  # noqa: ARG002
         """Where it keeps the state: whether a worker has the task."""
@@ -291,6 +336,19 @@ class Engine(ABC):
     @abstractmethod
     def statistics(self) -> Statistics: ...
 
-    @property
-    @abstractmethod
-    def closed(self) -> bool: ...
+
+class Lending:
+    """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
+
+    __slots__ = ("_blocking", "_engine", "_lent")
+
+    def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
+        self._engine = engine
+        self._blocking = blocking
+
+    def __enter__(self) -> None:
+        self._lent = self._engine.lend(blocking=self._blocking)
+
+    def __exit__(self, *_: object) -> None:
+        if self._lent:
+            self._engine.take_back()

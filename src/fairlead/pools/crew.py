@@ -13,10 +13,14 @@ Invariants:
 * A task that waits for a further attempt is in the queue and in ``_again``; who takes it from ``_again``,
   under ``_lock``, runs it or ends it.
 * Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
-  rest.
+  rest. ``_looks`` counts those besides it, which only have a seat look whether it is one too many.
 * Seats are made on demand: ``_taken`` counts what was ever put into the queue, ``ended`` in each seat's
   counts what was taken out and is over; no seat is idle when their difference is larger than the number of
   seats.
+* A seat whose thread waits for tasks of this very crew (in its task, or in a done-callback) is in ``_lent``
+  and counts neither as a worker nor, with its task, as busy: another seat takes its place meanwhile. When it
+  goes on there may be one seat too many; the next that has nothing to do, or ends a task, leaves.
+* While tasks are queued there is a seat. Where no thread can be started and there is none, they are failed.
 
 No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
 finalizer, which closes its crew, may run wherever objects are freed.
@@ -28,145 +32,31 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import Any
 
-from fairlead.errors import PoolClosed, TaskTimeout, WorkerLost
+from fairlead.errors import TaskTimeout, WorkerLost
 from fairlead.pools import ending
-from fairlead.pools.contract import Broken, Engine, Lost, Statistics, Stopped, Task, Worker
+from fairlead.pools.contract import Broken, Lost, Stopped, Task, Unread, broken
+from fairlead.pools.seats import Seat, Seats, this_thread
 from fairlead.pools.watch import Watch
 
 MOST_LOST_STARTS = 10
 """So many workers in a row that are lost before they are ready break the pool."""
 
 
-class _Here(threading.local):
-    """Set in threads that run tasks themselves. All others find it here, which is quicker than not at all."""
+class Crew(Seats):
+    """Makes workers as they are needed, and ends them."""
 
-    crew: Crew | None = None
-    seat: Seat
-
-
-_here = _Here()
-
-
-class NoThread(Exception):
-    """There is no seat, and none can be had."""
-
-
-class Counts:
-    """What one seat has done, written by its thread; or all that are gone, and what others did to seats."""
-
-    __slots__ = (
-        "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "retried", "run_ns",
-        "timed_out",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
-
-    def add(self, other: Counts) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    done: int
-    timed_out: int
-    cancelled: int
-    lost: int
-    retried: int
-    ended: int
-    queue_ns: int
-    run_ns: int
-    bytes_out: int
-    bytes_in: int
-
-
-class Seat:
-    """A thread, its worker, and the task that is in it."""
-
-    __slots__ = (
-        "counts", "dead", "deadline", "handing", "lock", "starting", "task", "tasks", "thread", "worker"
-    )  # fmt: skip
-
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
-        self.lock = threading.Lock()
-        self.handing = threading.Lock()
-        self.dead = False
-        self.task: Task | None = None
-        self.deadline = math.inf
-        self.starting = True
-        self.tasks = 0
-        self.counts = Counts()
-        self.thread: threading.Thread
-
-
-class Crew(Engine):
-    """Makes workers as they are needed, and ends them.
-
-    Args:
-        kind: the pool's kind, as its statistics call it.
-        workers: how many there are at most.
-        make_worker: makes one, not started yet.
-        name: of the threads, before their number.
-        most_tasks: tasks after which a worker is replaced; 0 for never.
-        in_thread: the workers run tasks in their seats' own threads.
-        call_cost_s: what a task costs by itself.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        workers: int,
-        make_worker: Callable[[], Worker],
-        *,
-        name: str,
-        most_tasks: int = 0,
-        in_thread: bool = False,
-        call_cost_s: float,
-    ) -> None:
-        self.kind = kind
-        self.workers = workers
-        self.call_cost_s = call_cost_s
-        self._make_worker = make_worker
-        self._name = name
-        self._most_tasks = most_tasks
-        self._in_thread = in_thread
-        self._queue: SimpleQueue[Task | None] = SimpleQueue()
-        self._lock = threading.RLock()
-        self._taken = 0
-        self._again: set[Task] = set()
-        self._seats: set[Seat] = set()
-        self._leaving: set[Seat] = set()
-        """Without a place, and their threads sure to end soon."""
-        self._left_behind: set[Seat] = set()
-        """Stopped, and their threads may never end."""
-        self._gone = Counts()
-        self._restarts = 0
-        self._numbered = 0
-        self._lost_starts = 0
-        self._closed = False
-        self._terminated = False
-        self._broken: BaseException | None = None
-        self._watch: Watch | None = None
-        ending.remember(self)
+    _watch: Watch | None = None
 
     # what the face calls
 
     def enqueue(self, task: Task) -> None:
-        try:
-            with self._lock:
-                if self._broken is not None:
-                    raise Broken(str(self._broken)) from self._broken
-                if self._closed:
-                    raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
-                then = self._put(task)
-            if then is not None:
-                then()
-        except NoThread as error:
-            self._break(error)
-            raise Broken(str(error)) from error
+        with self._lock:
+            self._check_open()
+            then = self._put(task)
+        if then is not None:
+            then()
 
     def stop(self, task: Task) -> bool:
         with self._lock:
@@ -179,12 +69,11 @@ class Crew(Engine):
         return any(seat.task is task and self._cancel(seat, task) for seat in seats)
 
     def help(self, task: Task) -> None:
-        if _here.crew is not self or task.options.timeout is not None:
+        if this_thread.crew is not self or not self._in_thread or task.options.timeout is not None:
             return
         if task.attempts > 0 or not task.begin():
             return
-        seat = _here.seat
-        outer = seat.task
+        seat, outer = this_thread.seat, this_thread.seat.task
         try:
             value = seat.worker.run(task)
         except BaseException as error:
@@ -222,102 +111,46 @@ class Crew(Engine):
                     seat.worker.stop()
 
     def join(self, timeout: float | None = None) -> bool:
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while True:
-            with self._lock:
-                others = [
-                    seat for seat in (*self._seats, *self._leaving)
-                    if seat.thread is not threading.current_thread()
-                ]  # fmt: skip
-            if not others:
-                break
-            if time.monotonic() > deadline:
-                return False
-            # not for longer: the seat may be given up meanwhile, and its thread then never end
-            others[0].thread.join(min(0.05, max(0.0, deadline - time.monotonic())))
-        if (watch := self._watch) is not None:
-            watch.end()
-            watch.join()
-        return True
+        return ending.join(self._not_ended, self._watch, timeout)
 
-    def statistics(self) -> Statistics:
+    def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
-            total = self._total()
-            return Statistics(
-                kind=self.kind, workers=self.workers, started=len(self._seats),
-                queued=max(self._queue.qsize() - self._closed, 0),
-                running=sum(seat.task is not None for seat in self._seats),
-                done=total.done, timed_out=total.timed_out, cancelled=total.cancelled,
-                lost=total.lost, retried=total.retried, restarts=self._restarts,
-                queue_time_s=total.queue_ns / 1e9, run_time_s=total.run_ns / 1e9,
-                bytes_out=total.bytes_out, bytes_in=total.bytes_in,
-            )  # fmt: skip
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
+            return [seat.thread for seat in (*self._seats, *self._leaving)]
 
     def forget_after_fork(self) -> None:
-        self._lock = threading.RLock()
-        self._queue = SimpleQueue()
-        self._closed = True
-        self._again, self._seats, self._leaving, self._left_behind = set(), set(), set(), set()
+        super().forget_after_fork()
         self._watch = None
 
-    # queue and seats; the lock is held
+    # without the lock
 
-    def _put(self, task: Task) -> Callable[[], None] | None:
-        """Returns what the caller has to do for it once the lock is free, if anything."""
-        self._taken += 1
-        self._queue.put(task)
-        if len(self._seats) < self.workers and self._taken - self._ended() > len(self._seats):
-            self._add_seat()
-        return None
+    def _strand(self, error: RuntimeError) -> None:
+        """Fails what is queued: nobody is there to run it, and nobody can be had. What comes later may be
+        luckier."""
+        self._fail_queued(broken(f"no thread can be started for a worker: {error}", error))
 
-    def _all_seats(self) -> tuple[Seat, ...]:
-        return (*self._seats, *self._leaving, *self._left_behind)
-
-    def _ended(self) -> int:
-        return self._gone.ended + sum([seat.counts.ended for seat in self._all_seats()])
-
-    def _total(self) -> Counts:
-        total = Counts()
-        total.add(self._gone)
-        for seat in self._all_seats():
-            total.add(seat.counts)
-            total.bytes_out += seat.worker.bytes_out
-            total.bytes_in += seat.worker.bytes_in
-        return total
-
-    def _add_seat(self) -> None:
-        seat = Seat(self._make_worker())
-        self._numbered += 1
-        seat.thread = ending.thread(self._sit, seat, f"{self._name}-{self._numbered}")
-        self._seats.add(seat)
-        try:
-            seat.thread.start()
-        except RuntimeError as error:
-            self._seats.discard(seat)
-            if not self._seats:  # if there are any, they will do
-                raise NoThread(f"no thread can be started for a worker: {error}") from error
+    def _fail_queued(self, error: Broken) -> None:
+        for task in self._drain():
+            if self._begin(task):
+                task.fail(error)
 
     def _replace(self, seat: Seat, *, ends: bool) -> None:
         """Takes the seat's place away, and gives it to another if there is, or may be, something to do."""
+        then = None
         with self._lock:
             if seat not in self._seats:
                 return
-            self._seats.discard(seat)
-            (self._leaving if ends else self._left_behind).add(seat)
-            if self._broken is None and not (self._closed and self._queue.qsize() <= 1):
+            self._discard(seat, self._leaving if ends else self._left_behind)
+            if self._broken is None and not (self._closed and self._queue.qsize() <= 1 + self._looks):
                 self._restarts += 1
-                self._add_seat()
+                then = self._add_seat()
+        if then is not None:
+            then()
 
     # the seats' threads
 
     def _sit(self, seat: Seat) -> None:
+        this_thread.crew, this_thread.seat = self, seat
         try:
-            if self._in_thread:
-                _here.crew, _here.seat = self, seat
             try:
                 if self._terminated:
                     return
@@ -346,12 +179,12 @@ class Crew(Engine):
             self._lost_starts += 1
             if self._lost_starts == MOST_LOST_STARTS:
                 return False
-            self._replace(seat, ends=True)
-            return True
+        self._replace(seat, ends=True)
+        return True
 
     def _leave(self, seat: Seat) -> None:
         with self._lock:
-            for seats in (self._seats, self._leaving, self._left_behind):
+            for seats in (self._seats, self._lent, self._leaving, self._left_behind):
                 seats.discard(seat)
             self._gone.add(seat.counts)
             self._gone.bytes_out += seat.worker.bytes_out
@@ -370,16 +203,26 @@ class Crew(Engine):
         while True:
             task = queue.get()
             if task is None:
-                with self._lock:
-                    queue.put(None)
-                    if queue.qsize() > 1:
-                        continue
-                    self._seats.discard(seat)
-                    self._leaving.add(seat)
+                if self._leaves(seat):
                     return
+                continue
             if not self._take(seat, task):
                 return
             del task
+
+    def _leaves(self, seat: Seat) -> bool:
+        """Having taken a None: whether the seat is to leave, and has lost its place."""
+        with self._lock:
+            if self._looks:
+                self._looks -= 1
+                if not self._too_many():
+                    return False
+            else:
+                self._queue.put(None)
+                if self._queue.qsize() > 1 + self._looks:
+                    return False
+            self._discard(seat, self._leaving)
+            return True
 
     # the task in its seat
 
@@ -408,19 +251,37 @@ class Crew(Engine):
         if self._terminated and self._take_back(seat, task):
             return False
         if task.options.timeout is not None:
-            self._guard(seat, task.options.timeout)
+            try:
+                self._guard(seat, task.options.timeout)
+            except RuntimeError as error:
+                if self._withdraw(seat, task):
+                    task.fail(broken(f"no thread can be started for time-outs: {error}", error))
+                return False
+        return True
+
+    def _withdraw(self, seat: Seat, task: Task) -> bool:
+        """Takes a task from its seat that the worker has not been given; False if somebody else has."""
+        with seat.lock:
+            if seat.task is not task:
+                return False
+            seat.task = None
+            seat.deadline = math.inf
+        seat.counts.done += 1
+        seat.counts.ended += 1
         return True
 
     def _conclude(self, seat: Seat, task: Task, run: Callable[[Task], Any]) -> bool:
         """Ends it with what ``run`` returns or raises; whether the seat can take another."""
         counts = seat.counts
         value = error = lost = None
+        seat.running = True
         try:
             value = run(task)
         except Lost as gone:
             lost = gone
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
+        seat.running = False
         with seat.lock:
             mine = seat.task is task
             seat.task = None
@@ -430,11 +291,17 @@ class Crew(Engine):
             seat.worker.settle()
             return False
         counts.run_ns += time.monotonic_ns() - task.began_ns
-        counts.ended += 1
+        # a seat whose thread calls callbacks is as busy as before
+        calls_back = bool(task.future._done_callbacks) and lost is None
+        counts.ended += not calls_back
         if lost is not None:
-            counts.lost += 1
             self._replace(seat, ends=True)
-            self._again_or_fail(task, WorkerLost(f"{lost}; only this task is lost"))
+            if isinstance(lost, Unread) and task.unread < MOST_LOST_STARTS:
+                task.unread += 1
+                self._put_again(task)
+            else:
+                counts.lost += 1
+                self._again_or_fail(task, WorkerLost(f"{lost}; only this task is lost"))
             return False
         counts.done += 1
         seat.tasks += 1
@@ -446,7 +313,17 @@ class Crew(Engine):
         else:
             task.fail(error)
             del error
-        return not worn
+        counts.ended += calls_back
+        return not (worn or (self._surplus and self._retires(seat)))
+
+    def _retires(self, seat: Seat) -> bool:
+        """Whether it is one too many, and has lost its place."""
+        with self._lock:
+            retires = self._too_many()
+            if retires:
+                self._discard(seat, self._leaving)
+            self._surplus = self._too_many()
+            return retires
 
     def _take_back(self, seat: Seat, task: Task) -> bool:
         """Cancels a task that the worker has not been given; False if somebody else has."""
@@ -460,33 +337,11 @@ class Crew(Engine):
         return mine
 
     def _break(self, error: BaseException) -> None:
-        broken = Broken(str(error))
-        broken.__cause__ = error
+        why = broken(str(error), error)
         with self._lock:
-            self._broken = broken
+            self._broken = why
             self.close()
-        for task in self._drain():
-            if self._begin(task):
-                task.fail(broken)
-
-    def _drain(self) -> list[Task]:
-        """What is in the queue."""
-        tasks = []
-        with self._lock:
-            ended = False
-            try:
-                while True:
-                    task = self._queue.get_nowait()
-                    if task is None:
-                        ended = True
-                    else:
-                        tasks.append(task)
-            except Empty:
-                pass
-            self._gone.ended += len(tasks)
-            if ended:
-                self._queue.put(None)
-        return tasks
+        self._fail_queued(why)
 
     # stopping
 
@@ -529,17 +384,26 @@ class Crew(Engine):
             self._gone.run_ns += time.monotonic_ns() - task.began_ns
             self._gone.timed_out += late
             self._gone.cancelled += not late
-            self._replace(seat, ends=ends)
+        self._replace(seat, ends=ends)
         return True
 
     def _again_or_fail(self, task: Task, error: Exception) -> None:
         with self._lock:
-            if again := task.may_retry() and self._broken is None:
-                self._gone.retried += 1
+            again = task.may_retry() and self._broken is None
+            self._gone.retried += again
+        if again:
+            self._put_again(task)
+        else:
+            task.fail(error)
+
+    def _put_again(self, task: Task) -> None:
+        with self._lock:
+            why = self._broken
+            if why is None:
                 task.queued_ns = time.monotonic_ns()
                 self._again.add(task)
                 then = self._put(task)
-        if not again:
-            task.fail(error)
+        if why is not None:
+            task.fail(why)
         elif then is not None:
             then()

@@ -14,18 +14,20 @@ Invariants, besides those of crew.py:
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from queue import Empty
 
 from fairlead.pools.contract import DirectWorker, Task
-from fairlead.pools.crew import Crew, Seat
+from fairlead.pools.crew import Crew
+from fairlead.pools.seats import Seat
 
 
 class DirectCrew(Crew):
     """``make_worker`` makes a DirectWorker."""
 
     _idle: list[Seat]
+
+    sends = True
 
     def __init__(
         self,
@@ -71,9 +73,12 @@ class DirectCrew(Crew):
 
     def _dismiss(self, seat: Seat) -> None:
         """Has an idle worker end."""
-        self._seats.discard(seat)
-        self._leaving.add(seat)
+        self._discard(seat, self._leaving)
         _direct(seat).end()
+
+    def _shrink(self) -> None:
+        if self._idle:
+            self._dismiss(self._idle.pop())
 
     def _next(self, seat: Seat) -> Task | None:
         """Of the queue; None: there is none, and the seat is idle or, if the crew is closed, dismissed."""
@@ -111,8 +116,7 @@ class DirectCrew(Crew):
                     if seat in self._idle:
                         self._idle.remove(seat)
                     if seat in self._seats:
-                        self._seats.discard(seat)
-                        self._leaving.add(seat)
+                        self._discard(seat, self._leaving)
                 worker.settle()
                 return
             goes_on = self._conclude(seat, task, worker.read)
@@ -149,17 +153,6 @@ class DirectCrew(Crew):
                     return  # stopped, and the worker with it
                 task.fail(error)
             task = self._next(seat)
-
-    def _withdraw(self, seat: Seat, task: Task) -> bool:
-        """Takes a task from its seat that could not be sent; False if somebody else has."""
-        with seat.lock:
-            if seat.task is not task:
-                return False
-            seat.task = None
-            seat.deadline = math.inf
-        seat.counts.done += 1
-        seat.counts.ended += 1
-        return True
 
 
 def _direct(seat: Seat) -> DirectWorker:

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import atexit
 import functools
+import math
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlead.pools.contract import Engine
+    from fairlead.pools.watch import Watch
 
 PATIENCE_S = 1.0
 """What workers that were told to stop are given at exit."""
@@ -56,6 +59,29 @@ def thread(target: Callable[..., Any], argument: object, name: str) -> threading
 @functools.cache
 def _before_threads_are_joined() -> None:
     threading._register_atexit(_end)  # type: ignore[attr-defined]
+
+
+def join(others: Callable[[], list[threading.Thread]], watch: Watch | None, timeout: float | None) -> bool:
+    """Waits for an engine's threads, and then for its watch; False: they have not ended within the time.
+
+    Args:
+        others: those that have to end, asked for again and again: one may be given up meanwhile, and its
+            thread then never end.
+    """
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        here = threading.current_thread()
+        thread = next((one for one in others() if one is not here and one.is_alive()), None)
+        if thread is None:
+            break
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        thread.join(min(0.05, left))
+    if watch is not None:
+        watch.end()
+        watch.join()
+    return True
 
 
 def _end() -> None:

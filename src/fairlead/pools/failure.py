@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from fairlead.errors import CannotSend
+from fairlead.pools.chunks import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,23 +44,43 @@ class Failure:
         return _unpack, _pack(self.error)
 
 
-def _pack(error: BaseException) -> tuple[str, bytes | None, str]:
+def note(error: BaseException, text: str) -> None:
+    """As ``add_note``, also of an exception that refuses attributes."""
+    error.__dict__.setdefault("__notes__", []).append(text)
+
+
+def cause(error: BaseException, other: BaseException) -> None:
+    """Sets ``__cause__``, also of an exception that refuses attributes."""
+    vars(BaseException)["__cause__"].__set__(error, other)
+
+
+def _pack(error: BaseException) -> tuple[str, bytes | None, str, str | None]:
+    """Its traceback, its pickle, how it is called, and what is wrong with it."""
     from fairlead.pools import pickling
 
     kind = type(error)
+    name, wrong = _name(error)
     state = {name: value for name, value in error.__dict__.items() if name != "__cause__"}
+    parts = (kind, error.args, state)
     own = kind.__reduce__ not in (BaseException.__reduce__, Failure.__reduce__) or "__reduce_ex__" in vars(
         kind
     )
-    parts = error if own else (kind, error.args, state)
-    name = f"{kind.__module__}.{kind.__qualname__}: {error}" if kind.__module__ != "builtins" else repr(error)
+    if own:
+        try:
+            return _text(error), pickling.dumps(error), name, wrong
+        except Stopped:
+            raise
+        except BaseException as reason:  # noqa: BLE001 - it is the exception's own
+            wrong = f"it could not be pickled as it wants to be: {_described(reason)}"
     try:
-        return _text(error), pickling.dumps(parts), name
-    except Exception as reason:  # noqa: BLE001 - whatever pickling its parts raises
-        return _text(error), None, f"{name} ({reason})"
+        return _text(error), pickling.dumps(parts), name, wrong
+    except Stopped:
+        raise
+    except BaseException as reason:  # noqa: BLE001 - whatever pickling its parts raises
+        return _text(error), None, f"{name} ({_described(reason)})", wrong
 
 
-def _unpack(text: str, pickled: bytes | None, name: str) -> Failure:
+def _unpack(text: str, pickled: bytes | None, name: str, wrong: str | None) -> Failure:
     from fairlead.pools import pickling
 
     error: BaseException = CannotSend(f"a task raised {name}, and this exception cannot be sent here")
@@ -67,9 +88,13 @@ def _unpack(text: str, pickled: bytes | None, name: str) -> Failure:
         try:
             parts = pickling.loads(pickled)
             error = _rebuild(*parts) if isinstance(parts, tuple) else parts
-        except Exception as reason:  # noqa: BLE001 - whatever classes raise when they are made
-            error.add_note(f"it cannot be made again: {reason!r}")
-    error.__cause__ = WorkerTraceback(text)
+        except Stopped:
+            raise
+        except BaseException as reason:  # noqa: BLE001 - whatever classes raise when they are made
+            note(error, f"it cannot be made again: {_described(reason)}")
+    if wrong is not None:
+        note(error, wrong)
+    cause(error, WorkerTraceback(text))
     return Failure(error)
 
 
@@ -81,9 +106,35 @@ def _rebuild(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, 
         alike = False
     if not alike:
         error = kind.__new__(kind, *args)
-        error.args = args
+        vars(BaseException)["args"].__set__(error, args)
     error.__dict__.update(state)
     return error
+
+
+def _name(error: BaseException) -> tuple[str, str | None]:
+    """What it is called in a message, and what is wrong with it."""
+    kind = type(error)
+    try:
+        text = (
+            repr(error)
+            if kind.__module__ == "builtins"
+            else f"{kind.__module__}.{kind.__qualname__}: {error}"
+        )
+    except Stopped:
+        raise
+    except BaseException as reason:  # noqa: BLE001 - it is the exception's own
+        return f"{kind.__module__}.{kind.__qualname__}", f"its text cannot be had: {_described(reason)}"
+    return text, None
+
+
+def _described(reason: BaseException) -> str:
+    """Of what an exception's own methods raise, which may be as odd as it is."""
+    try:
+        return repr(reason)
+    except Stopped:
+        raise
+    except BaseException:  # noqa: BLE001 - see above
+        return type(reason).__qualname__
 
 
 def _text(error: BaseException) -> str:

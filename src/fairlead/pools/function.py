@@ -23,6 +23,15 @@ _verdicts: dict[str, str | None] = {}
 _lock = threading.Lock()
 
 
+def _forked() -> None:
+    """In a forked child, whose parent may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 def plain(function: Callable[..., Any]) -> Any:
     """The function behind methods, partials, decorators and objects that can be called."""
     while True:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import _thread
 import concurrent.futures
+import threading
 import time
+from collections.abc import Callable, Generator
 from concurrent.futures import _base
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from fairlead.pools import aside
+from fairlead.pools.chunks import Stopped
+from fairlead.sync import Event
 
 if TYPE_CHECKING:
     from fairlead.pools.contract import Engine, Task
@@ -59,6 +65,7 @@ class Future(concurrent.futures.Future[T]):
 
     _engine: Engine | None = None
     _task: Task | None = None
+    _listeners: list[Callable[[Any], object]] | None = None
 
     def __init__(self) -> None:
         # all that the standard library's has
@@ -72,6 +79,8 @@ class Future(concurrent.futures.Future[T]):
     def attach(self, engine: Engine, task: Task) -> None:
         self._engine = engine
         self._task = task
+        if engine.here():
+            self._waiters = Waiters(engine)
 
     def forget(self) -> None:
         """Lets go of the task, and with it of the function and the arguments."""
@@ -120,38 +129,111 @@ class Future(concurrent.futures.Future[T]):
             for waiter in self._waiters:
                 waiter.add_cancelled(self)
 
+    def listen(self, listener: Callable[[Self], object]) -> None:
+        """As add_done_callback, for the pools' own parts, which neither block nor raise: called by the very
+        thread that ends the future."""
+        with self._condition:
+            if self._state in (_base.PENDING, _base.RUNNING):
+                if self._listeners is None:
+                    self._listeners = []
+                self._listeners.append(listener)
+                return
+        listener(self)
+
     def _invoke_callbacks(self) -> None:
-        """Lets go of the callbacks, too: what they refer to may refer to this future."""
+        listeners, self._listeners = self._listeners, None
+        if listeners is not None:
+            for listener in listeners:
+                listener(self)
         if self._done_callbacks:
-            super()._invoke_callbacks()  # type: ignore[misc]
-            self._done_callbacks.clear()
+            if (apart := aside.of_this_thread()) is not None:
+                apart.call(self.call_back)
+            else:
+                self.call_back()
+
+    def call_back(self) -> None:
+        """Calls the done-callbacks and lets go of them: what they refer to may refer to this future.
+
+        What they raise is logged and costs nobody anything, not even the thread that ended the future.
+        """
+        stop: BaseException | None = None
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except Stopped as sent:  # the task's in which this future was waited for
+                stop = sent
+            except BaseException as error:  # noqa: BLE001 - it is a user's
+                _base.LOGGER.exception("exception calling callback for %r", self)
+                if (
+                    isinstance(error, KeyboardInterrupt)
+                    and threading.current_thread() is threading.main_thread()
+                ):
+                    stop = error
+        self._done_callbacks.clear()
+        if stop is not None:
+            raise stop
 
     def result(self, timeout: float | None = None) -> T:
         if self._task is not None:
-            timeout = self._wait(timeout)
+            self._wait(timeout)
+            timeout = 0.0 if timeout is not None else None
         if self._state == _base.FINISHED and self._exception is None:  # nothing changes any more
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         if self._task is not None:
-            timeout = self._wait(timeout)
+            self._wait(timeout)
+            timeout = 0.0 if timeout is not None else None
         return super().exception(timeout)
 
-    def _wait(self, timeout: float | None) -> float | None:
-        """Helps, or waits where the engine has better means; what is left of the time."""
+    def __await__(self) -> Generator[Any, Any, T]:
+        """In a task of any loop that fairlead.sync knows. If that is cancelled while it waits, so is this."""
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> T:
+        if not self.done():
+            ended = Event()
+            self.listen(lambda _: ended.set())
+            lent = self._engine is not None and self._engine.lend(blocking=False)
+            try:
+                await ended.wait_async()
+            except BaseException:
+                self.cancel()
+                raise
+            finally:
+                if lent and self._engine is not None:
+                    self._engine.take_back()
+        return self.result()
+
+    def ended(self, timeout: float | None = None) -> bool:
+        """Waits for its end, and says whether that has come."""
+        if self._task is not None:
+            self._wait(timeout)
+        return self._state not in (_base.PENDING, _base.RUNNING)
+
+    def _wait(self, timeout: float | None) -> None:
+        """Until it has ended, or the time is over. Helps a pool's own worker that waits, or has another take
+        its place meanwhile."""
         task, engine = self._task, self._engine
-        if task is None or engine is None or self._state != _base.PENDING:
-            return timeout
-        if not engine.keeps_state:
-            engine.help(task)
-            return timeout
-        if timeout is None:
-            engine.wait(task, None)
-            return None
-        deadline = time.monotonic() + timeout
-        engine.wait(task, max(timeout, 0.0))
-        return max(0.0, deadline - time.monotonic())
+        if task is None or engine is None:
+            return
+        if self._state == _base.PENDING:
+            if engine.keeps_state:
+                deadline = None if timeout is None else time.monotonic() + timeout
+                engine.wait(task, None if timeout is None else max(timeout, 0.0))
+                timeout = None if deadline is None else deadline - time.monotonic()
+            else:
+                engine.help(task)
+        if self._state in (_base.PENDING, _base.RUNNING):
+            lent = engine.lend()
+            try:
+                with self._condition:
+                    if self._state in (_base.PENDING, _base.RUNNING):
+                        self._condition.wait(timeout)
+            finally:
+                if lent:
+                    engine.take_back()
 
     def help(self) -> None:
         """The calling thread is about to wait: it runs the task if it is one of its pool's threads and nobody
@@ -159,3 +241,41 @@ class Future(concurrent.futures.Future[T]):
         task = self._task
         if task is not None and self._engine is not None:
             self._engine.help(task)
+
+    def cancel_queued(self) -> None:
+        """Cancels it if it has not begun."""
+        task, engine = self._task, self._engine
+        if task is None or engine is None or self.running():
+            return
+        if engine.keeps_state:
+            engine.stop(task)
+        elif super().cancel():
+            self.forget()
+            with self._condition:
+                self._notify_cancelled()
+
+    def retract(self) -> bool:
+        """After an interrupted submission: whether its task will surely never begin."""
+        if self._task is None and self._state == _base.PENDING:
+            return True
+        self.cancel_queued()
+        return self.cancelled()
+
+
+class Waiters(list[Any]):
+    """What wait() and as_completed() put a waiter into, of a future that a worker of the pool has: while one
+    is there, that worker waits for its own pool."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+        self._lent: list[bool] = []
+
+    def append(self, waiter: Any) -> None:
+        self._lent.append(self._engine.lend())
+        super().append(waiter)
+
+    def remove(self, waiter: Any) -> None:
+        super().remove(waiter)
+        if self._lent.pop():
+            self._engine.take_back()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreter
 from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 
@@ -31,14 +31,12 @@ class InterpreterPool(Pool):
     A module that refuses to be imported in such an interpreter gives a ModuleRefused that names it.
 
     Args:
-        transport: how calls get there: by "channel", a native one that a loop in each interpreter waits at;
-            or each by a "call" of the interpreter's own machinery, which takes several times as long, and is
-            here to be compared with.
-        workers: interpreters; None: as many as cores that this process may use, affinity and quota counted.
+        max_workers: interpreters; None: as many as cores that this process may use, affinity and quota
+            counted.
         initializer: called in each worker before its first task. If it raises, the pool is broken, and every
             task raises a BrokenPool whose cause is that exception.
-        max_tasks_per_worker: tasks after which an interpreter is replaced; None for never.
-        name: the threads' names begin with it.
+        max_tasks_per_child: tasks after which an interpreter is replaced; None for never.
+        thread_name_prefix: of the threads.
 
     Raises:
         UnsupportedInterpreter: this is not CPython 3.13 or newer.
@@ -46,36 +44,24 @@ class InterpreterPool(Pool):
 
     def __init__(
         self,
-        workers: int | None = None,
-        *,
-        transport: Literal["channel", "call"] = "channel",
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        max_tasks_per_worker: int | None = None,
-        name: str | None = None,
+        *,
+        max_tasks_per_child: int | None = None,
     ) -> None:
         _check_interpreter()
-        if transport not in ("channel", "call"):
-            raise UsageError(f'transport must be "channel" or "call", not {transport!r}')
         checked_initializer(initializer)
+        from fairlead.pools.interpreting import Interpreters
         from fairlead.pools.shipping import shipped_initializer
 
-        name = name or f"InterpreterPool-{next(_numbers)}"
-        workers = checked_workers(workers)
+        workers = checked_workers(max_workers)
         shipped = shipped_initializer(initializer, initargs)
-        most = 0 if max_tasks_per_worker is None else checked("max_tasks_per_worker", max_tasks_per_worker)
+        most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
         ending.last()
-        if transport == "channel":
-            from fairlead.pools.interpreting import Interpreters
-
-            self._begin(Interpreters(workers, shipped, name=name, most_tasks=most))
-        else:
-            from fairlead.pools.calling import make
-
-            self._begin(make(workers, shipped, name=name, most_tasks=most))
-
-
-SubinterpreterPool = InterpreterPool
+        name = thread_name_prefix or f"InterpreterPool-{next(_numbers)}"
+        self._begin(Interpreters(workers, shipped, name=name, most_tasks=most))
 
 
 def _check_interpreter() -> None:

@@ -28,9 +28,10 @@ from concurrent.futures import InvalidStateError
 from typing import Any
 
 from fairlead import _native
-from fairlead.errors import CannotSend, PoolClosed, TaskTimeout, WorkerLost
+from fairlead.errors import CannotSend, TaskTimeout, WorkerLost
 from fairlead.pools import ending, seat
-from fairlead.pools.contract import Broken, Engine, Options, Statistics, Task
+from fairlead.pools.aside import Aside
+from fairlead.pools.contract import Engine, Options, Statistics, Task, broken
 from fairlead.pools.future import Future
 from fairlead.pools.shipping import Shipping, goes_by_value, read_outcome, unreadable
 from fairlead.pools.watch import Watch
@@ -86,6 +87,7 @@ class Interpreters(Engine):
     call_cost_s = 10e-6
     task_type = Posted
     keeps_state = True
+    sends = True
 
     def __init__(
         self,
@@ -108,8 +110,6 @@ class Interpreters(Engine):
         self._numbered = 0
         self._restarts = 0
         self._timed_out = self._cancelled = self._lost = self._retried = 0
-        self._closed = False
-        self._broken: Broken | None = None
         self._reader: threading.Thread | None = None
         self._watch: Watch | None = None
         ending.remember(self)
@@ -122,11 +122,11 @@ class Interpreters(Engine):
         try:
             call = self._pack(task)
         except CannotSend as error:
-            self._refuse_if_over()
+            self._check_open()
             task.fail(error)
             return
         if not self._post(task, call):
-            self._refuse_if_over()
+            self._check_open()
 
     def _adopt(self, other: Task) -> Posted:
         """The same task for this engine, if it has come from another."""
@@ -134,13 +134,6 @@ class Interpreters(Engine):
         task.context = other.context
         task.future.attach(self, task)
         return task
-
-    def _refuse_if_over(self) -> None:
-        with self._lock:
-            if self._broken is not None:
-                raise Broken(str(self._broken)) from self._broken
-            if self._closed:
-                raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
 
     def _post(self, task: Posted, call: Any) -> bool:
         task.attempts += 1
@@ -183,9 +176,6 @@ class Interpreters(Engine):
         task.give_up()
         return True
 
-    def help(self, task: Task) -> None:
-        """No worker can submit to its own pool, so that none can wait for it."""
-
     def wait(self, task: Task, timeout: float | None) -> None:
         """Waits for a reply to the task and ends it; does nothing if somebody else is about to."""
         job = task.job if isinstance(task, Posted) else None
@@ -218,26 +208,14 @@ class Interpreters(Engine):
             self._interrupt(worker)
 
     def join(self, timeout: float | None = None) -> bool:
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while (thread := self._not_ended()) is not None:
-            if time.monotonic() > deadline:
-                return False
-            # not for longer: the worker may be stopped meanwhile, and its thread then never end
-            thread.join(min(0.05, max(0.0, deadline - time.monotonic())))
-        if (watch := self._watch) is not None:
-            watch.end()
-            watch.join()
-        return True
+        return ending.join(self._not_ended, self._watch, timeout)
 
-    def _not_ended(self) -> threading.Thread | None:
+    def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
-            threads = [worker.thread for worker in self._places.values()]
             late = time.monotonic() - ending.PATIENCE_S
-            threads += [worker.thread for worker in self._leaving.values() if worker.stopped_at > late]
-            if self._reader is not None:
-                threads.append(self._reader)
-        here = threading.current_thread()
-        return next((thread for thread in threads if thread is not here and thread.is_alive()), None)
+            leaving = [worker.thread for worker in self._leaving.values() if worker.stopped_at > late]
+            reader = [] if self._reader is None else [self._reader]
+            return [*(worker.thread for worker in self._places.values()), *leaving, *reader]
 
     def forget_after_fork(self) -> None:
         self._lock = threading.RLock()
@@ -246,10 +224,6 @@ class Interpreters(Engine):
         self._reader = self._watch = None
         self._board = _native.Board()
         self._board.close()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def statistics(self) -> Statistics:
         queued, running, done, queue_ns, run_ns, bytes_out, bytes_in = self._board.statistics()
@@ -277,13 +251,18 @@ class Interpreters(Engine):
             self._places[worker.number] = worker
             try:
                 if self._reader is None:
-                    self._reader = ending.thread(self._read, None, f"{self._name}-reader")
-                    self._reader.start()
+                    reader = ending.thread(self._read, None, f"{self._name}-reader")
+                    reader.start()
+                    self._reader = reader
                 worker.thread.start()
-            except RuntimeError as refusal:
+            except RuntimeError as error:
+                refusal = error
                 del self._places[worker.number]
-                if not self._places:  # if there are any, they will do
-                    self._break(RuntimeError(f"no thread can be started for a worker: {refusal}"))
+            if self._places:  # this one, or others that will do
+                return
+        why = broken(f"no thread can be started for a worker: {refusal}", refusal)
+        for task in self._board.clear():
+            task.fail(why)
 
     def _serve(self, worker: _Worker) -> None:
         import _interpreters  # type: ignore[import-not-found]
@@ -341,25 +320,27 @@ class Interpreters(Engine):
             worker.stopped_at = time.monotonic()
             if not self._closed:
                 self._restarts += 1
-            ending.thread(self._board.interrupt, number, f"{self._name}-{number}-stop").start()
+            # without a thread to be had for it, the worker ends when it replies
+            with contextlib.suppress(RuntimeError):
+                ending.thread(self._board.interrupt, number, f"{self._name}-{number}-stop").start()
         self._perhaps_add_worker()
         self._perhaps_over()
 
     def _break(self, error: BaseException) -> None:
-        broken = Broken(str(error))
-        broken.__cause__ = error
+        why = broken(str(error), error)
         with self._lock:
-            self._broken = broken
+            self._broken = why
         self.close()
         for task in self._board.clear():
-            task.fail(broken)
+            task.fail(why)
 
     # news
 
     def _read(self, _: object) -> None:
-        while (news := self._board.news()) is not None:
-            self._end_all(news)
-            del news  # nothing of them is kept until the next come
+        with Aside(f"{self._name}-callbacks"):
+            while (news := self._board.news()) is not None:
+                self._end_all(news)
+                del news  # nothing of them is kept until the next come
 
     def _end_all(self, news: list[tuple[Any, int, Any]]) -> None:
         for one in news:
@@ -429,8 +410,14 @@ class Interpreters(Engine):
             return
         if self._watch is None:
             with self._lock:
-                if self._watch is None:
-                    self._watch = Watch(self._expire, f"{self._name}-watch")
+                try:
+                    if self._watch is None:
+                        self._watch = Watch(self._expire, f"{self._name}-watch")
+                except RuntimeError as error:
+                    refusal = broken(f"no thread can be started for time-outs: {error}", error)
+        if self._watch is None:
+            self._give_up_on(task, refusal)
+            return
         task.deadline = time.monotonic() + limit
         self._timed.add(task)
         self._watch.expect(task.deadline)
@@ -442,11 +429,14 @@ class Interpreters(Engine):
             if task.deadline > now:
                 continue
             self._timed.discard(task)
-            job = task.job
-            worker = -1 if job is None else self._board.take_back(job)
-            if worker > 0:
-                self._timed_out += 1
-                self._interrupt(worker)
-                limit = f"{task.options.timeout:g} s"
-                self._again_or_fail(task, TaskTimeout(f"the task ran longer than {limit}"))
+            late = TaskTimeout(f"the task ran longer than {task.options.timeout:g} s")
+            self._give_up_on(task, late)
         return min((task.deadline for task in list(self._timed)), default=math.inf)
+
+    def _give_up_on(self, task: Posted, error: Exception) -> None:
+        """Takes a task from its worker, if it is there still, and has that end."""
+        worker = -1 if task.job is None else self._board.take_back(task.job)
+        if worker > 0:
+            self._timed_out += isinstance(error, TaskTimeout)
+            self._interrupt(worker)
+            self._again_or_fail(task, error)

@@ -15,13 +15,15 @@ import weakref
 from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
+from types import TracebackType
 from typing import Any, Literal
 
 from fairlead.errors import CannotSend, UsageError
 from fairlead.pools import calls, child, ending, pickling
 from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.channel import Channel, Corrupt, Message, Parts, pickled
-from fairlead.pools.contract import DirectWorker, Lost, Task
+from fairlead.pools.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.direct import DirectCrew
 from fairlead.pools.failure import Failure
 
@@ -49,50 +51,59 @@ class ProcessPool(Pool):
     process, however it ends and whatever they do.
 
     Args:
-        workers: processes; None: as many as cores that this process may use, affinity and quota counted.
-        start_method: "forkserver", "spawn", or "fork", which copies this process as it is: not while other
-            threads hold locks, and refused while this process has subinterpreters.
+        max_workers: processes; None: as many as cores that this process may use, affinity and quota counted.
+        mp_context: one of multiprocessing's, or the name of a start method. None: "forkserver". "fork" copies
+            this process as it is: not while other threads hold locks, and refused while this process has
+            subinterpreters.
         initializer: called in each worker before its first task. If it raises, the pool is broken, and every
             task raises a BrokenPool whose cause is that exception. ``initargs`` may hold multiprocessing's
             locks and queues.
-        max_tasks_per_worker: tasks after which a process is replaced; None for never.
-        name: the processes' and threads' names begin with it.
+        max_tasks_per_child: tasks after which a process is replaced; None for never.
+        thread_name_prefix: of the threads, and of the processes.
     """
 
     def __init__(
         self,
-        workers: int | None = None,
-        *,
-        start_method: StartMethod = "forkserver",
+        max_workers: int | None = None,
+        mp_context: BaseContext | StartMethod | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        max_tasks_per_worker: int | None = None,
-        name: str | None = None,
+        *,
+        max_tasks_per_child: int | None = None,
+        thread_name_prefix: str = "",
     ) -> None:
-        if start_method not in multiprocessing.get_all_start_methods():
-            known = ", ".join(multiprocessing.get_all_start_methods())
-            raise UsageError(f"start_method must be one of {known}, not {start_method!r}")
+        context = _context(mp_context)
+        start_method = context.get_start_method()
         checked_initializer(initializer)
         if start_method == "fork":
             _refuse_to_fork_with_subinterpreters()
-        context = multiprocessing.get_context(start_method)
         shipped = None if initializer is None else _initializer(initializer)
-        name = name or f"ProcessPool-{next(_numbers)}"
+        name = thread_name_prefix or f"ProcessPool-{next(_numbers)}"
         if start_method == "forkserver":
             _preload()
         ending.last()
         self._begin(
             _Processes(
                 "processes",
-                checked_workers(workers),
+                checked_workers(max_workers),
                 lambda: _Process(context, shipped, initargs, name),
                 name=name,
                 most_tasks=0
-                if max_tasks_per_worker is None
-                else checked("max_tasks_per_worker", max_tasks_per_worker),
+                if max_tasks_per_child is None
+                else checked("max_tasks_per_child", max_tasks_per_child),
                 call_cost_s=100e-6,
             )
         )
+
+
+def _context(given: BaseContext | str | None) -> Any:
+    if given is None:
+        return multiprocessing.get_context("forkserver")
+    if isinstance(given, str):
+        if given not in (known := multiprocessing.get_all_start_methods()):
+            raise UsageError(f"mp_context must be one of {', '.join(known)}, or a context, not {given!r}")
+        return multiprocessing.get_context(given)
+    return given
 
 
 def _preload() -> None:
@@ -124,7 +135,7 @@ def _refuse_to_fork_with_subinterpreters() -> None:
     for name in ("_interpreters", "_xxsubinterpreters"):
         if (module := sys.modules.get(name)) is not None and len(module.list_all()) > 1:
             raise UsageError(
-                'start_method="fork" crashes the child while this process has subinterpreters; '
+                'mp_context="fork" crashes the child while this process has subinterpreters; '
                 'use "forkserver" or "spawn"'
             )
 
@@ -145,6 +156,8 @@ class _Process(DirectWorker):
         self._channel: Channel | None = None
         self._message: Message | None = None
         self._corrupt: str | None = None
+        self._unread = False
+        """It was gone before it had read the last call."""
         self._sent_by_value = False
         self._stopped = False
 
@@ -157,6 +170,7 @@ class _Process(DirectWorker):
         return 0 if self._channel is None else self._channel.bytes_in
 
     def start(self) -> None:
+        child.end_if_imported_by_a_worker()
         with _starting:
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
@@ -167,14 +181,25 @@ class _Process(DirectWorker):
                 self._process = self._context.Process(
                     target=child.main, args=(theirs, self._initializer, self._initargs), name=self._name
                 )
-                self._process.start()
+                try:
+                    self._process.start()
+                except (
+                    OSError,
+                    EOFError,
+                ):  # the server of "forkserver" is gone, which may import the program, too
+                    if _server_status() == child.NO_GUARD:
+                        raise _unguarded() from None
+                    raise
         if self._stopped:
             self._process.kill()
         try:
             message = self._channel.receive()
         except (EOFError, OSError, Corrupt):
             said = f"a worker process {self._how_it_ended()} before it was ready"
-            raise (Lost if (self._process.exitcode or 0) < 0 else RuntimeError)(said) from None
+            code = self._process.exitcode or 0
+            if code == child.NO_GUARD:
+                raise _unguarded() from None
+            raise (Lost if code < 0 else RuntimeError)(said) from None
         if message.kind == calls.FAILED:
             raise message.load().error
 
@@ -184,13 +209,18 @@ class _Process(DirectWorker):
 
     def _send(self, parts: Parts) -> None:
         assert self._channel is not None
-        with contextlib.suppress(OSError):  # wait() finds the channel at its end
+        try:
             self._channel.send(calls.CALL, parts)
+        except OSError:  # wait() finds the channel at its end
+            self._unread = True
 
     def wait(self) -> None:
         assert self._channel is not None
         try:
             self._message = self._channel.receive()
+        except ConnectionResetError:  # something was left unread; otherwise it is an EOFError
+            self._message = None
+            self._unread = True
         except (EOFError, OSError):
             self._message = None
         except Corrupt as reason:
@@ -226,11 +256,11 @@ class _Process(DirectWorker):
                 raise Lost(
                     f"the worker process has sent what is no message ({self._corrupt}), and was killed"
                 )
-            raise Lost(f"the worker process {self._how_it_ended()}")
+            raise (Unread if self._unread else Lost)(f"the worker process {self._how_it_ended()}")
         kind = message.kind
         try:
             value = message.load()
-        except Exception as error:
+        except BaseException as error:
             raise CannotSend(f"the result cannot be read here: {error!r}") from error
         if kind != calls.RESULT and not isinstance(value, Failure):
             raise CannotSend(f"the answer cannot be read here: it is of kind {kind}")
@@ -280,9 +310,43 @@ class _Process(DirectWorker):
         return f"{pid} exited with status {code}"
 
 
+class _Unguarded(Broken):
+    """The program starts workers where they import it."""
+
+
+def _unguarded() -> _Unguarded:
+    """Nothing in a traceback helps with it: if nobody catches it, the program ends with one line."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(error, _Unguarded):
+            print(f"fairlead: {error}", file=sys.stderr)
+        else:
+            before(kind, error, traceback)
+
+    sys.excepthook = hook
+    return _Unguarded(
+        "worker processes import this file, and that would start workers again: put what starts them under "
+        '`if __name__ == "__main__":`'
+    )
+
+
+def _server_status() -> int | None:
+    """How the server that workers are forked from has ended."""
+    pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
+    if pid is None:
+        return None
+    with contextlib.suppress(OSError):
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return None if found is None else found.si_status
+    return None
+
+
 def _forget_channels() -> None:
     """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
-    end."""
+    end, and the lock is held by the very thread that forks a worker."""
+    global _starting
+    _starting = threading.Lock()
     for channel in list(_channels):
         channel.close()
 

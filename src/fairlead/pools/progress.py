@@ -19,6 +19,13 @@ class Bar(Protocol):
 Progress = bool | Bar
 
 
+def pause(bar: Bar | None) -> None:
+    """Whoever advances it may be left by an exception: a live display is not left behind by that. The next
+    update goes on with it."""
+    if isinstance(bar, _RichBar):
+        bar.close()
+
+
 def bar(wanted: Progress, total: int | None) -> Bar | None:
     """The bar to advance, or None."""
     if wanted is False:
@@ -46,6 +53,7 @@ class _RichBar:
         self._progress.start()
 
     def update(self, n: int) -> None:
+        self._progress.start()
         self._progress.advance(self._task, n)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from fairlead import _native
+from fairlead.pools.chunks import Stopped, call_chunk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ UNREADABLE_HERE = 255
 """The board's word for a reply that cannot be read where it was to go; its value is the reason."""
 
 KEPT_FUNCTIONS = 256
-
-
-class Stopped(BaseException):
-    """Raised in a worker to end its task, and the worker with it."""
 
 
 def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) -> None:
@@ -47,7 +44,9 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
     while True:
         try:
             call = take()
-        except Exception as error:  # noqa: BLE001 - whatever unpickling runs
+        except Stopped:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
             kind, value, function = UNREADABLE, packed(error), None
         else:
             if call is None:
@@ -56,7 +55,9 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
             del call  # what it refers to goes back before the reply comes
         try:
             goes_on = reply(kind, value)
-        except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
+        except Stopped:
+            raise
+        except BaseException as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
             goes_on = reply(*_by_value(function, kind, value, refusal))
         value = function = None
         tasks += 1
@@ -72,12 +73,12 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
         function = functions.get(key) or _unpack(functions, key, shipped)
         if extra is not None:
             args, kwargs, context, star = _unpack_extra(args, extra)
-    except Exception as error:  # noqa: BLE001 - whatever unpickling runs
+    except Stopped:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
         return UNREADABLE, packed(error), None
     try:
         if star is not None:
-            from fairlead.pools.chunks import call_chunk
-
             outcomes, spent_ns = call_chunk(function, args, star, _failure)
             return CHUNK, (tuple(outcomes), spent_ns), function
         if context is not None:
@@ -121,7 +122,7 @@ def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, boo
 
 
 def _by_value(
-    function: Callable[..., Any] | None, kind: int, value: Any, refusal: Exception
+    function: Callable[..., Any] | None, kind: int, value: Any, refusal: BaseException
 ) -> tuple[int, bytes]:
     """A reply that plain pickle has refused."""
     if kind == CHUNK:
@@ -145,13 +146,15 @@ class _ByValue:
         return pickle.loads, (self.pickled,)
 
 
-def _sendable(function: Callable[..., Any] | None, value: Any, refusal: Exception | None = None) -> Any:
+def _sendable(function: Callable[..., Any] | None, value: Any, refusal: BaseException | None = None) -> Any:
     """The value in a form that pickle takes, or a Failure that says why there is none."""
     from fairlead.pools import pickling
 
     try:
         return _ByValue(pickling.dumps(value))
-    except Exception as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
+    except Stopped:
+        raise
+    except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
         from fairlead.errors import CannotSend
         from fairlead.pools.failure import Failure
 
@@ -184,44 +187,3 @@ def _failure(error: BaseException) -> Any:
     from fairlead.pools.refusal import explained
 
     return Failure(explained(error))
-
-
-# called one by one, by transport="call"
-
-_functions: Functions = {}
-_seats: list[_native.Seat] = []
-_answers: list[Any] = []
-
-
-def sit(board: int, answers: int) -> None:
-    """For the thread that will call serve(): it can be interrupted from then on."""
-    _seats.append(_native.Seat(board, 1))
-    _answers.append(_native.attach(answers))
-
-
-def initialize(message: bytes) -> bytes:
-    """Calls the initializer."""
-    try:
-        function, args = _loads(message)
-        function(*args)
-    except BaseException as error:  # noqa: BLE001 - shown where the pool is
-        return _native.message((BROKEN, packed(error)))
-    return _native.message((RESULT, None))
-
-
-def serve(message: bytes) -> bytes:
-    """Makes a call."""
-    try:
-        call = _native.from_message(message)
-    except Exception as error:  # noqa: BLE001 - whatever unpickling runs
-        return _native.message((UNREADABLE, packed(error)))
-    kind, value, function = outcome(_functions, call)
-    try:
-        return _native.message((kind, value))
-    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
-        return _native.message(_by_value(function, kind, value, refusal))
-
-
-def answer(message: bytes) -> None:
-    """Where a call into an interpreter has no result."""
-    _answers[0].put(message)

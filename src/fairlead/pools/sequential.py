@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.errors import PoolClosed, TaskTimeout
+from fairlead.errors import TaskTimeout
+from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked_initializer
+from fairlead.pools.chunks import call_chunk
 from fairlead.pools.contract import Broken, Engine, Statistics, Task
+from fairlead.pools.failure import Failure
 
 
 class SequentialPool(Pool):
@@ -34,25 +37,23 @@ class _AtOnce(Engine):
 
     def __init__(self, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
         self._initialize = None if initializer is None else (initializer, initargs)
-        self._closed = False
-        self._broken: Broken | None = None
         self._lock = threading.Lock()
         self._done = 0
         self._late = 0
         self._running = 0
         self._run_ns = 0
+        ending.remember(self)
 
     def enqueue(self, task: Task) -> None:
-        if self._broken is not None:
-            raise Broken(str(self._broken)) from self._broken
-        if self._closed:
-            raise PoolClosed("the pool has been shut down: it takes no more tasks")
+        self._check_open()
         if self._initialize is not None:
             (function, args), self._initialize = self._initialize, None
             try:
                 function(*args)
-            except Exception as refusal:
+            except BaseException as refusal:
                 self._broken = Broken(f"the initializer raised {refusal!r}")
+                if isinstance(refusal, KeyboardInterrupt):
+                    raise
                 raise self._broken from refusal
         task.begin()
         with self._lock:
@@ -60,6 +61,8 @@ class _AtOnce(Engine):
         value: Any = None
         error: BaseException | None = None
         try:
+            if task.function is call_chunk:
+                task.args = (*task.args, _not_ctrl_c)
             value = task.call()
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
@@ -99,11 +102,7 @@ class _AtOnce(Engine):
         return True
 
     def forget_after_fork(self) -> None:
-        """It has neither threads nor workers."""
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
+        self._lock = threading.Lock()
 
     def statistics(self) -> Statistics:
         with self._lock:
@@ -112,3 +111,10 @@ class _AtOnce(Engine):
                 timed_out=self._late, cancelled=0, lost=0, retried=0, restarts=0, queue_time_s=0.0,
                 run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
             )  # fmt: skip
+
+
+def _not_ctrl_c(error: BaseException) -> Failure:
+    """An item's outcome, but for Ctrl-C, which is meant for the thread that the call is made in."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    return Failure(error)

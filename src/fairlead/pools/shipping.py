@@ -87,7 +87,7 @@ def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
     if kind != seat.UNREADABLE_HERE:
         try:
             read = pickle.loads(value)
-        except Exception as reason:  # noqa: BLE001 - whatever unpickling runs
+        except BaseException as reason:  # noqa: BLE001 - whatever unpickling runs
             value = reason
         else:
             return kind == seat.PICKLED, read if kind == seat.PICKLED else read.error

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.contract import Stopped, Task, Worker
 from fairlead.pools.crew import Crew
@@ -26,38 +27,42 @@ def send_exception(ident: int, kind: type[BaseException] | None) -> None:
 class ThreadPool(Pool):
     """Calls in threads of this process: for work that waits, and, without a GIL, for work that computes.
 
-    Time-outs and cancellation end the future at once and send the thread an exception, which arrives at its
-    next step in Python. **A thread that is inside a call into C (sleeping, reading, a long computation of a
-    library) cannot be stopped before that call returns**; another thread takes its place meanwhile, and it
-    ends when it comes back. Code that catches BaseException may keep it for as long as it likes.
+    Time-outs and cancellation end the future at once, and another thread takes the place. The call itself
+    goes on until it returns, or asks by ``fairlead.pools.check_cancelled()``. With ``interrupt=True`` its
+    thread is sent an exception, which arrives at its next step in Python, wherever that is: in a library that
+    is not prepared for it, too. **A thread that is inside a call into C (sleeping, reading, a long
+    computation) is not stopped before that call returns**, nor one whose code catches BaseException.
 
     Args:
-        workers: threads; None: as many as cores that this process may use, plus four, because threads mostly
-            wait. initializer: called in each thread before its first task. If it raises, the pool is broken,
-            and every task raises a BrokenPool whose cause is that exception.
-        max_tasks_per_worker: tasks after which a thread is replaced; None for never.
-        name: the threads' names begin with it.
+        max_workers: threads; None: as many as cores that this process may use, plus four, because threads
+            mostly wait.
+        thread_name_prefix: of the threads.
+        initializer: called in each thread before its first task. If it raises, the pool is broken, and every
+            task raises a BrokenPool whose cause is that exception.
+        max_tasks_per_child: tasks after which a thread is replaced; None for never.
+        interrupt: whether calls that are cancelled or whose time is up are stopped by an exception.
     """
 
     def __init__(
         self,
-        workers: int | None = None,
-        *,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        max_tasks_per_worker: int | None = None,
-        name: str | None = None,
+        *,
+        max_tasks_per_child: int | None = None,
+        interrupt: bool = False,
     ) -> None:
         checked_initializer(initializer)
         self._begin(
             Crew(
                 "threads",
-                checked_workers(None) + 4 if workers is None else checked_workers(workers),
-                lambda: Here(initializer, initargs),
-                name=name or f"ThreadPool-{next(_numbers)}",
+                checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
+                lambda: Here(initializer, initargs, interrupt=interrupt),
+                name=thread_name_prefix or f"ThreadPool-{next(_numbers)}",
                 most_tasks=0
-                if max_tasks_per_worker is None
-                else checked("max_tasks_per_worker", max_tasks_per_worker),
+                if max_tasks_per_child is None
+                else checked("max_tasks_per_child", max_tasks_per_child),
                 in_thread=True,
                 call_cost_s=5e-6,
             )
@@ -67,9 +72,12 @@ class ThreadPool(Pool):
 class Here(Worker):
     """Calls in the seat's own thread."""
 
-    __slots__ = ("_args", "_ident", "_initializer")
+    __slots__ = ("_args", "_ident", "_initializer", "_interrupt")
 
-    def __init__(self, initializer: Callable[..., object] | None, args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, initializer: Callable[..., object] | None, args: tuple[Any, ...], *, interrupt: bool
+    ) -> None:
+        self._interrupt = interrupt
         self._initializer = initializer
         self._args = args
         self._ident = 0
@@ -83,7 +91,8 @@ class Here(Worker):
         return task.call()
 
     def stop(self) -> bool:
-        if self._ident:
+        # at the interpreter's end in any case: where no thread may be a daemon, that waits for all
+        if self._ident and (self._interrupt or ending.over is not None):
             send_exception(self._ident, Stopped)
         return False
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from fairlead.pools import ending
+from fairlead.pools.aside import Aside
 
 
 class Watch:
@@ -24,6 +25,7 @@ class Watch:
         self._next = math.inf
         self._look_again = False
         self._ended = False
+        self._aside = Aside(f"{name}-callbacks")
         self._thread = ending.thread(self._run, None, name)
         self._thread.start()
 
@@ -43,6 +45,10 @@ class Watch:
             self._thread.join()
 
     def _run(self, _: object) -> None:
+        with self._aside:
+            self._look_on()
+
+    def _look_on(self) -> None:
         while not self._ended:
             self._next = math.inf
             self._look_again = False

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import OutputError, RecordError
-from fairlead.record.summary import Verdict
 
 SCHEMA = 1
 """Of the file; a reader refuses a newer one."""
@@ -26,6 +25,11 @@ interpreter, one without a GIL that was found on this machine."""
 Status = Literal["measured", "refused", "failed", "wrong"]
 """refused: not run, because it cannot be or must not be. failed: it was run and did not come to an end.
 wrong: its results are not those of the sequential run."""
+
+
+Sureness = Literal["stable", "noisy", "bimodal", "undecided"]
+"""stable: the median can be relied on. noisy: other load, or a wide spread. bimodal: two populations.
+undecided: too few samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,7 @@ class Candidate:
     alone_s: float | None = None
     """What ``total_s`` would be on a machine left alone, worked out from processor time; None where other
     programs left it alone."""
-    verdict: Verdict = "undecided"
+    verdict: Sureness = "undecided"
     advice: str | None = None
 
 

@@ -18,11 +18,12 @@ HISTOGRAM_BUCKETS = 40
 ones (9 minutes on)."""
 
 FindingKind = Literal[
-    "convoy", "long-hold", "lock-square", "starvation", "switch-storm", "saturation", "not-the-gil"
+    "convoy", "long-hold", "lock-square", "starvation", "no-core", "switch-storm", "saturation", "not-the-gil"
 ]
 """convoy: short holds, each followed by a wait of about a switch interval. long-hold: C code that does not
 let go when it is asked to. lock-square: threads woken together each wait behind all that run. starvation:
-one thread waits far longer than its peers. switch-storm: the GIL is passed round faster than work gets
+one thread waits far longer than its peers. no-core: threads could not take a free GIL, for want of a
+core. switch-storm: the GIL is passed round faster than work gets
 done. saturation: more threads compute than one GIL can carry. not-the-gil: waiting for the GIL is not what
 costs the time."""
 
@@ -129,6 +130,8 @@ class Finding:
     """One thing that the numbers say, with what to do about it."""
 
     kind: FindingKind
+    title: str
+    """It all in a few words: who waits, and for what."""
     threads: tuple[str, ...]
     """Names of the threads concerned, those to change first."""
     summary: str
@@ -189,5 +192,13 @@ class GilSummary:
     stacks: tuple[StackLoss, ...]
     findings: tuple[Finding, ...]
     trust: Trust
+    policies: tuple[str, ...] = ()
+    """By which the main interpreter's GIL was scheduled, one after another; empty: not recorded."""
+    watchdog_tripped: bool = False
+    """The scheduler has given up: threads did not take the GIL that was granted to them."""
+    other_load: float | None = None
+    """Share of the machine's cores that other processes used; None: not recorded."""
+    cores: int | None = None
+    """The machine's."""
     problems: tuple[str, ...] = field(default=())
     """Damage, and violations of the rules of a lock, one line each."""

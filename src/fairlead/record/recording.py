@@ -27,9 +27,12 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, ...], ...]}, innermost
                   first; a stack may come after the event that names it
     5 COUNTERS  UTF-8 JSON, a snapshot of everything counted since the start:
-                  {t_ns, threads: [...], blame: [...]}, threads with the keys of
+                  {t_ns, threads: [...], blame: [...], scheduler, load}, threads with the keys of
                   ``fairlead.record.gil_summary.GilThread.from_counters``;
-                  blame is a list of [gil, waiter, holder, ns] (holder 0: the GIL was free)
+                  blame is a list of [gil, waiter, holder, ns] (holder 0: the GIL was free);
+                  scheduler {mode (fairlead.record.policies), tripped (0 or 1)}, of GIL 0, now; then load
+                  {own_ns, machine_ns (of all processes, ours too), cores}, CPU time since the start,
+                  absent where the system does not say. These two come last
     6 LOST      u64 t0_ns, u64 t1_ns, u64 count: events that found no room, and between which times
     7 END       u64 t_ns: when recording stopped. Absent when the process was killed
 

@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeGuard, get_args
 
 from fairlead.errors import RecordError
 
-SCHEMA = 1
-"""Version of the line format. A reader refuses a line with a higher one."""
+SCHEMA = 2
+"""Version of the line format. A reader refuses a line with a higher one, and converts a lower one: in
+version 1 the time of some squares ended before their threads did, and ``details["tail_s"]`` held the rest."""
 
 Status = Literal["ok", "timeout", "crashed", "garbage", "failed", "skipped"]
 """ok: measured. timeout: killed after its time. crashed: ended by a signal or a non-zero exit.
@@ -52,7 +53,7 @@ class Sample:
     round: int = 0
     """Which pass over the interleaved plan the sample belongs to."""
     attempt: int = 0
-    """How many noisy attempts at this sample were thrown back before this one."""
+    """How many disturbed attempts at this sample were rejected before this one."""
     elapsed_s: float | None = None
     """Wall time of the whole process, from its start to its end: what the sample cost the run."""
     wall_s: float | None = None
@@ -74,6 +75,12 @@ class Sample:
     foreign_share: float | None = None
     """Share (0..1) of the time of all cores the run may use that other processes took while the sample ran,
     stolen time included; for samples under half a second, in the half second up to its end."""
+    stolen_share: float | None = None
+    """Of that, the share that the host of a virtual machine gave to other machines while the sample ran."""
+    throttled_s: float | None = None
+    """How long a CPU quota kept the sample from running."""
+    spin_s: float | None = None
+    """CPU time of a fixed piece of Python code, run by the lab just before: how fast the core was."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else the probe printed: counts, answers, checks. ``metrics`` among them are its further figures, a
     number each."""
@@ -127,7 +134,26 @@ class Sample:
             raise RecordError('wall_s of a sample whose status is "ok" is missing or too short to be a time')
         if "n" not in known["params"] and known["status"] != "skipped":
             raise RecordError("params holds no n")
-        return cls(**known)
+        return cls(**(_until_joined(known) if schema < 2 else known))
+
+
+def _until_joined(known: dict[str, Any]) -> dict[str, Any]:
+    """Convert a line of version 1: the time until all threads were joined, and not the measured part alone.
+
+    What the rest used of the processor was not recorded, so that there is no CPU time of the whole.
+    """
+    details, wall_s = known.get("details") or {}, known.get("wall_s")
+    tail_s = details.get("tail_s")
+    if wall_s is None or isinstance(tail_s, bool) or not isinstance(tail_s, int | float) or tail_s < 0:
+        return known
+    rest = {name: value for name, value in details.items() if name != "tail_s"}
+    return known | {
+        "details": rest | {"metrics": {"region_s": wall_s}},
+        "wall_s": wall_s + tail_s,
+        "user_s": None,
+        "sys_s": None,
+        "cpu_percent": None,
+    }
 
 
 def parse(text: str | bytes) -> Any:
@@ -151,7 +177,8 @@ _REQUIRED = ("experiment", "params", "interpreter", "environment", "status")
 _OBJECTS = frozenset({"params", "interpreter", "environment", "details"})
 _COUNTERS = frozenset({"round", "attempt"})
 _COUNTS = frozenset({"max_rss_kb", "sum_rss_kb", "ctx_voluntary", "ctx_involuntary"})
-_MEASURES = frozenset({"elapsed_s", "wall_s", "user_s", "sys_s", "cpu_percent", "foreign_share"})
+_SHARES = frozenset({"foreign_share", "stolen_share"})
+_MEASURES = _SHARES | {"elapsed_s", "wall_s", "user_s", "sys_s", "cpu_percent", "throttled_s", "spin_s"}
 
 
 def _fault(name: str, value: Any) -> str | None:
@@ -179,7 +206,7 @@ def _fault(name: str, value: Any) -> str | None:
     assert name in _MEASURES, name
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
         return "is not a finite number from 0"
-    return "is not a share from 0 to 1" if name == "foreign_share" and value > 1 else None
+    return "is not a share from 0 to 1" if name in _SHARES and value > 1 else None
 
 
 def _not_json(value: object) -> str | None:

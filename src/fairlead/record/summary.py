@@ -11,9 +11,11 @@ from typing import Any, Literal
 
 from fairlead.record.gil_trace import GilTrace
 
-Verdict = Literal["stable", "noisy", "bimodal", "undecided"]
-"""stable: the number can be relied on. noisy: foreign load or a wide spread. bimodal: two populations, so
-one median means little. undecided: too few samples, or no model fits clearly better than the next."""
+Verdict = Literal["settled", "open", "contradicts the source"]
+"""settled: the whole interval lies on one side of the claim's threshold. open: it does not, or there is none
+yet. contradicts the source: settled, and what was published lies on the other side."""
+
+Kind = Literal["ratio", "exponent"]
 
 Model = Literal["1", "n", "n log n", "n^2", "undecided"]
 
@@ -62,9 +64,8 @@ class Cell:
     ctx_voluntary: float | None
     ctx_involuntary: float | None
     foreign_share: float | None
-    verdict: Verdict
-    advice: str | None
-    """What to do about a verdict other than "stable"."""
+    rounds: tuple[int, ...] = ()
+    """In which round each of ``values`` was taken; of the same round are those taken one after the other."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Medians of the experiment's further figures, by the names of ``Subject.metrics``; what no sample gave
     is not among them."""
@@ -72,7 +73,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How time grows with n over one series."""
+    """How time grows with n over one series. ``Claim`` says what of it is settled."""
 
     exponent: float | None
     """Slope of log(time) over log(n), on raw points."""
@@ -80,8 +81,8 @@ class Fit:
     """Lower end of the exponent's 95 % bootstrap interval."""
     high: float | None
     model: Model
-    verdict: Verdict
-    advice: str | None
+    note: str | None = None
+    """What keeps the exponent or the model from saying more: few sizes, a bend, two populations, rivals."""
     coefficients: tuple[float, float] | None = None
     """(intercept, slope) of the chosen model: time = intercept + slope * g(n)."""
 
@@ -97,7 +98,8 @@ class Series:
     label: str
     """A short name for the variant ("release", "rr, 1 core"); empty for the plain one."""
     cells: tuple[Cell, ...]
-    fit: Fit
+    fit: Fit = Fit(exponent=None, low=None, high=None, model="undecided")
+    """Of an experiment that asks no growth, one without an exponent."""
     skipped: str | None = None
     """The reason when nothing was run."""
     failures: tuple[str, ...] = ()
@@ -113,11 +115,16 @@ class Reference:
     """One published curve to hold a series against."""
 
     label: str
+    """What it was measured on: "CPython, 2 cores"."""
     points: tuple[tuple[int, float], ...]
-    """(n, seconds)"""
+    """(n, value); n is 0 where the source does not say what it was."""
     exponent: float | None
     variant: dict[str, Any] = field(default_factory=dict)
     """Parameters this curve belongs to; empty means every variant."""
+    metric: str = "elapsed"
+    """What the values are: "elapsed" (the time that the statistics are about), one of the experiment's
+    metrics, or ``cpu_percent`` or ``max_rss_kb``."""
+    unit: Unit = "s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +156,11 @@ class Subject:
 
 
 Standing = Literal["best", "as fast", "slower", "wrong", "undecided"]
-"""as fast: the interval of its time reaches that of the fastest. best: of those the one that uses the least
-processor time; where two use about as much, the one with less memory. slower: the interval lies above.
-wrong: some of its answers were, and it is no candidate. undecided: too few samples for an interval."""
+"""By the ratio of its time to that of the fastest, paired by round. slower: the whole interval lies above 1.
+as fast: it does not, and ends below 1.1. best: of the fastest and those as fast the one that uses the least
+processor time; where two use about as much, the one with less memory. wrong: some of its answers were, and
+it is no candidate. undecided: the interval holds 1 and more than 1.1, or there are fewer than 5 rounds; then
+nothing is best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +192,77 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the two times that a ratio is about."""
+
+    what: str
+    """Which variant, or which n where that is all they differ in: "beside nothing", "2 threads"."""
+    n: int
+    median: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a source says to a claim."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One statement that a reader takes home, and how sure it is.
+
+    A ratio is that of two times of the same round, and its interval that of ``statistics.paired``; an
+    exponent and its interval are those of the series' fit.
+    """
+
+    topic: str
+    """What it is about, in a few words; unique among the claims of an experiment."""
+    kind: Kind
+    experiment: str
+    """Which declares it; of ways of doing the same work their group."""
+    interpreter: dict[str, Any]
+    text: str
+    """What is claimed: the declared sentence, or its opposite if that is what is settled."""
+    value: float | None
+    low: float | None
+    high: float | None
+    rounds: int
+    """How many rounds the interval rests on; of an exponent, the fewest samples of a size."""
+    threshold: float
+    verdict: Verdict
+    falsified: str
+    """What would show that it is wrong."""
+    main: bool = True
+    """Whether it stands in the short report where there are many."""
+    sides: tuple[Side, ...] = ()
+    published: tuple[Published, ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What disturbed a run, told apart. ``None`` where nothing was recorded."""
+
+    other_load: float | None = None
+    """Median share of the cores that other processes took while samples ran, without stolen time."""
+    highest_load: float | None = None
+    """The same of the 19th of 20 samples."""
+    stolen: float | None = None
+    """Share of the cores' time that the host gave to other machines, of the 19th of 20 samples."""
+    throttled_s: float | None = None
+    """How long a CPU quota kept samples from running, all together."""
+    speed_varied: float | None = None
+    """Half the distance from the 5th to the 95th percentile of a fixed piece of code's CPU time, over its
+    median: how much the core's speed varied."""
+    rejected: int = 0
+    """Samples that were disturbed, rejected and taken again."""
+    warm_up: tuple[str, ...] = ()
+    """Interpreters with a compiler at run time: each sample is a fresh process and includes its warm-up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Everything a report shows."""
 
@@ -196,5 +276,7 @@ class Summary:
     started: str | None
     finished: str | None
     rankings: tuple[Ranking, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    conditions: Conditions = Conditions()
     problems: tuple[str, ...] = ()
     """Damaged lines and other things the reader had to leave out."""

@@ -4,7 +4,6 @@ safe inside a script element."""
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -83,9 +82,3 @@ def inert_json(data: Any) -> str:
     """JSON that can stand in a script element: no character in it can end the element or open a tag."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def packed(script: str) -> str:
-    """A script compressed, as text that can stand in a page; the same for the same script."""
-    return base64.b64encode(gzip.compress(script.encode(), mtime=0)).decode()

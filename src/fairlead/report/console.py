@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -13,13 +14,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _STYLES = {
-    "stable": "green",
-    "noisy": "yellow",
-    "bimodal": "magenta",
-    "undecided": "bright_black",
+    "settled": "green",
+    "open": "yellow",
+    "contrary": "magenta",
     "faster": "green",
     "slower": "red",
 }
+_UNIT = re.compile(
+    r"(?<=[\d%]) (?=(?:s|ms|us|ns|KiB|MiB|GiB|%|M/s|k/s|cores?|threads?)\b|%)|(?<=±) (?=\d)|(?<=\d) (?=±)"
+)
+"""The space within a figure: "5.90 ms", "± 26 %"."""
+_TIED = "\N{PUNCTUATION SPACE}"
+"""A space that ``textwrap`` does not break at, and that no text of ours holds."""
+_FIGURES = ("<claim", "<times", "<published", "<elapsed", "<request", "<start", "<delay", "<verdict")
+"""Columns that are flush left and never broken."""
 _RULED_HEAD = "    \n    \n -- \n    \n    \n    \n    \n    \n"
 """A table's frame in rich's notation: nothing but a line of hyphens below the head."""
 
@@ -54,9 +62,13 @@ class Page:
 
         margin = " " * indent
         lines = wrap(
-            text, self._console.width, initial_indent=margin, subsequent_indent=margin and f"{margin}  "
+            _UNIT.sub(_TIED, text),
+            self._console.width,
+            initial_indent=margin,
+            subsequent_indent=f"{margin}  ",
+            break_on_hyphens=False,
         )
-        self._console.print(Text("\n".join(lines), style=style, overflow="fold"))
+        self._console.print(Text("\n".join(lines).replace(_TIED, " "), style=style, overflow="fold"))
         self._gap = False
 
     def lines(self, lines: Iterable[str], *, indent: int = 0) -> None:
@@ -68,11 +80,44 @@ class Page:
             self._gap = False
 
     def table(self, table: Table, *, indent: int = 0) -> None:
-        """A table made by ``table``."""
+        """A table made by ``table``; columns that do not fit are left out, the last ones first."""
         from rich.padding import Padding
 
+        left_out: list[str] = []
+        while len(table.columns) > 3 and self._console.measure(table).minimum > self._console.width - indent:
+            left_out.append(str(table.columns.pop().header))
         self._console.print(Padding(table, (0, 0, 0, indent), expand=False))
         self._gap = False
+        if left_out:
+            self.line(f"for want of width without: {', '.join(reversed(left_out))}", indent=indent)
+
+    def columns(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Rows below their heads, a line each; where they are too wide the last columns are left out.
+
+        A first cell that is a verdict gets its colour.
+        """
+        from rich.text import Text
+
+        kept = len(heads)
+        while kept > 3 and self._wide(heads, rows, kept, 1) > self._console.width:
+            kept -= 1
+        gap = 2 if self._wide(heads, rows, kept, 2) <= self._console.width else 1
+        if self._wide(heads, rows, kept, gap) > self._console.width:
+            for row in rows:
+                self.line(" ".join(filter(None, row)))
+            return
+        widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(kept)]
+        for number, row in enumerate((heads, *rows)):
+            text = (" " * gap).join(map(str.ljust, row[:kept], widths)).rstrip()
+            line = Text(text, style="" if number else "bold", no_wrap=True)
+            line.stylize(_STYLES.get(row[0], ""), 0, len(row[0]))
+            self._console.print(line)
+        self._gap = False
+
+    @staticmethod
+    def _wide(heads: Sequence[str], rows: Sequence[Sequence[str]], kept: int, gap: int) -> int:
+        widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(kept)]
+        return sum(widths) + gap * (kept - 1)
 
     def gap(self) -> None:
         """An empty line, unless there is one."""
@@ -99,7 +144,14 @@ def table(*columns: str) -> Table:
     )
     for head in columns:
         left = head.startswith("<")
-        made.add_column(head.removeprefix("<"), justify="left" if left else "right", overflow="fold")
+        # a figure is never broken, least of all from its unit
+        figures = not left or "[" in head or head in _FIGURES
+        made.add_column(
+            head.removeprefix("<"),
+            justify="left" if left else "right",
+            overflow="fold",
+            no_wrap=figures,
+        )
     return made
 
 

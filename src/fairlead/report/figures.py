@@ -1,7 +1,7 @@
-"""The curves of one variant of one experiment as plain data; the page's script gives them to plotly.
+"""The curves of one variant of one experiment as plain data; ``plot`` draws them.
 
-What is drawn is decided here, how it looks is decided in ``templates/page.js`` and ``page.css``. Every text
-is already escaped for plotly, which reads a few HTML tags in labels.
+What is drawn is decided here, where it stands in ``plot``, how it looks in ``page.css``. Every text is
+escaped already.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GROWTH: dict[str, Callable[[float], float]] = {
 def panel(
     identity: str, subject: Subject, series: Sequence[Series], roster: names.Roster
 ) -> dict[str, Any] | None:
-    """The data of one plot: a curve for each of ``series``, the references, and the view on either scale.
+    """The data of one plot: a curve for each of ``series``, the references, and the view.
 
     None when not one of the series has a value, for then there is nothing to draw.
     """
@@ -43,7 +43,7 @@ def panel(
         "sizes": sorted({x for c in curves for x in c["raw"]["x"]}),
         "curves": curves,
         "references": references,
-        "view": {"linear": _linear_view(curves), "log": _log_view(curves, references)},
+        "view": _log_view(curves, references),
     }
 
 
@@ -76,8 +76,7 @@ def _distance(low: float | None, high: float | None) -> float:
 
 
 def _hover(cell: Cell) -> str:
-    time = f"{units.seconds(cell.median)} {units.interval(cell.low, cell.high, cell.median)}".strip()
-    return f"n = {cell.n}: {time}, {cell.verdict}"
+    return f"n = {cell.n}: {words.cell(cell)} ({units.runs(len(cell.values))})"
 
 
 def _fitted(fit: Fit, sizes: Sequence[int]) -> dict[str, list[float]]:
@@ -117,17 +116,8 @@ def _extent(curves: Sequence[dict[str, Any]], axis: str) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _linear_view(curves: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """From zero to a little past what was measured: a reference from a faster machine must not flatten it."""
-    (_, right), (_, top) = _extent(curves, "x"), _extent(curves, "y")
-    y = [0, top * 1.08 or 1.0]
-    step = next(s for s in _round_numbers(y[1] / 100, y[1]) if s * 6 >= y[1])
-    values = [i * step for i in range(int(y[1] / step) + 1)]
-    return {"x": [0, right * 1.05], "y": y, "ticks": values, "labels": [units.tick(v, y[1]) for v in values]}
-
-
 def _log_view(curves: Sequence[dict[str, Any]], references: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """In powers of ten, as plotly wants it: the sizes measured, and what the references say of these."""
+    """In powers of ten: the sizes measured, and what the references say of these."""
     left, right = _extent(curves, "x")
     shown = [v for c in curves for v in c["raw"]["y"] if v > 0]
     for r in references:

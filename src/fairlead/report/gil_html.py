@@ -15,7 +15,7 @@ from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, GilSummary
 from fairlead.record.gil_timeline import Lane, Timeline
 from fairlead.report import names, units
 from fairlead.report.assets import asset, inert_json, page
-from fairlead.report.gil_text import evidence_pairs, title, who
+from fairlead.report.gil_text import MEANINGS, circumstances, evidence_pairs, headline, title, who
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,16 +27,6 @@ HISTOGRAMS = 6
 THREADS = 100
 NARROWEST = 0.004
 """Share of all waiting below which a bar of the flame graph is left out."""
-
-MEANINGS = {
-    "convoy": "Convoy",
-    "long-hold": "Long hold",
-    "lock-square": "Lock square",
-    "starvation": "Starvation",
-    "switch-storm": "Switch storm",
-    "saturation": "Saturation",
-    "not-the-gil": "Not the GIL",
-}
 
 
 def render(summary: GilSummary, timeline: Timeline) -> str:
@@ -56,6 +46,8 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
         filters={"evidence": evidence_pairs},
         summary=summary,
         title=title(summary),
+        headline=headline(summary.findings[0]) if summary.findings else None,
+        circumstances=circumstances(summary),
         meanings=MEANINGS,
         name=name,
         threads=summary.threads[:THREADS],

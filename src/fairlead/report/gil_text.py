@@ -1,12 +1,14 @@
-"""A recording of the GIL in the terminal: findings first, then the figures behind them, then how far to
-trust them."""
+"""A recording of the GIL in the terminal: what was found in a line each, the threads, then the findings in
+full, the figures behind them, and how far to trust them."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairlead.record.gil_summary import GilSummary, StackLoss
+from fairlead.record.gil_summary import Finding, GilSummary, StackLoss
 from fairlead.record.recording import Frames
 from fairlead.report import names, units
 
@@ -14,9 +16,41 @@ ROWS = 12
 """How many threads, cells and stacks are shown; the rest is counted."""
 
 
-def render(summary: GilSummary) -> str:
-    """The report as plain text, ending without a newline."""
-    return "\n".join(_lines(summary))
+TITLES = 3
+"""How many findings are named before everything else."""
+
+MEANINGS = {
+    "convoy": "Convoy",
+    "long-hold": "Long hold",
+    "lock-square": "Lock square",
+    "starvation": "Starvation",
+    "no-core": "No core",
+    "switch-storm": "Switch storm",
+    "saturation": "Saturation",
+    "not-the-gil": "Not the GIL",
+}
+
+
+def render(summary: GilSummary, width: int = 100) -> str:
+    """The report as plain text in lines of at most so many characters, ending without a newline."""
+    return "\n".join(_lines(summary, max(40, width)))
+
+
+def headline(finding: Finding) -> str:
+    """A finding in one line."""
+    return f"{MEANINGS[finding.kind]}: {names.clean(finding.title)}"
+
+
+def circumstances(summary: GilSummary) -> str:
+    """Under which policy, and beside what else, in a few words."""
+    policies = " then ".join(map(names.clean, summary.policies)) or "policy not recorded"
+    if summary.policies:
+        policies = f"policy {policies}"
+    if summary.watchdog_tripped:
+        policies += " (the watchdog switched the scheduler off)"
+    if summary.other_load is None:
+        return policies
+    return f"{policies}, other programs used {units.percent(summary.other_load)} of {summary.cores} cores"
 
 
 def title(summary: GilSummary) -> str:
@@ -72,18 +106,27 @@ def evidence_pairs(values: dict[str, float | int | str]) -> Iterator[tuple[str, 
                 yield label, units.count(value) if value >= 100 else f"{value:.3g}"
 
 
-def _lines(summary: GilSummary) -> Iterator[str]:
+def _lines(summary: GilSummary, width: int) -> Iterator[str]:
     process = summary.process
     version = f"{process.get('implementation', 'Python')} {process.get('python_version', '')}".strip()
-    yield f"The GIL of {title(summary)}"
+    for problem in summary.problems:
+        yield from _wrapped(f"Problem: {names.clean(problem)}", width, 0)
+    for finding in summary.findings[:TITLES]:
+        yield from _wrapped(headline(finding), width, 0, 2)
+    if not summary.findings:
+        yield "No thread took the GIL while this was recorded."
+    yield ""
+    yield names.shorten(f"The GIL of {title(summary)}", width)
     lasted = units.seconds(summary.wall_seconds)
-    yield f"  {names.clean(version)}, pid {process.get('pid')}, {lasted}, {summary.events:,} events"
-    for number, finding in enumerate(summary.findings, start=1):
-        yield f"\n{number}. {finding.kind}: {names.clean(finding.summary)}"
-        yield f"   Evidence: {evidence(finding.evidence)}."
-        yield f"   Advice: {names.clean(finding.advice)}"
+    about = f"{names.clean(version)}, pid {process.get('pid')}, {lasted}, {summary.events:,} events"
+    yield from _wrapped(f"{about}; {circumstances(summary)}", width, 2)
     yield "\nThreads"
-    yield from _threads(summary)
+    yield from _threads(summary, width)
+    for number, finding in enumerate(summary.findings, start=1):
+        yield ""
+        yield from _wrapped(f"{number}. {finding.kind}: {names.clean(finding.summary)}", width, 0, 3)
+        yield from _wrapped(f"Evidence: {evidence(finding.evidence)}.", width, 3)
+        yield from _wrapped(f"Advice: {names.clean(finding.advice)}", width, 3)
     name = who(summary)
     if summary.blame:
         yield "\nWho waited behind whom"
@@ -96,7 +139,7 @@ def _lines(summary: GilSummary) -> Iterator[str]:
             )
             for cell in summary.blame[:ROWS]
         ]
-        yield from _table(cells)
+        yield from _table(cells, width)
         yield from _more(len(summary.blame))
     caught = by_holder(summary.stacks)
     if caught:
@@ -105,15 +148,30 @@ def _lines(summary: GilSummary) -> Iterator[str]:
             [
                 (units.seconds(seconds), name.get(holder, f"thread {holder}"), frame(frames))
                 for (holder, frames), seconds in list(caught.items())[:ROWS]
-            ]
+            ],
+            width,
         )
         yield from _more(len(caught))
-    yield f"\nTrust: {summary.trust.statement}"
-    for problem in summary.problems:
-        yield f"Problem: {names.clean(problem)}"
+    yield ""
+    yield from _wrapped(f"Trust: {summary.trust.statement}", width, 0)
 
 
-def _threads(summary: GilSummary) -> Iterator[str]:
+def _wrapped(text: str, width: int, indent: int, further: int | None = None) -> Iterator[str]:
+    """Lines that keep a number and its unit together."""
+    bound = re.sub(r"(\d) (ns|us|ms|s|%|events|cores)\b", "\\1\u00a0\\2", text)
+    yield from (
+        line.replace("\u00a0", " ")
+        for line in textwrap.wrap(
+            bound,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent if further is None else further),
+            break_on_hyphens=False,
+        )
+    )
+
+
+def _threads(summary: GilSummary, width: int) -> Iterator[str]:
     wall = summary.wall_seconds or 1.0
     several = len(summary.gils) > 1
     name = who(summary)
@@ -146,7 +204,12 @@ def _threads(summary: GilSummary) -> Iterator[str]:
         )
         for thread in summary.threads[:ROWS]
     ]
-    yield from _table([head, *rows])
+    kept = list(range(len(head)))
+    for least in ("asked", "forced", "off CPU", "turns", "waits", "longest wait"):
+        if 2 + sum(max(len(row[at]) for row in (head, *rows)) + 2 for at in kept) - 2 <= width:
+            break
+        kept.remove(head.index(least))
+    yield from _table([tuple(row[at] for at in kept) for row in (head, *rows)], width)
     yield from _more(len(summary.threads))
 
 
@@ -155,8 +218,8 @@ def _more(count: int) -> Iterator[str]:
         yield f"  ... and {count - ROWS} more (--format json has all)"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns of text to the left, of numbers to the right."""
+def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Columns of text to the left, of numbers to the right; a line that is too long loses its middle."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [
@@ -166,7 +229,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     right[0] = False
     for row in rows:
         cells = (
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
+            cell.rjust(size) if to_right else cell.ljust(size)
+            for cell, size, to_right in zip(row, widths, right, strict=True)
         )
-        yield ("  " + "  ".join(cells)).rstrip()
+        yield names.shorten(("  " + "  ".join(cells)).rstrip(), width)

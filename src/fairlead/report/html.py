@@ -1,9 +1,7 @@
-"""One HTML file that holds everything: tables, plots and the library that draws them. It loads nothing.
+"""One HTML file that holds everything: claims, tables and pictures. It loads nothing and runs nothing.
 
-Safe with any name: the template escapes all text, data for the script is JSON without a "<" in it, and the
-page's own content policy lets exactly the two scripts run whose hashes it names, and no request leave the
-page. The larger of the two, the library that draws, stands in it compressed, which makes the page a third of
-what it were; the page's own script unpacks it.
+Safe with any name: the template escapes all text, and the page's own content policy lets no script run and no
+request leave the page. Pictures are SVG.
 """
 
 from __future__ import annotations
@@ -14,64 +12,90 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
-from fairlead.report import answers, bars, battle, families, figures, names, schedule, units, words
-from fairlead.report.assets import asset, inert_json, packed, page
-from fairlead.report.extra import needed_for
-from fairlead.report.headline import headline
+from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
+from fairlead.report import (
+    bars,
+    battle,
+    claim_picture,
+    claims,
+    families,
+    figures,
+    names,
+    plot,
+    published,
+    schedule,
+    units,
+    words,
+)
+from fairlead.report.assets import page
 
 _PICTURE_SIZE = 6
 """The n of the picture of who runs: as many columns as a telephone can show."""
-
-_MARKS = (
-    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
-    "M-4.5-4.5h9v9h-9z",
-    "M0-6.5L6.5 0L0 6.5L-6.5 0z",
-    "M0-6L6 5H-6z",
-    "M0 6L6-5H-6z",
-    "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
-    "M-6-3.2L-3.2-6L0-2.8L3.2-6L6-3.2L2.8 0L6 3.2L3.2 6L0 2.8L-3.2 6L-6 3.2L-2.8 0z",
-    "M0-7L1.7-2.2L6.7-2.2L2.7 .9L4.1 5.7L0 2.8L-4.1 5.7L-2.7 .9L-6.7-2.2L-1.7-2.2z",
-)
-"""The interpreters' marks in the page's tables: the shapes, in the order in which ``page.js`` names them."""
 
 
 def render(summary: Summary) -> str:
     """The report as one HTML page that works offline, in light and dark, from 360 pixels of width upwards.
 
     Raises:
-        MissingExtra: jinja2 or plotly is not installed.
+        MissingExtra: jinja2 is not installed.
     """
-    with needed_for("the HTML report"):
-        from plotly.offline import get_plotlyjs
-
     roster = names.Roster(summary.series)
     number = itertools.count(1)
     shown = [_family(family, roster, number) for family in families.families(summary)]
-    sections = [section for family in shown for section in family["sections"]]
-    panels = [panel["data"] for section in sections for panel in section["panels"] if panel["data"]]
-    page_script = asset("page.js")
-    library = get_plotlyjs() if panels else ""
+    found = claims.ordered(summary)
+    first = claims.main(found)
     return page(
         "page.html",
         "fairlead lab report",
-        scripts=[library, page_script] if panels else [],
-        trusted={
-            "data": inert_json(panels),
-            "library": packed(library),
-            "script": page_script if panels else "",
-        },
         filters={"power": _power, "anchor": anchor},
-        mark=lambda index: _MARKS[index % len(_MARKS)],
+        mark=lambda index: plot.MARKS[index % len(plot.MARKS)],
         summary=summary,
-        headline=headline(summary),
-        answers=answers.answers(summary),
-        places={topic: family["id"] for family in shown for topic in family["topics"]},
+        headline=claims.headline(summary),
+        machine=claims.machine(summary),
+        conditions=claims.conditions(summary),
+        busy=claims.mood(summary.conditions) == "busy: ",
+        tally=claims.tally(found) if found else "",
+        answers=[_claim(claim, summary, roster) for claim in _drawn(first)],
+        claims=[_claim(claim, summary, roster) for claim in found],
         families=shown,
-        growing=[section for section in sections if section["subject"].growth],
         interpreters=list(roster),
         verdicts=words.VERDICTS,
     )
+
+
+FIRST = 5
+"""So many claims stand at the head with a picture each."""
+
+
+def _drawn(found: Sequence[Claim]) -> list[Claim]:
+    """The first of each family in turn, what is settled before what is open."""
+    order = sorted(found, key=lambda claim: (claim.verdict == "open", not claim.main, claim.value is None))
+    families_of: dict[str, list[Claim]] = {}
+    for claim in order:
+        families_of.setdefault(claim.experiment.partition(".")[0], []).append(claim)
+    turns = itertools.zip_longest(*families_of.values())
+    return [claim for turn in turns for claim in turn if claim is not None][:FIRST]
+
+
+def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    who = next(one for one in roster if one.record == claim.interpreter)
+    return {
+        "claim": claim,
+        "text": claims.said(claim),
+        "who": who,
+        "sign": claims.sign(claim),
+        "ours": claims.ours(claim),
+        "sides": claims.named_sides(claim),
+        "published": claims.sources(claim),
+        "rounds": f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
+        if claim.kind == "ratio"
+        else f"{claim.rounds} samples a size or more",
+        "open": claims.why_open(claim) if claim.verdict == "open" else "",
+        "anchor": anchor(claim.experiment),
+        "picture": Markup(claim_picture.svg(claim, summary, roster)),
+    }
 
 
 def _family(family: families.Family, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
@@ -87,8 +111,6 @@ def _family(family: families.Family, roster: names.Roster, number: Iterator[int]
         "id": f"family-{anchor(family.id)}",
         "family": family,
         "blocks": blocks,
-        "topics": {topic.id: None for topic in family.topics}
-        | {subject.id: None for topic in family.topics for subject in topic.subjects},
         "sections": [section for block in blocks for section in block["sections"]],
         "losses": families.losses(family, roster),
     }
@@ -136,13 +158,27 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "id": identity,
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
-        "data": figures.panel(identity, subject, group, roster) if subject.growth else None,
+        "picture": _picture(identity, subject, group, roster),
+        "published": [row for series in group for row in published.rows(subject, series)],
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
-        "warnings": _warnings(group, roster),
+        "notes": _notes(group, roster),
         "of": {row["who"].index: row for row in rows},
         "references": _references(subject, group, roster),
     }
+
+
+def _picture(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> Any:
+    from markupsafe import Markup
+
+    data = figures.panel(identity, subject, group, roster) if subject.growth else None
+    if data is None:
+        return None
+    label = (
+        f"Time over the number of {names.clean(subject.size_name)}: {names.clean(subject.title)}, "
+        f"{names.variant(group[0])}. All of its figures are in the tables below it."
+    )
+    return Markup(plot.svg(data, label))
 
 
 def _references(
@@ -158,11 +194,11 @@ def _references(
     return list(places.items())
 
 
-def _warnings(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, ...], list[names.Named]]]:
-    """Warnings with the interpreters that they are true of: what is said of several stands there once."""
+def _notes(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, ...], list[names.Named]]]:
+    """Notes with the interpreters that they are true of: what is said of several stands there once."""
     alike: dict[tuple[str, ...], list[names.Named]] = {}
     for series in group:
-        if lines := tuple(words.warnings(series)):
+        if lines := tuple(words.notes(series)):
             alike.setdefault(lines, []).append(roster.of(series))
     return list(alike.items())
 
@@ -198,10 +234,7 @@ def _battle(series: Series) -> dict[str, Any] | None:
 def _cell(cell: Cell, further: Sequence[Metric]) -> dict[str, Any]:
     return {
         "cell": cell,
-        "time": " or ".join(map(units.seconds, cell.modes))
-        if len(cell.modes) > 1
-        else units.seconds(cell.median),
-        "interval": units.interval(cell.low, cell.high, cell.median),
+        "time": words.cell(cell),
         "switches": words.switches(cell),
         "further": [units.metric(cell.metrics.get(m.name), m.unit) for m in further],
     }
@@ -213,7 +246,7 @@ def _work(topic: families.Topic, roster: names.Roster) -> dict[str, Any]:
     warned: dict[tuple[str, str], dict[str, None]] = {}
     for ranking in topic.rankings:
         for place in ranking.places:
-            for line in words.warnings(place.series):
+            for line in words.notes(place.series):
                 warned.setdefault((roster.of(place.series).label, line), {})[names.clean(place.case)] = None
     return {
         "id": anchor(topic.id),
@@ -240,17 +273,16 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
         "pictures": bars.pictures(ranking, subjects),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
-        "referenced": any(one.references for one in subjects.values()),
+        "published": [
+            (names.clean(place.case), row)
+            for place in ranking.places
+            for row in published.rows(subjects[place.series.experiment], place.series)
+        ],
         "places": [
             {
                 "place": place,
                 "standing": words.standing(place),
                 "shown": _cell(place.cell, further),
-                "references": [
-                    f"{units.seconds(seconds)} for {n}"
-                    for reference in words.references(subjects[place.series.experiment], place.series)
-                    for n, seconds in reference.points
-                ],
             }
             for place in ranking.places
         ],

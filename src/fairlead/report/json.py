@@ -3,7 +3,7 @@
 A summary is one object:
 
 ``version``
-    1. It grows when a field changes its meaning or goes; a new field alone does not change it.
+    2. It grows when a field changes its meaning or goes; a new field alone does not change it.
 ``environment``, ``environments``
     What most samples share of machine and settings, and how many different environments there are.
 ``started``, ``finished``, ``samples``
@@ -16,19 +16,26 @@ A summary is one object:
     succeeded), ``values`` (seconds, in the order taken), ``median``, ``low`` and ``high`` (its 95 % bootstrap
     interval), ``iqr`` (seconds all), ``outliers``, ``modes`` (seconds; two when bimodal), ``factor`` (over
     the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``sum_rss_kb``, ``ctx_voluntary``,
-    ``ctx_involuntary``, ``foreign_share`` (0..1), ``verdict`` ("stable", "noisy", "bimodal" or "undecided"),
-    ``advice``, ``metrics`` (medians of the experiment's further figures, by name), and ``fit`` of its whole
+    ``ctx_involuntary``, ``foreign_share`` (0..1), ``rounds`` (in which each value was taken), ``metrics``
+    (medians of the experiment's further figures, by name), and ``fit`` of its whole
     series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log n", "n^2" or "undecided"),
-    ``verdict``, ``advice``, ``coefficients`` (time = first + second * model, seconds).
-``answers``
-    What the run says in short: ``topic``, ``text`` (a sentence), ``verdict`` (of its least sure figure),
-    ``experiment`` (the id, or the work, that has the evidence), ``interpreter`` (which one it is about),
-    ``figures`` (the same as numbers: seconds, KiB, ratios) and ``others`` (pairs: what other interpreters
-    say).
+    ``note``, ``coefficients`` (time = first + second * model, seconds).
+``claims``
+    What the run settles: ``topic``, ``kind`` ("ratio" or "exponent"), ``experiment``, ``interpreter``,
+    ``text`` (a sentence), ``value`` with its interval ``low`` to ``high`` (99 % of ratios, 95 % of
+    exponents), ``rounds``
+    (how many it rests on), ``threshold``, ``verdict`` ("settled", "open" or "contradicts the source"),
+    ``falsified`` (what would show that it is wrong), ``sides`` (the two times of a ratio: ``what``, ``n``,
+    ``median`` in seconds), ``published`` (``label``, ``value``), ``note`` and ``main``.
+``conditions``
+    What disturbed the run: ``other_load``, ``highest_load``, ``stolen`` (shares of the cores),
+    ``throttled_s``, ``speed_varied`` (of a fixed piece of code's CPU time), ``rejected`` (samples taken
+    again) and ``warm_up``
+    (interpreters whose samples include a compiler's warm-up).
 ``experiments``
     What each experiment asks: ``id``, ``family``, ``title``, ``question``, ``explanation``, ``size_name``,
-    ``metrics`` (``name``, ``title``, ``unit``) and ``references`` (``label``, ``points``: pairs of n and
-    seconds, ``exponent``, ``variant``).
+    ``metrics`` (``name``, ``title``, ``unit``) and ``references`` (``label``, ``metric``, ``unit``,
+    ``points``: pairs of n, 0 where the source does not state it, and the value; ``exponent``, ``variant``).
 ``rankings``
     One object for each work, number of tasks and interpreter that more than one way of doing it was measured
     on: ``group``, ``n``, ``interpreter``, and ``places``: ``experiment``, ``label``, ``case``, ``median``
@@ -54,10 +61,10 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from fairlead.record.summary import Ranking, Series, Subject, Summary
-from fairlead.report import answers, families, names
+from fairlead.record.summary import Claim, Ranking, Series, Subject, Summary
+from fairlead.report import claims, families, names
 
-VERSION = 1
+VERSION = 2
 
 
 def render(summary: Summary) -> str:
@@ -75,7 +82,8 @@ def render(summary: Summary) -> str:
             "samples": summary.samples,
             "interpreters": {called[who.label]: who.record for who in roster},
             "results": [result for head, s in heads for result in _results(head, s)],
-            "answers": [asdict(answer) for answer in answers.answers(summary)],
+            "claims": [_claim(claim, called, roster) for claim in claims.ordered(summary)],
+            "conditions": asdict(summary.conditions),
             "experiments": [
                 _experiment(family.id, subject)
                 for family in families.families(summary)
@@ -108,6 +116,11 @@ def _short_names(roster: names.Roster) -> dict[str, str]:
 
 def _head(series: Series, interpreter: str) -> dict[str, Any]:
     return {"experiment": series.experiment, "interpreter": interpreter, "label": series.label}
+
+
+def _claim(claim: Claim, called: dict[str, str], roster: names.Roster) -> dict[str, Any]:
+    who = next(one.label for one in roster if one.record == claim.interpreter)
+    return {**asdict(claim), "interpreter": called[who]}
 
 
 def _experiment(family: str, subject: Subject) -> dict[str, Any]:

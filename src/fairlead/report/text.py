@@ -1,4 +1,4 @@
-"""Reports for the terminal: plain characters, 80 columns, and the answer at the end, where the eye is."""
+"""Reports for the terminal: 80 columns, a line for each claim, and all else on demand, before it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,90 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.record.gil_trace import GilTrace
-from fairlead.record.summary import Cell, Metric, Ranking, Series, Subject, Summary
-from fairlead.report import answers, battle, console, families, names, units, words
-from fairlead.report.headline import headline
+from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
+from fairlead.report import battle, claims, console, families, names, published, units, words
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
-    """Each family's tables, with fits and warnings, then all fits, then the answers, then the headline.
+def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: int = 0) -> str:
+    """The machine, what disturbed the run, and a line for each claim.
 
     Args:
-        width: columns to fit into; below about 70 the tables fold their cells.
+        width: columns to fit into; below about 70 the tables fold their words.
         colour: write the terminal's colour codes. Without them the result is plain text.
+        detail: 1 puts the tables before them, how each series grows and what was published; 2 also the cells.
 
     Raises:
         MissingExtra: rich is not installed.
     """
     page = console.Page(width, colour)
     roster = names.Roster(summary.series)
+    if detail:
+        tables(page, summary, roster, cells=detail > 1)
+    if summary.series:
+        page.line(claims.machine(summary))
+        page.line(claims.conditions(summary))
+    found = claims.ordered(summary)
+    shown = found if detail else claims.main(found)
+    for who in roster:
+        own = [claim for claim in shown if claim.interpreter == who.record]
+        if own:
+            if len(roster) > 1:
+                page.line(who.label, style="bold")
+            page.columns(_HEADS, [_claim(claim) for claim in own])
+    if contrary := [claim for claim in shown if claim.verdict == "contradicts the source"]:
+        labels = dict.fromkeys(names.clean(one.label) for claim in contrary for one in claim.published)
+        page.line(f"contrary: settled, against what was published for {'; '.join(labels)}")
+    if not shown:
+        page.line(claims.headline(summary), style="bold")
+        for reason in _reasons(summary)[:_REASONS]:
+            page.line(reason, indent=2)
+    left = [claims.tally(found)] if found else []
+    left += [f"{len(found) - len(shown)} more with -v"] if len(found) > len(shown) else []
+    left += [f"{count} series incomplete (-v)"] if (count := _lost(summary)) else []
+    left += [f"{len(summary.problems)} lines could not be read"] if summary.problems else []
+    if left:
+        page.line("; ".join(left))
+    return page.text()
+
+
+_REASONS = 5
+"""So many reasons are told where there is nothing else to tell."""
+
+
+def _reasons(summary: Summary) -> list[str]:
+    """Why series were not, or not wholly, measured: each reason once."""
+    told = [reason for one in summary.series for reason in (one.skipped, *one.failures) if reason]
+    return list(dict.fromkeys(map(names.clean, told)))
+
+
+def _lost(summary: Summary) -> int:
+    return sum(bool(one.skipped or one.failures) for one in summary.series)
+
+
+_HEADS = ("verdict", "claim", "ours [interval]", "times", "published")
+
+
+def _claim(claim: Claim) -> tuple[str, ...]:
+    return (
+        claims.sign(claim),
+        names.clean(claim.topic),
+        claims.ours(claim),
+        claims.sides(claim),
+        claims.published(claim),
+    )
+
+
+def tables(page: console.Page, summary: Summary, roster: names.Roster, *, cells: bool) -> None:
+    """Each family's experiments: claims in full, how each series grows, rankings, and what was published."""
     shown = families.families(summary)
     for family in shown:
         page.line(family.title.upper(), style="bold")
         page.gap()
         for topic in family.topics:
-            _topic(page, topic, roster)
+            _topic(page, topic, summary, roster, cells)
     if summary.rankings:
         page.line(words.STANDINGS)
         page.gap()
@@ -40,30 +98,28 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False) -> str:
         for problem in summary.problems:
             page.line(names.clean(problem), indent=2)
         page.gap()
-    sections = [one for family in shown for topic in family.topics for one in topic.sections()]
-    growing = [(subject, series) for subject, series in sections if subject.growth]
-    if any(words.measured(one) for _, series in growing for one in series):
-        page.table(_overview(growing, roster))
-        page.gap()
-    for topic_name, sentence in answers.lines(answers.answers(summary)):
-        page.line(f"{topic_name}: {sentence}", indent=2)
-    page.gap()
-    page.line(str(headline(summary)), style="bold")
-    return page.text()
 
 
-def _topic(page: console.Page, topic: families.Topic, roster: names.Roster) -> None:
-    """An experiment with a table for each series, or a work with one for each interpreter."""
+def _topic(
+    page: console.Page, topic: families.Topic, summary: Summary, roster: names.Roster, cells: bool
+) -> None:
+    """An experiment with its series, or a work with a ranking for each interpreter."""
+    page.line(f"{names.clean(topic.id)}  {topic.title}", style="bold")
+    ids = {topic.id, *(subject.id for subject in topic.subjects)}
+    for claim in claims.ordered(summary):
+        if claim.experiment in ids:
+            page.line(f"{claims.sign(claim)}: {claims.sentence(claim)}", indent=2)
+            if claim.verdict == "open":
+                page.line(claims.why_open(claim), indent=4)
     if not topic.as_a_whole:
         for subject, series in topic.sections():
-            page.line(f"{names.clean(subject.id)}  {names.clean(subject.title)}", style="bold")
             for one in series:
-                _series(page, subject, one, roster)
+                _series(page, subject, one, roster, cells)
+        page.gap()
         return
-    page.line(f"{names.clean(topic.id)}  {topic.title}", style="bold")
     for ranking in topic.rankings:
         _ranking(page, topic, ranking, roster)
-    for line, cases in _alike(topic, words.warnings, roster):
+    for line, cases in _alike(topic, words.notes, roster):
         page.line(f"! {cases}: {line}", indent=2, style="yellow")
     for line, cases in _alike(topic, _missing, roster):
         page.line(f"missing: {cases}: {line}", indent=2, style="red")
@@ -88,23 +144,38 @@ def _alike(
         yield line, f"{', '.join(found)} on {who}"
 
 
-def _series(page: console.Page, subject: Subject, series: Series, roster: names.Roster) -> None:
-    page.line(_who(series, roster), indent=2)
-    if words.measured(series):
+def _series(page: console.Page, subject: Subject, series: Series, roster: names.Roster, cells: bool) -> None:
+    measured = [cell for cell in series.cells if cell.values]
+    grows = f": {words.fit(series.fit)}" if measured and subject.growth else ""
+    page.line(f"{_who(series, roster)}{grows}", indent=2)
+    if measured and cells:
         page.table(_cells(subject, series.cells), indent=4)
-        if subject.growth:
-            page.line(words.fit(series.fit), indent=4, style="bold")
-        for reference in words.references(subject, series):
-            page.line(f"reference {words.reference(reference, series.fit)}", indent=4)
+    elif measured:
+        ends = dict.fromkeys((measured[0].n, measured[-1].n))
+        by_n = {cell.n: cell for cell in measured}
+        size = names.clean(subject.size_name)
+        page.line("; ".join(f"{n} {size}: {words.cell(by_n[n])}" for n in ends), indent=4)
+    if measured:
+        _published(page, subject, series)
     if series.trace:
         _battle(page, series.trace)
     if series.skipped:
         page.line(f"skipped: {names.clean(series.skipped)}", indent=4, style="yellow")
     for failure in series.failures:
         page.line(f"missing: {names.clean(failure)}", indent=4, style="red")
-    for warning in words.warnings(series):
-        page.line(f"! {warning}", indent=4, style="yellow")
-    page.gap()
+    for note in words.notes(series):
+        page.line(note, indent=4, style="yellow")
+
+
+def _published(page: console.Page, subject: Subject, series: Series) -> None:
+    """Theirs, ours and the ratio, in one table."""
+    for reference in words.references(subject, series):
+        page.line(f"published {words.reference(reference, series.fit)}", indent=4)
+    if rows := list(published.rows(subject, series)):
+        table = console.table("<published by", "<what", "n", "theirs", "ours", "ratio")
+        for row in rows:
+            console.add_row(table, row.source, row.metric, row.n, row.theirs, row.ours, row.ratio)
+        page.table(table, indent=4)
 
 
 def _battle(page: console.Page, trace: GilTrace) -> None:
@@ -150,6 +221,9 @@ def _ranking(page: console.Page, topic: families.Topic, ranking: Ranking, roster
             words.standing(place),
         )
     page.table(table, indent=2)
+    subjects = {subject.id: subject for subject in topic.subjects}
+    for place in ranking.places:
+        _published(page, subjects[place.series.experiment], place.series)
     page.gap()
 
 
@@ -159,41 +233,23 @@ _SAID = {"wrong_answers"}
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
     further = words.further(subject)
-    heads = [names.clean(metric.title) for metric in further] or ["factor", "CPU", "switches"]
+    heads = [names.clean(metric.title) for metric in further]
+    heads = ["factor", "CPU", "switches", *heads] if subject.growth else heads
     table = console.table(
-        names.clean(subject.size_name), names.clean(subject.value_name), "<", *heads, "<verdict"
+        names.clean(subject.size_name), f"<{names.clean(subject.value_name)}", "runs", *heads
     )
     for cell in cells:
-        several = len(cell.modes) > 1
         console.add_row(
-            table,
-            str(cell.n),
-            units.seconds(cell.modes[0]) if several else units.seconds(cell.median),
-            f"or {units.seconds(cell.modes[-1])}"
-            if several
-            else units.interval(cell.low, cell.high, cell.median),
-            *_figures(cell, further),
-            cell.verdict,
+            table, str(cell.n), words.cell(cell), str(len(cell.values)), *_figures(subject, cell, further)
         )
     return table
 
 
-def _figures(cell: Cell, further: Sequence[Metric]) -> Sequence[str]:
-    """What an experiment measures besides its time; of one that measures nothing else, what all have."""
-    if further:
-        return [units.metric(cell.metrics.get(metric.name), metric.unit) for metric in further]
-    return units.factor(cell.factor), units.seconds(cell.cpu_s), units.count(words.switches(cell))
-
-
-def _overview(sections: Sequence[tuple[Subject, Sequence[Series]]], roster: names.Roster) -> Table:
-    table = console.table("<experiment, interpreter", "<grows as", "<", "<model", "<verdict")
-    for subject, series in sections:
-        if any(map(words.measured, series)):
-            console.add_row(table, names.clean(subject.id))
-        for s in filter(words.measured, series):
-            grows = words.power(s.fit.exponent), words.bounds(s.fit.low, s.fit.high)
-            console.add_row(table, _who(s, roster), *grows, s.fit.model, s.fit.verdict, indent=2)
-    return table
+def _figures(subject: Subject, cell: Cell, further: Sequence[Metric]) -> Iterable[str]:
+    """How it grows, if that is the question, and what the experiment measures besides its time."""
+    if subject.growth:
+        yield from (units.factor(cell.factor), units.seconds(cell.cpu_s), units.count(words.switches(cell)))
+    yield from (units.metric(cell.metrics.get(metric.name), metric.unit) for metric in further)
 
 
 def _who(series: Series, roster: names.Roster) -> str:

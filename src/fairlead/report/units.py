@@ -74,7 +74,7 @@ def metric(value: float | None, unit: Unit) -> str:
         case "ratio":
             return factor(value)
         case "per s":
-            return NOTHING if value is None else f"{amount(value)}/s"
+            return NOTHING if value is None else rate(value)
         case "count":
             return amount(value)
 
@@ -84,6 +84,27 @@ def amount(value: float | None) -> str:
     if value is None or abs(value) >= 100 or value == int(value):
         return count(value)
     return digits(value)
+
+
+def rate(value: float) -> str:
+    """How many a second: "2,500/s", "25.1 k/s", "49.1 M/s"."""
+    for scale, name in ((1e6, "M/s"), (1e3, "k/s")):
+        if value >= 10 * scale or (scale == 1e6 and value >= 999_500):
+            return f"{digits(value / scale)} {name}"
+    return f"{amount(value)}/s"
+
+
+def spread(low: float | None, high: float | None, middle: float | None) -> str:
+    """ "± 26 %": how far the interval reaches to the farther side; empty where an end is missing."""
+    if low is None or high is None or not middle:
+        return ""
+    reach = max(high - middle, middle - low) / middle * 100
+    return f"± {reach:.0f} %" if reach >= 0.95 or not reach else f"± {reach:.1g} %"
+
+
+def runs(count: int) -> str:
+    """ "6 runs"."""
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def memory(kib: float | None) -> str:

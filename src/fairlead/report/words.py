@@ -23,23 +23,18 @@ from fairlead.record.summary import (
 from fairlead.report import names, units
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "stable": (
-        "The number can be relied on: enough samples, one population, and the machine was ours.",
+    "settled": (
+        "The whole interval lies on one side of the claim's threshold. Ratios are paired by round, with an "
+        "interval of 99 %; exponents have one of 95 %.",
         "There is nothing to do.",
     ),
-    "noisy": (
-        "Other programs took part of the machine, or the samples lie far apart. Wall time suffers first; "
-        "CPU seconds and context switches hold much longer.",
-        "Close what else runs and repeat the run; prefer CPU seconds and switches until then.",
+    "open": (
+        "The interval holds the threshold, or there are too few rounds for one.",
+        "A larger --budget narrows it: rounds go to the widest interval first.",
     ),
-    "bimodal": (
-        "There are two populations: the same run comes out fast or slow, so one median means little and no "
-        "single power is fitted. That is a finding, not a fault of the measurement.",
-        "Look at both modes; more samples tell how often each occurs.",
-    ),
-    "undecided": (
-        "Too few samples or sizes, or no model fits clearly better than the next.",
-        "Give the run a larger budget, or more sizes that lie further apart.",
+    "contradicts the source": (
+        "Settled, and everything that was published of it lies on the other side of the threshold.",
+        "Look at what the source measured: its machine and its version of Python stand beside its figure.",
     ),
 }
 """Each verdict's meaning, and what to do about it."""
@@ -152,12 +147,19 @@ def _two(exponent: float) -> str:
 
 
 def fit(fit: Fit) -> str:
-    """ "grows as n^2.05 [1.98, 2.11] -> n^2, stable"."""
+    """ "grows as n^2.05 [1.98, 2.11] -> n^2"."""
     if fit.exponent is None:
-        return f"no exponent, {fit.verdict}"
+        return "no exponent"
     grows = " ".join(filter(None, ("grows as", power(fit.exponent), bounds(fit.low, fit.high))))
-    return (
-        f"{grows} -> {fit.verdict}" if fit.model == fit.verdict else f"{grows} -> {fit.model}, {fit.verdict}"
+    return f"{grows} -> {fit.model}"
+
+
+def cell(cell: Cell) -> str:
+    """ "344 ms ± 26 %", or both modes of a cell that has two: "190 ms or 4.10 s"."""
+    if len(cell.modes) > 1:
+        return " or ".join(map(units.seconds, cell.modes))
+    return " ".join(
+        filter(None, (units.seconds(cell.median), units.spread(cell.low, cell.high, cell.median)))
     )
 
 
@@ -169,17 +171,27 @@ def reference_exponent(reference: Reference) -> float | None:
     return math.log(t1 / t0) / math.log(n1 / n0) if n1 > n0 > 0 and min(t0, t1) > 0 else None
 
 
-def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
-    """The published curves that belong to the series: its variant's, and of its own implementation.
+def published(subject: Subject, series: Series) -> tuple[Reference, ...]:
+    """The published figures that belong to the series: its variant's, and of its own implementation.
 
-    A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone.
+    A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone, and one
+    that names the free-threaded build about that build.
     """
     own = str(series.interpreter.get("implementation"))
+    free_threaded = bool(series.interpreter.get("free_threaded"))
     return tuple(
         r
         for r in subject.references
         if all(series.variant.get(k) == v for k, v in r.variant.items())
         and (not r.label.startswith(_IMPLEMENTATIONS) or r.label.startswith(own))
+        and (free_threaded or "free-threaded" not in r.label)
+    )
+
+
+def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
+    """Of those the curves of what the statistics are about, with the sizes that they were measured at."""
+    return tuple(
+        r for r in published(subject, series) if r.metric == "elapsed" and all(n for n, _ in r.points)
     )
 
 
@@ -274,22 +286,13 @@ def undecided(series: SeriesChange) -> Iterator[str]:
         yield f"{run}, n = {', '.join(sizes)}: {what}"
 
 
-def advice(verdict: Verdict, given: str | None) -> str:
-    """What to do about a verdict: what the statistics said, or else the general word."""
-    return names.clean(given) if given else VERDICTS[verdict][1]
-
-
-def warnings(series: Series) -> Iterator[str]:
-    """What is not to be relied on in the series, one line for each kind, ending with what to do."""
-    kinds: dict[tuple[Verdict, str], list[Cell]] = {}
-    for cell in series.cells:
-        if cell.verdict != "stable":
-            kinds.setdefault((cell.verdict, advice(cell.verdict, cell.advice)), []).append(cell)
-    for (verdict, what), cells in kinds.items():
-        modes = "; ".join(" and ".join(map(units.seconds, c.modes)) for c in cells if len(c.modes) > 1)
-        sizes = ", ".join(str(c.n) for c in cells)
-        yield f"n = {sizes} {verdict}{f' ({modes})' if modes else ''}: {what}"
-    if series.cells and series.fit.verdict != "stable":
-        what = advice(series.fit.verdict, series.fit.advice)
-        if (series.fit.verdict, what) not in kinds:
-            yield f"fit {series.fit.verdict}: {what}"
+def notes(series: Series) -> Iterator[str]:
+    """What a reader of the series' figures has to know: sizes with two populations, and the fit's note."""
+    for one in series.cells:
+        if len(one.modes) > 1:
+            yield (
+                f"n = {one.n}: two populations, {' and '.join(map(units.seconds, one.modes))}; "
+                "the median says little"
+            )
+    if series.cells and series.fit.note:
+        yield names.clean(series.fit.note)

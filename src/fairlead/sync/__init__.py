@@ -20,48 +20,77 @@ from __future__ import annotations
 import fairlead.wait  # noqa: F401 - from then on tasks can wait
 from fairlead._native import (
     Barrier,
-    BarrierStatistics,
     BoundedSemaphore,
     CombiningLock,
-    CombiningStatistics,
     CountdownEvent,
-    CountdownStatistics,
     Event,
-    EventStatistics,
     Exchanger,
-    ExchangerStatistics,
     Latch,
     LifoQueue,
     Lock,
-    LockStatistics,
     Phaser,
-    PhaserStatistics,
     PriorityQueue,
     Queue,
-    QueueStatistics,
     RateLimiter,
-    RateLimiterStatistics,
     RLock,
-    RLockStatistics,
     RWLock,
     RWLockFace,
-    RWLockStatistics,
     Selected,
     Semaphore,
-    SemaphoreStatistics,
     SimpleQueue,
-    SimpleQueueStatistics,
     StampedLock,
-    StampedLockStatistics,
     StripedCounter,
-    StripedCounterStatistics,
     select,
     select_async,
+)
+from fairlead._native import (
+    BarrierStatistics as BarrierStatistics,
+)
+from fairlead._native import (
+    CombiningStatistics as CombiningStatistics,
+)
+from fairlead._native import (
+    CountdownStatistics as CountdownStatistics,
+)
+from fairlead._native import (
+    EventStatistics as EventStatistics,
+)
+from fairlead._native import (
+    ExchangerStatistics as ExchangerStatistics,
+)
+from fairlead._native import (
+    LockStatistics as LockStatistics,
+)
+from fairlead._native import (
+    PhaserStatistics as PhaserStatistics,
+)
+from fairlead._native import (
+    QueueStatistics as QueueStatistics,
+)
+from fairlead._native import (
+    RateLimiterStatistics as RateLimiterStatistics,
+)
+from fairlead._native import (
+    RLockStatistics as RLockStatistics,
+)
+from fairlead._native import (
+    RWLockStatistics as RWLockStatistics,
+)
+from fairlead._native import (
+    SemaphoreStatistics as SemaphoreStatistics,
+)
+from fairlead._native import (
+    SimpleQueueStatistics as SimpleQueueStatistics,
+)
+from fairlead._native import (
+    StampedLockStatistics as StampedLockStatistics,
+)
+from fairlead._native import (
+    StripedCounterStatistics as StripedCounterStatistics,
 )
 from fairlead.sync._channels import (
     BroadcastReceiver,
     BroadcastSender,
-    ChannelStatistics,
     OneshotReceiver,
     OneshotSender,
     Receiver,
@@ -73,80 +102,70 @@ from fairlead.sync._channels import (
     oneshot,
     watch,
 )
+from fairlead.sync._channels import (
+    ChannelStatistics as ChannelStatistics,
+)
 from fairlead.sync._clock import ManualClock
-from fairlead.sync._condition import Condition, ConditionStatistics
+from fairlead.sync._condition import Condition
+from fairlead.sync._condition import ConditionStatistics as ConditionStatistics
 from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
 from fairlead.sync._handles import from_handle, handle
-from fairlead.sync._limiter import CapacityLimiter, CapacityLimiterStatistics
+from fairlead.sync._limiter import CapacityLimiter
+from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
 from fairlead.sync._once import (
     Flag,
-    FlagStatistics,
-    OnceStatistics,
     ResourceGuard,
-    ResourceGuardStatistics,
     once,
+)
+from fairlead.sync._once import (
+    FlagStatistics as FlagStatistics,
+)
+from fairlead.sync._once import (
+    OnceStatistics as OnceStatistics,
+)
+from fairlead.sync._once import (
+    ResourceGuardStatistics as ResourceGuardStatistics,
 )
 from fairlead.sync._startgate import StartGate
 from fairlead.sync._waits import Party, Wait, dump_waits, waits
 
 __all__ = [
     "Barrier",
-    "BarrierStatistics",
     "BoundedSemaphore",
     "BroadcastReceiver",
     "BroadcastSender",
     "CapacityLimiter",
-    "CapacityLimiterStatistics",
-    "ChannelStatistics",
     "CombiningLock",
-    "CombiningStatistics",
     "Condition",
-    "ConditionStatistics",
     "CountdownEvent",
-    "CountdownStatistics",
     "Deadlock",
     "Detector",
     "Event",
-    "EventStatistics",
     "Exchanger",
-    "ExchangerStatistics",
     "Flag",
-    "FlagStatistics",
     "Latch",
     "LifoQueue",
     "Lock",
-    "LockStatistics",
     "ManualClock",
-    "OnceStatistics",
     "OneshotReceiver",
     "OneshotSender",
     "Party",
     "Phaser",
-    "PhaserStatistics",
     "PriorityQueue",
     "Queue",
-    "QueueStatistics",
     "RLock",
-    "RLockStatistics",
     "RWLock",
     "RWLockFace",
-    "RWLockStatistics",
     "RateLimiter",
-    "RateLimiterStatistics",
     "Receiver",
     "ResourceGuard",
-    "ResourceGuardStatistics",
     "Selected",
     "Semaphore",
-    "SemaphoreStatistics",
     "Sender",
     "SimpleQueue",
-    "SimpleQueueStatistics",
     "StampedLock",
-    "StampedLockStatistics",
     "StartGate",
     "StripedCounter",
-    "StripedCounterStatistics",
     "Wait",
     "WatchReceiver",
     "WatchSender",

@@ -34,10 +34,11 @@ class ConditionStatistics(NamedTuple):
 class Condition:
     """As threading.Condition, and with ``wait_async`` and ``async with`` as asyncio.Condition.
 
-    Guarantees: who waits is served in the order in which it began to wait. When ``wait`` or ``wait_async``
-    ends, in whatever way, the lock is held again, as often as before. A wait that ends with an exception
-    takes no notice along: if it had been notified, the next one is. Nobody is woken for no reason, but who is
-    woken may find that another was quicker: look again, or use ``wait_for``.
+    Guarantees: waiters are notified, and take the lock again, in the order in which they began to wait:
+    ``notify_all`` wakes one, and each wakes the next as soon as it has the lock. When ``wait`` or
+    ``wait_async`` ends, in whatever way, the lock is held again, as often as before. A wait that ends with an
+    exception takes no notification along: if it had been notified, the next waiter is. No spurious wake-ups;
+    but another may have had the lock meanwhile, so re-check the predicate, or use ``wait_for``.
 
     Args:
         lock: a Lock or an RLock; without one, an RLock of its own.
@@ -127,6 +128,8 @@ class Condition:
         except BaseException:
             self._notices.notify(1)
             raise
+        finally:
+            self._notices._pass()
         return True
 
     async def wait_for_async(self, predicate: Callable[[], T]) -> T:

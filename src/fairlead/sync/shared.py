@@ -298,16 +298,20 @@ class QueueStatistics(NamedTuple):
 class Queue(_Shared, SharedQueue):
     """A bounded queue of messages of bytes that processes share: first in, first out, any number at each end.
 
-    ``capacity`` is in bytes, of which a message takes 8 more than it has, in whole eights. A process that
+    Of ``capacity_bytes`` a message takes 8 more than it has, in whole eights. A process that
     dies while it puts or gets leaves the queue whole, and takes at most that one message along; whoever
     comes next to that end is told by OwnerDied, once, has done nothing, and may go on. With
     ``take_over=True`` only the statistics tell.
     """
 
-    def __new__(cls, capacity: int = 65536, name: str | None = None, *, take_over: bool = False) -> Queue:
-        if not isinstance(capacity, int) or not 16 <= capacity <= 1 << 34:
-            raise UsageError(f"capacity must be a whole number of bytes from 16 to 2**34, not {capacity!r}")
-        return cls._open(name, (capacity + 7) // 8, bool(take_over))
+    def __new__(
+        cls, name: str | None = None, *, capacity_bytes: int = 65536, take_over: bool = False
+    ) -> Queue:
+        if not isinstance(capacity_bytes, int) or not 16 <= capacity_bytes <= 1 << 34:
+            raise UsageError(
+                f"capacity_bytes must be a whole number from 16 to 2**34, not {capacity_bytes!r}"
+            )
+        return cls._open(name, (capacity_bytes + 7) // 8, bool(take_over))
 
     @classmethod
     def _map(cls, *args: Any) -> Queue:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from textwrap import fill
 
 import click
 
 from fairlead.cli.table import table
 from fairlead.lab import doctor, registry
+from fairlead.lab.registry import Experiment
 from fairlead.lab.stop import Stop
 
 
@@ -19,13 +22,20 @@ from fairlead.lab.stop import Stop
     default="text",
     help="Form of the answer; json also says what can run here.",
 )
-def list_(form: str) -> None:
-    """List the experiments: what each asks, and what can be varied."""
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+def list_(ids: tuple[str, ...], form: str) -> None:
+    """List the experiments, a line each; of those that are named, also what can be varied.
+
+    An ID is an experiment or a family of them, such as square.
+    """
     if form == "json":
         with Stop() as stop:
             click.echo(json.dumps(doctor.entries(stop), indent=2))
         return
-    for experiment in registry.catalogue().values():
+    if not ids:
+        _overview()
+        return
+    for experiment in _once(registry.select(ids)):
         click.echo(f"{experiment.id}  {experiment.subject.title}")
         click.echo(f"  {experiment.subject.question}")
         rows = [
@@ -34,3 +44,26 @@ def list_(form: str) -> None:
         ]
         rows.append(("runs on", f"Python {experiment.pythons}", ""))
         click.echo(table(rows, indent=4))
+        variants = ", ".join(repr(one.label) for one in experiment.variants if one.label)
+        if variants:
+            click.echo(fill(f"variants: {variants}", 100, initial_indent="    ", subsequent_indent="      "))
+
+
+def _overview() -> None:
+    """A line for each experiment, of ways of doing one work a line for all."""
+    rows = [(_name(one), one.subject.title.partition(", ")[0]) for one in _once(registry.select([]))]
+    for family in dict.fromkeys(name.partition(".")[0] for name, _ in rows):
+        click.echo(table([row for row in rows if row[0].partition(".")[0] == family], indent=0))
+        click.echo("")
+    click.echo("More of one, with what can be varied: fairlead lab list ID")
+
+
+def _name(experiment: Experiment) -> str:
+    """The id, or what the ids of all ways have in common: "models.io-*"."""
+    group = experiment.subject.group
+    return f"{group}-*" if group and group != experiment.id else experiment.id
+
+
+def _once(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """The first of each work: its ways have all but their titles in common."""
+    return list({_name(one): one for one in reversed(experiments)}.values())[::-1]

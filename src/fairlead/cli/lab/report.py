@@ -15,11 +15,12 @@ from fairlead.errors import RecordError
 @click.option(
     "--format", "form", type=click.Choice(results.FORMS), help="Default: by the name of FILE, else text."
 )
+@results.verbose
 @click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
-def report(runs: tuple[Path, ...], form: str | None, file: Path | None) -> None:
+def report(runs: tuple[Path, ...], form: str | None, detail: int, file: Path | None) -> None:
     """Show the results of runs together: a RUN is a run's directory, its file of samples, or a directory of
     several runs."""
     summary, problems = results.summary(runs)
-    results.deliver("", summary, form, file)
+    results.deliver("", summary, form, file, detail=detail)
     if problems:
         raise RecordError(problems)

@@ -35,8 +35,12 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
 FORMS = ("text", "html", "json", "csv")
 
 
-def deliver(kind: Literal["", "comparison_"], thing: Any, form: str | None, file: Path | None) -> None:
+def deliver(
+    kind: Literal["", "comparison_"], thing: Any, form: str | None, file: Path | None, **more: Any
+) -> None:
     """Print a report, or put it into a file, whose name says its form unless that is given.
+
+    ``more`` is for a report as text: how much of it.
 
     Raises:
         MissingExtra: a library for this form is not installed.
@@ -45,7 +49,7 @@ def deliver(kind: Literal["", "comparison_"], thing: Any, form: str | None, file
     if form is None:
         ending = file.suffix.removeprefix(".") if file else ""
         form = ending if ending in FORMS else "text"
-    look = terminal() if form == "text" and file is None else {}
+    look = {**(terminal() if file is None else {}), **more} if form == "text" else {}
     content = import_module(f"fairlead.report.{kind}{form}").render(thing, **look)
     if file is None:
         click.echo(content, nl=not content.endswith("\n"))
@@ -68,11 +72,17 @@ def terminal() -> Look:
     return {"width": width, "colour": "NO_COLOR" not in os.environ}
 
 
-def show(summary: Summary) -> None:
+def show(summary: Summary, detail: int = 0) -> None:
     """Print the report as text."""
     from fairlead.report import text
 
-    click.echo(text.render(summary, **terminal()))
+    click.echo(text.render(summary, **terminal(), detail=detail), nl=False)
+
+
+verbose = click.option(
+    "-v", "detail", count=True, help="Print the tables as well; -vv: also every size of every series."
+)
+"""How much of a report is printed."""
 
 
 def write(path: Path, content: str) -> None:

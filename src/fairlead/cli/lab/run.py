@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,20 +15,22 @@ from fairlead.cli import words
 from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
-from fairlead.errors import FairleadError, MissingExtra, RecordError, UsageError
+from fairlead.errors import FairleadError, Interrupted, MissingExtra, RecordError, UsageError
 from fairlead.lab import isolate, runner
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.environment import environment
+from fairlead.lab.estimate import check_sizes
 from fairlead.lab.interpreters import choose
-from fairlead.lab.measure import LOOK
-from fairlead.lab.plan import Options, Plan, make_plan
+from fairlead.lab.measure import LOOK, measure
+from fairlead.lab.plan import FILE_NAME, Options, Plan, make_plan
+from fairlead.lab.request import Request, forget
 from fairlead.lab.stop import Stop
 from fairlead.lab.yields import with_yield_probes
 from fairlead.record.sample import Sample
 from fairlead.report import html
 
 _KINDS_NAMED = 3
-_WITH_RESUME = {"out", "budget_s", "resume"}
+_WITH_RESUME = {"out", "budget_s", "resume", "detail"}
 
 
 @click.command(short_help="Measure experiments and write a report.")
@@ -49,6 +52,15 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
     " [default: the experiment's variants].",
 )
 @click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=words.settings,
+    help="A parameter of the experiments that have it, as interval_ms=0.5; see fairlead lab list ID.",
+)
+@click.option("--variant", "variants", metavar="LABEL", multiple=True, help="Only the variants named so.")
+@click.option(
     "--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1 [default: all]."
 )
 @click.option(
@@ -68,6 +80,7 @@ _WITH_RESUME = {"out", "budget_s", "resume"}
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME].")
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@results.verbose
 @click.option(
     "--on",
     "scheduler",
@@ -84,6 +97,8 @@ def run(
     contrasted: bool,
     sizes: tuple[int, ...] | None,
     work: str | None,
+    settings: tuple[tuple[str, str], ...],
+    variants: tuple[str, ...],
     cpus: tuple[int, ...] | None,
     policy: str | None,
     budget_s: float | None,
@@ -91,6 +106,7 @@ def run(
     full: bool,
     out: Path | None,
     resume: bool,
+    detail: int,
     scheduler: str | None,
 ) -> None:
     """Measure experiments (all, if none is named), show what came out, and write a report.
@@ -113,16 +129,18 @@ def run(
                 cpus=cpus,
                 policy=policy,
                 budget_s=budget_s,
+                parameters=settings,
+                variants=variants,
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             if scheduler is not None:
                 wished = {"asked": asked, "everyone": everyone, "contrasted": contrasted}
                 run_on(scheduler, options, wished, out, stop)
                 return
-            chosen = choose(asked, everyone, contrasted, stop)
-            plan = make_plan(options, chosen, environment(), isolate.real_time_refused())
-            plan = with_yield_probes(plan, stop)
-            runner.begin(plan, out)
+            request = Request(options=options, asked=asked, everyone=everyone, contrasted=contrasted)
+            runner.check_free(out)
+            made = request.save(out)
+            plan = _begun(request, out, made, stop)
         with shown() as progress:
             tally = runner.run(plan, out, stop=stop, report=progress)
     summary, problems = results.summary([out])
@@ -131,7 +149,7 @@ def run(
         results.write(page, html.render(summary))
     finally:
         # whatever keeps one of the two from being shown does not cost the other
-        results.show(summary)
+        results.show(summary, detail)
     click.echo(f"Report: {page}")
     if problems:
         raise RecordError(problems)
@@ -149,13 +167,36 @@ def _continued(
         source = context.get_parameter_source(name)
         if name not in _WITH_RESUME and source is not click.core.ParameterSource.DEFAULT:
             raise UsageError(
-                "a run that is continued keeps its plan: with --resume give only --out and --budget"
+                "a run that is continued keeps its plan: with --resume give only --out, --budget and -v"
             )
-    plan = runner.continued(out, environment(), stop)
+    request = None if (out / FILE_NAME).exists() else Request.load(out)
+    plan = _begun(request, out, (), stop) if request else runner.continued(out, environment(), stop)
     if budget_s is not None:
         plan = replace(plan, budget_s=budget_s)
         plan.save(out)
     return plan, out
+
+
+def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> Plan:
+    """The plan of a new run, in its directory; until it is there, the request is. If there can be none, the
+    directories that were ``made`` for it go."""
+    try:
+        chosen = choose(request.asked, request.everyone, request.contrasted, stop)
+        plan = make_plan(request.options, chosen, environment(), isolate.real_time_refused())
+        if request.options.sizes is not None:
+            check_sizes(plan, measure, stop)
+        plan = with_yield_probes(plan, stop)
+    except Interrupted as error:
+        command = shlex.join(["fairlead", "lab", "run", "--resume", "--out", str(out)])
+        raise Interrupted(
+            f"stopped before the first sample; begin again with: {command}", error.signum
+        ) from None
+    except FairleadError:
+        forget(out, made)
+        raise
+    plan.save(out)
+    forget(out)
+    return plan
 
 
 def _failed(count: int, failures: Sequence[Sample]) -> str:

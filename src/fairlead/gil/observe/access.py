@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.gil.observe import tested
 
 if TYPE_CHECKING:
     from fairlead import _probe
@@ -84,6 +85,7 @@ class Window:
         from fairlead import _probe
 
         self._number = _probe.open()
+        tested.warn()
         _probe.threshold(self._number, threshold_ns)
 
     def read(self) -> _probe.Reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,8 @@ from fairlead.gil.observe.rates import parse
 from fairlead.gil.observe.tally import Tally
 from fairlead.record.gil_intervals import Chunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
-from fairlead.record.recording import Recording
+from fairlead.record.policies import name_of
+from fairlead.record.recording import BlockType, Recording
 
 ROUNDING_SECONDS = 1e-3
 """How much a thread's waits and holds may exceed the wall time before that counts as a contradiction."""
@@ -69,6 +71,7 @@ def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = Non
     stacks = sorted(
         (loss for gil in gils.values() for loss in gil.blame.stacks(frames)), key=lambda loss: -loss.seconds
     )
+    around = _surroundings(recording)
     problems = (*recording.problems, *intervals.problems, *_contradictions(threads, wall))
     return GilSummary(
         process=_process(recording),
@@ -84,14 +87,42 @@ def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = Non
             switch_interval=recording.meta.switch_interval_s,
             blame=blame,
             stacks=stacks,
+            policy=_policy(around),
         ),
         trust=_trust(recording, intervals, threads, sum(gil.unsure_ns for gil in gils.values()), problems),
+        **around,
         problems=problems,
     )
 
 
+def _surroundings(recording: Recording) -> dict[str, Any]:
+    """The policies and the load on the machine, as the snapshots of the counters have them."""
+    policies: list[str] = []
+    last: dict[str, Any] = {}
+    for block in recording.blocks(BlockType.COUNTERS):
+        # what we are after comes last, and what stands before it may be long
+        at = block.payload.rfind(b'"scheduler":')
+        if at >= 0:
+            last = json.loads(b"{" + block.payload[at:])
+            policy = name_of(last["scheduler"]["mode"])
+            if policies[-1:] != [policy]:
+                policies.append(policy)
+    found: dict[str, Any] = {"policies": tuple(policies)}
+    found["watchdog_tripped"] = bool(last and last["scheduler"]["tripped"])
+    if load := last.get("load"):
+        passed = (recording.counters() or {})["t_ns"] - recording.meta.start_ns
+        others = max(0, load["machine_ns"] - load["own_ns"]) / (max(1, passed) * load["cores"])
+        found |= {"other_load": min(1.0, others), "cores": load["cores"]}
+    return found
+
+
+def _policy(around: dict[str, Any]) -> str:
+    """The one that was in force at the end."""
+    return next(reversed(around["policies"]), "stock")
+
+
 def _from_counters(recording: Recording) -> GilSummary:
-    last = recording.counters() or {}
+    last, around = recording.counters() or {}, _surroundings(recording)
     threads, blame = parse(last)
     threads.sort(key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
     wall = max(0, last.get("t_ns", recording.meta.start_ns) - recording.meta.start_ns) / 1e9
@@ -107,9 +138,14 @@ def _from_counters(recording: Recording) -> GilSummary:
         blame=tuple(blame),
         stacks=(),
         findings=find(
-            threads, wall_seconds=wall, switch_interval=recording.meta.switch_interval_s, blame=blame
+            threads,
+            wall_seconds=wall,
+            switch_interval=recording.meta.switch_interval_s,
+            blame=blame,
+            policy=_policy(around),
         ),
         trust=_trust(recording, intervals, threads, 0, recording.problems),
+        **around,
         problems=recording.problems,
     )
 

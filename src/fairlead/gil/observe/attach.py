@@ -1,4 +1,4 @@
-"""Records a program that runs already, through ``sys.remote_exec`` of Python 3.14 and later.
+"""Records a program that runs already, or schedules it, through ``sys.remote_exec`` of Python 3.14 and later.
 
 The target runs two small scripts of ours, between two bytecodes of its main thread: one that begins the
 recording and, after a while, one that ends it. The call is made by the target's own executable, since both
@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import fairlead
 from fairlead.errors import InterpreterFailure, UnsupportedInterpreter, UsageError
@@ -30,22 +31,22 @@ _VERSION = (
     "import sys, platform; print(platform.python_implementation(), *sys.version_info[:2], hasattr(sys,"
     " 'remote_exec'))"
 )
-_BEGIN = """\
+_CALL = """\
 import sys
 try:
-    from fairlead.gil.observe.launched import attach
+    from {module} import {function} as call
 except ImportError:
     sys.path.append({path!r})
     try:
-        from fairlead.gil.observe.launched import attach
+        from {module} import {function} as call
     except ImportError as error:
         with open({ready!r}, "w") as file:
-            file.write("the program has no fairlead to record with (%s): install it there" % error)
-        attach = None
+            file.write("the program has no fairlead (%s): install it there" % error)
+        call = None
     finally:
         sys.path.remove({path!r})
-if attach is not None:
-    attach({settings!r})
+if call is not None:
+    call({settings!r})
 """
 _END = """\
 from fairlead.gil.observe.launched import detach
@@ -60,25 +61,39 @@ def record(pid: int, settings: Settings, *, duration_s: float | None) -> None:
         UsageError: there is no such process, or it is not ours. UnsupportedInterpreter: it is no Python, or
         one that cannot be attached to; the message says what to do. InterpreterFailure: it did not answer.
     """
-    executable = _executable(pid)
-    _check_version(pid, executable)
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         os.chmod(directory, 0o755)  # noqa: PTH101 - the target may run as another user
-        ready, done = Path(directory) / "ready", Path(directory) / "done"
-        wanted = json.dumps(asdict(settings) | {"ready": str(ready)})
-        begin = Path(directory) / "begin.py"
-        begin.write_text(
-            _BEGIN.format(settings=wanted, ready=str(ready), path=str(Path(fairlead.__file__).parents[1]))
-        )
+        done = Path(directory) / "done"
+        call(pid, "fairlead.gil.observe.launched", "attach", asdict(settings), Path(directory))
         end = Path(directory) / "end.py"
         end.write_text(_END.format(done=str(done)))
-        _send(pid, executable, begin)
-        said = _answer(pid, ready)
-        if said != "ok":
-            raise UnsupportedInterpreter(f"process {pid}: {said}")
         if _wait(pid, duration_s):
-            _send(pid, executable, end)
+            _send(pid, _executable(pid), end)
             _answer(pid, done)
+
+
+def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Path) -> None:
+    """Have the process call a function of ours with the settings, as JSON, and ``ready`` among them: the file
+    into which it says "ok", or why not.
+
+    Raises: as ``record``.
+    """
+    executable = _executable(pid)
+    _check_version(pid, executable)
+    ready, script = directory / "ready", directory / "begin.py"
+    script.write_text(
+        _CALL.format(
+            module=module,
+            function=function,
+            settings=json.dumps(settings | {"ready": str(ready)}),
+            ready=str(ready),
+            path=str(Path(fairlead.__file__).parents[1]),
+        )
+    )
+    _send(pid, executable, script)
+    said = _answer(pid, ready)
+    if said != "ok":
+        raise UnsupportedInterpreter(f"process {pid}: {said}")
 
 
 def _executable(pid: int) -> str:
@@ -107,8 +122,8 @@ def _check_version(pid: int, executable: str) -> None:
     if able != "True":
         raise UnsupportedInterpreter(
             f"process {pid} runs {implementation} {major}.{minor}, which cannot be attached to (3.14 and"
-            " later can): start"
-            " it with fairlead record -- COMMAND, or use fairlead.gil.observe() in its code"
+            " later can): start it with fairlead record -- COMMAND or fairlead run -- COMMAND, or call"
+            " fairlead.gil.observe() or schedule() in its code"
         )
 
 
@@ -139,7 +154,7 @@ def _answer(pid: int, file: Path) -> str:
     raise InterpreterFailure(
         f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does"
         " not return"
-        " (a join, a select); the recording begins when it does"
+        " (a join, a select); what was asked for begins when it does"
     )
 
 

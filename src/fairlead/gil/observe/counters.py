@@ -19,6 +19,9 @@ NAMES = {
     "handoffs": "handoffs",
 }
 
+NOT_COUNTED = ("mode", "waiting", "tripped", "off")
+"""What the scheduler says of the present moment."""
+
 
 def totals() -> dict[str, float]:
     """See ``fairlead.gil.counters``."""
@@ -30,4 +33,9 @@ def totals() -> dict[str, float]:
         if isinstance(value, int) and key in NAMES:
             scale = 1e9 if key.endswith("_ns") else 1.0
             found[f"fairlead_gil_{NAMES[key]}_total"] = value / scale
-    return found
+    scheduler = _probe.scheduler()
+    for key in NOT_COUNTED:
+        del scheduler[key]
+    found["fairlead_gil_scheduled_seconds_total"] = scheduler.pop("scheduled_ns") / 1e9
+    found["fairlead_gil_watchdog_trips_total"] = float(scheduler.pop("trips"))
+    return found | {f"fairlead_gil_scheduler_{key}_total": float(value) for key, value in scheduler.items()}

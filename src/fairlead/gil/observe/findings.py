@@ -16,9 +16,13 @@ and stacks make the findings name more. The thresholds, and why they are where t
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
-  - k turns.
+  - k turns. Where it is known who held the GIL meanwhile, half of it must be these threads themselves: else
+  they wait behind something else.
 * starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
-  long as the longest waits of its peers, and not simply one long hold.
+  long as the longest waits of its peers, and not simply one long hold. What the thread waited while the GIL
+  was free does not count: then it waited for a core.
+* no-core: a wait of 4 I or longer, by a thread that waited at least half of its time with the GIL free. An
+  awake thread takes a free GIL within microseconds.
 * switch-storm: 5,000 contended acquisitions a second or more, with holds under a fiftieth of I. Each is a
   sleep and a wake-up in the kernel, some microseconds of work: the storm costs per cents of a core at the
   least.
@@ -29,11 +33,23 @@ and stacks make the findings name more. The thresholds, and why they are where t
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import PurePath
 
+from fairlead.gil.observe.scene import (
+    Scene,
+    behind_any,
+    blamed,
+    duration,
+    hold_of,
+    listed,
+    long_waits,
+    names_of,
+    sane,
+    verb,
+)
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
 WORTH_A_WORD = 0.02
@@ -44,6 +60,7 @@ CONVOY_CULPRIT = 0.1
 CONVOY_CAUSED = 0.2
 LONG_HOLD = 4.0
 SQUARE_THREADS = 8
+SQUARE_CAUSED = 0.5
 SQUARE_HOLD = 0.2
 SQUARE_PASS = 0.25
 SQUARE_SPREAD = 4.0
@@ -54,7 +71,6 @@ STORM_PER_SECOND = 5_000.0
 STORM_HOLD = 0.02
 SATURATED_HELD = 0.8
 SATURATED_WAITED = 0.1
-COMPUTING_HOLD = 0.5
 
 
 def find(
@@ -64,6 +80,7 @@ def find(
     switch_interval: float,
     blame: Iterable[Blame] = (),
     stacks: Iterable[StackLoss] = (),
+    policy: str = "stock",
 ) -> tuple[Finding, ...]:
     """Say what the counters of an observation mean, dearest first.
 
@@ -73,32 +90,29 @@ def find(
         switch_interval: ``sys.getswitchinterval()`` of the program, seconds.
         blame: who held the GIL while whom waited, where that is known.
         stacks: what holders were doing, where that is known.
+        policy: by which the GIL was scheduled: advice that was taken already is not given.
 
     Returns:
         At least one finding when any thread took a GIL or waited for one, none otherwise. Never raises for
         counters that cannot be.
     """
     used = [
-        t  # who has waited all the time has had no turn
-        for t in threads
-        if (t.acquisitions > 0 or t.waited_seconds > 0) and _sane(t.held_seconds) and _sane(t.waited_seconds)
+        replace(t, name=" ".join(t.name.split()))  # a title is one line, whatever a thread is called
+        for t in threads  # one that has waited all the time has had no turn
+        if (t.acquisitions > 0 or t.waited_seconds > 0) and sane(t.held_seconds) and sane(t.waited_seconds)
     ]
-    if (
-        not used
-        or not _sane(wall_seconds)
-        or not _sane(switch_interval)
-        or not wall_seconds * switch_interval
-    ):
+    if not used or not sane(wall_seconds) or not sane(switch_interval) or not wall_seconds * switch_interval:
         return ()
     blame, stacks = list(blame), list(stacks)
     found: list[Finding] = []
     for gil in sorted({thread.gil for thread in used}):
-        scene = _Scene(
+        scene = Scene(
             threads=[thread for thread in used if thread.gil == gil],
             wall=wall_seconds,
             interval=switch_interval,
             blame=[cell for cell in blame if cell.gil == gil],
             stacks=[loss for loss in stacks if loss.gil == gil],
+            policy=policy,
         )
         found += _of_one_gil(scene)
     if not found:
@@ -106,34 +120,8 @@ def find(
     return tuple(sorted(found, key=lambda finding: -finding.cost_seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """One GIL, and those who share it."""
-
-    threads: list[GilThread]
-    wall: float
-    interval: float
-    blame: list[Blame]
-    stacks: list[StackLoss]
-
-    @property
-    def waited(self) -> float:
-        return sum(thread.waited_seconds for thread in self.threads)
-
-    @property
-    def held(self) -> float:
-        """And made use of: not asleep meanwhile."""
-        return sum(_used(thread) for thread in self.threads)
-
-    def computing(self) -> list[GilThread]:
-        """Threads that hold about as long as they are let, and do not sleep, largest share first."""
-        least = COMPUTING_HOLD * self.interval
-        found = [t for t in self.threads if t.acquisitions and _used(t) >= least * t.acquisitions]
-        return sorted(found, key=lambda thread: -thread.held_seconds)
-
-
-def _of_one_gil(scene: _Scene) -> list[Finding]:
-    found = [*_long_holds(scene), *_starvation(scene)]
+def _of_one_gil(scene: Scene) -> list[Finding]:
+    found = [*_long_holds(scene), *_starvation(scene), *_no_core(scene)]
     if scene.waited >= WORTH_A_WORD * scene.wall:
         square = _lock_square(scene)
         found += [*_convoy(scene), *(square or _switch_storm(scene))]
@@ -143,7 +131,7 @@ def _of_one_gil(scene: _Scene) -> list[Finding]:
     return found
 
 
-def _convoy(scene: _Scene) -> list[Finding]:
+def _convoy(scene: Scene) -> list[Finding]:
     # who lets go only long after being asked is a long hold, and its victims pay for that
     computing = [t for t in scene.computing() if (t.overrun_seconds or 0.0) < t.held_seconds / 2]
     victims = [
@@ -151,8 +139,8 @@ def _convoy(scene: _Scene) -> list[Finding]:
         for thread in scene.threads
         if thread.contended > 0
         and thread.acquisitions >= CONVOY_TURNS
-        and _mean_hold(thread) <= CONVOY_HOLD * scene.interval
-        and _long_waits(thread, scene.interval) >= CONVOY_SHARE * thread.contended
+        and hold_of(thread) <= CONVOY_HOLD * scene.interval
+        and long_waits(thread, scene.interval) >= CONVOY_SHARE * thread.contended
     ]
     cost = sum(thread.waited_seconds for thread in victims)
     if not computing or not victims or cost < WORTH_A_WORD * scene.wall:
@@ -171,26 +159,34 @@ def _convoy(scene: _Scene) -> list[Finding]:
         "waited_seconds": cost,
         "share_of_their_time_waiting": cost / (len(victims) * scene.wall),
     }
-    caused = _blamed(scene, victims, computing)
-    if caused is not None and caused < CONVOY_CAUSED * _behind_somebody(scene, victims):
+    caused = blamed(scene, victims, computing)
+    if caused is not None and caused < CONVOY_CAUSED * behind_any(scene, victims):
         return []
     if caused is not None:
         evidence["share_of_it_behind_computing_threads"] = caused / cost
     return [
         Finding(
             kind="convoy",
-            threads=_names([*computing, *victims]),
+            title=(
+                f"{listed(victims)} {verb('wait', victims)} {duration(mean_wait)} a turn:"
+                f" {listed(computing)} {verb('compute', computing)}"
+            ),
+            threads=names_of([*computing, *victims]),
             summary=(
-                f"{_listed(victims)} {_verb('need', victims)} the GIL for {_time(mean_hold)} at a time, and"
-                f" {_verb('wait', victims)} {_time(mean_wait)} for it because {_listed(computing)}"
-                f" {_verb('compute', computing)}: whoever blocks pays a switch interval to get back."
+                f"{listed(victims)} {verb('need', victims)} the GIL for {duration(mean_hold)} at a time, and"
+                f" {verb('wait', victims)} {duration(mean_wait)} for it because {listed(computing)}"
+                f" {verb('compute', computing)}: whoever blocks pays a switch interval to get back."
             ),
             evidence=evidence,
             advice=(
-                "Run it under fairlead run -- COMMAND, which lets threads that come back from a wait go"
-                " first. That leaves one GIL for all: where the computing itself is what counts, move that"
-                f" of {_listed(computing)} out of it (a process pool, an interpreter of its own), or into C"
-                " code that frees it."
+                (
+                    f"The GIL is scheduled already ({scene.policy}), and computing threads have their share;"
+                    if scene.scheduled
+                    else "Run it under fairlead run -- COMMAND, which lets threads that come back from a wait"
+                    " go first. That leaves one GIL for all:"
+                )
+                + f" where the computing is what counts, move that of {listed(computing)} out of it (a"
+                " process pool, an interpreter of its own), or into C code that frees it."
             ),
             cost_seconds=cost,
         )
@@ -198,7 +194,7 @@ def _convoy(scene: _Scene) -> list[Finding]:
 
 
 def _culprits(
-    scene: _Scene, victims: list[GilThread], computing: list[GilThread], cost: float
+    scene: Scene, victims: list[GilThread], computing: list[GilThread], cost: float
 ) -> list[GilThread]:
     """Those that compute, and whoever else was waited behind: the tasks of a pool are long and short."""
     behind: defaultdict[int, float] = defaultdict(float)
@@ -216,7 +212,7 @@ def _culprits(
     return sorted([*computing, *others], key=lambda thread: -behind[thread.serial])
 
 
-def _long_holds(scene: _Scene) -> list[Finding]:
+def _long_holds(scene: Scene) -> list[Finding]:
     found = []
     for thread in scene.threads:
         longest, total = thread.max_overrun_seconds, thread.overrun_seconds
@@ -235,23 +231,26 @@ def _long_holds(scene: _Scene) -> list[Finding]:
         if asleep:
             evidence["asleep_in_holds_seconds"] = asleep
         own = [loss for loss in scene.stacks if loss.holder == thread.serial and loss.holder_frames]
-        where = ""
+        where = briefly = ""
         if own:
             worst = max(own, key=lambda loss: loss.max_seconds)
             function, file, line = worst.holder_frames[0]
             evidence |= {"function": function, "file": file, "line": line}
             where = f" in {function} ({file}:{line})"
+            briefly = f" in {function} ({PurePath(file).name}:{line})"
             if len(worst.holder_frames) > 1:
                 # the innermost frame is often a library's
                 caller, file, line = worst.holder_frames[1]
                 evidence["called_from"] = f"{caller} ({file}:{line})"
                 where += f", called from {caller}"
+                briefly += f" < {caller}"
         found.append(
             Finding(
                 kind="long-hold",
+                title=f"{thread.name} keeps the GIL for {duration(longest)}{briefly}",
                 threads=(thread.name,),
                 summary=(
-                    f"{thread.name} kept the GIL for up to {_time(longest)} after it was asked to let"
+                    f"{thread.name} kept the GIL for up to {duration(longest)} after it was asked to let"
                     f" go{where}:"
                     f" a call into C code that {'sleeps and ' if asleep >= total / 2 else ''}does not"
                     " free it."
@@ -268,16 +267,16 @@ def _long_holds(scene: _Scene) -> list[Finding]:
     return found
 
 
-def _contending(scene: _Scene, longest: float) -> list[GilThread]:
+def _contending(scene: Scene, longest: float) -> list[GilThread]:
     """Those that have had to wait for turns, whose holds are at most so many switch intervals on average."""
     return [
         thread
         for thread in scene.threads
-        if min(thread.contended, thread.acquisitions) > 0 and _mean_hold(thread) <= longest * scene.interval
+        if min(thread.contended, thread.acquisitions) > 0 and hold_of(thread) <= longest * scene.interval
     ]
 
 
-def _lock_square(scene: _Scene) -> list[Finding]:
+def _lock_square(scene: Scene) -> list[Finding]:
     crowd = _contending(scene, SQUARE_HOLD)
     n = len(crowd)
     turns = sum(thread.acquisitions for thread in crowd)
@@ -290,10 +289,14 @@ def _lock_square(scene: _Scene) -> list[Finding]:
     spread = by_turns[n * 9 // 10] / by_turns[n // 10]
     if passes < SQUARE_PASS * n or spread < SQUARE_SPREAD:
         return []
+    caused = blamed(scene, crowd, crowd)
+    if caused is not None and caused < SQUARE_CAUSED * behind_any(scene, crowd):
+        return []
     return [
         Finding(
             kind="lock-square",
-            threads=_names(sorted(crowd, key=lambda thread: -thread.acquisitions)),
+            title=f"{n} threads pass {passes:.0f} holds of others per wait: time grows with their square",
+            threads=names_of(sorted(crowd, key=lambda thread: -thread.acquisitions)),
             summary=(
                 f"{n} threads got through one after another, and each wait lasted {passes:.0f} holds of"
                 " others: those already"
@@ -308,17 +311,21 @@ def _lock_square(scene: _Scene) -> list[Finding]:
                 "waited_seconds": waited,
             },
             advice=(
-                "Run it under fairlead run -- COMMAND, which lets those who wait go first. In the program"
-                " itself: let threads that are through block (on an event, a condition, a queue) until all"
-                " are, instead of looking again and again with sleep(0) or a spin; start or wake them in"
-                " small groups; or use fewer threads."
+                (
+                    ""
+                    if scene.scheduled
+                    else "Run it under fairlead run -- COMMAND, where waiting threads go first. "
+                )
+                + "In the program itself: let threads that are through block (on an event, a condition, a"
+                " queue) until all are, instead of looking again and again with sleep(0) or a spin; start or"
+                " wake them in small groups; or use fewer threads."
             ),
             cost_seconds=waited,
         )
     ]
 
 
-def _starvation(scene: _Scene) -> list[Finding]:
+def _starvation(scene: Scene) -> list[Finding]:
     rivals = [t for t in scene.threads if t.held_seconds + t.waited_seconds >= 0.05 * scene.wall]
     found = []
     for thread in scene.threads:
@@ -327,18 +334,25 @@ def _starvation(scene: _Scene) -> list[Finding]:
         usual = sorted(peer.max_wait_seconds for peer in peers)[len(peers) // 2] if peers else 0.0
         enough = max(STARVED * scene.interval, STARVED_PER_RIVAL * len(rivals) * scene.interval)
         longest_hold = max((t.max_held_seconds for t in scene.threads if t is not thread), default=0.0)
-        longest = thread.max_wait_seconds
+        # which of its waits were for a core is not known: all of that may have been in the longest
+        longest = min(thread.max_wait_seconds, thread.waited_seconds - scene.waited_for_core(thread))
         if longest < enough or longest < STARVED_OVER_PEERS * usual or longest_hold >= longest / 2:
             continue
-        others = _names(sorted((t for t in rivals if t is not thread), key=lambda t: -t.held_seconds))
+        others = names_of(sorted((t for t in rivals if t is not thread), key=lambda t: -t.held_seconds))
+        remedy = (
+            f"The GIL is scheduled already ({scene.policy}): please report this recording. Meanwhile use"
+            if scene.scheduled
+            else "Run it under fairlead run -- COMMAND, where every thread has its turn in bounded time. Or"
+            " use"
+        )
         found.append(
             Finding(
                 kind="starvation",
+                title=f"{thread.name} once waited {duration(longest)} for its turn",
                 threads=(thread.name, *others),
                 summary=(
-                    f"{thread.name} once waited {_time(longest)} for the GIL, while its peers' longest"
-                    " waits were about"
-                    f" {_time(usual)}: nothing in the interpreter makes sure that everyone has a turn."
+                    f"{thread.name} once waited {duration(longest)} for the GIL, while its peers' longest"
+                    f" waits were about {duration(usual)}: nothing in the interpreter bounds a wait."
                 ),
                 evidence={
                     "longest_wait_ms": longest * 1e3,
@@ -347,8 +361,7 @@ def _starvation(scene: _Scene) -> list[Finding]:
                     "competing_threads": len(rivals),
                 },
                 advice=(
-                    "Run it under fairlead run -- COMMAND, where every thread has its turn in bounded time."
-                    " Or use fewer threads that compute at a time (a pool of one or two), or give this"
+                    f"{remedy} fewer threads that compute at a time (a pool of one or two), or give this"
                     " thread's work a process of its own; where a deadline hangs on it, do not let it share"
                     " a GIL with computing threads."
                 ),
@@ -358,7 +371,42 @@ def _starvation(scene: _Scene) -> list[Finding]:
     return found
 
 
-def _switch_storm(scene: _Scene) -> list[Finding]:
+def _no_core(scene: Scene) -> list[Finding]:
+    victims = [
+        thread
+        for thread in scene.threads
+        if thread.max_wait_seconds >= LONG_HOLD * scene.interval
+        and scene.waited_for_core(thread) >= thread.waited_seconds / 2
+    ]
+    if not victims:
+        return []
+    victims.sort(key=lambda thread: -scene.waited_for_core(thread))
+    cost = sum(map(scene.waited_for_core, victims))
+    waited = sum(thread.waited_seconds for thread in victims)
+    return [
+        Finding(
+            kind="no-core",
+            title=f"{listed(victims)} waited {duration(cost)} for a core, with the GIL free",
+            threads=names_of(victims),
+            summary=(
+                f"{listed(victims)} waited for a core for {duration(cost)} of the {duration(waited)} that"
+                " they waited for the GIL: it was free, and they could not run to take it."
+            ),
+            evidence={
+                "waited_for_a_core_seconds": cost,
+                "waited_seconds": waited,
+                "longest_wait_ms": max(thread.max_wait_seconds for thread in victims) * 1e3,
+            },
+            advice=(
+                "This is the machine, not the GIL: give the process more of it (cores, a CPU quota, a nice"
+                " value), or let less run beside it."
+            ),
+            cost_seconds=cost,
+        )
+    ]
+
+
+def _switch_storm(scene: Scene) -> list[Finding]:
     busy = _contending(scene, STORM_HOLD)
     contended = sum(thread.contended for thread in busy)
     waited = sum(thread.waited_seconds for thread in busy)
@@ -378,10 +426,11 @@ def _switch_storm(scene: _Scene) -> list[Finding]:
     return [
         Finding(
             kind="switch-storm",
-            threads=_names(sorted(busy, key=lambda thread: -thread.contended)),
+            title=f"the GIL changes hands {contended / scene.wall:,.0f} times a second",
+            threads=names_of(sorted(busy, key=lambda thread: -thread.contended)),
             summary=(
                 f"The GIL changed hands {contended / scene.wall:,.0f} times a second with somebody"
-                f" waiting, for {_time(mean_hold)} of work"
+                f" waiting, for {duration(mean_hold)} of work"
                 " each: much of the time goes into putting threads to sleep and waking them."
             ),
             evidence=evidence,
@@ -395,15 +444,19 @@ def _switch_storm(scene: _Scene) -> list[Finding]:
     ]
 
 
-def _saturation(scene: _Scene) -> Finding:
+def _saturation(scene: Scene) -> Finding:
     computing = scene.computing() or sorted(scene.threads, key=lambda thread: -thread.held_seconds)
     return Finding(
         kind="saturation",
-        threads=_names(computing),
+        title=(
+            f"{listed(computing)} {verb('want', computing)} more than one GIL: it is held"
+            f" {scene.held / scene.wall:.0%} of the time"
+        ),
+        threads=names_of(computing),
         summary=(
             f"The GIL was held for {scene.held / scene.wall:.0%} of the time, and threads waited"
-            f" {_time(scene.waited)} for it:"
-            f" {_listed(computing)} want more than one GIL can give."
+            f" {duration(scene.waited)} for it:"
+            f" {listed(computing)} want more than one GIL can give."
         ),
         evidence={
             "held_share": scene.held / scene.wall,
@@ -436,71 +489,14 @@ def _not_the_gil(threads: Sequence[GilThread], wall: float) -> Finding:
         )
     return Finding(
         kind="not-the-gil",
+        title=f"the GIL is not what costs the time: threads waited {duration(waited)} in {duration(wall)}",
         threads=(),
         summary=(
             "Waiting for the GIL is not what costs the time: all threads together waited"
-            f" {_time(waited)} in {_time(wall)},"
+            f" {duration(waited)} in {duration(wall)},"
             f" and it was held for {held / wall:.0%} of that."
         ),
         evidence={"waited_seconds": waited, "waited_share": waited / wall, "held_share": held / wall},
         advice=advice,
         cost_seconds=waited,
     )
-
-
-def _sane(seconds: float) -> bool:
-    """Whether it can be a duration: nobody observes for a thousand years."""
-    return 0 <= seconds < 3e10
-
-
-def _used(thread: GilThread) -> float:
-    return thread.held_seconds - (thread.held_asleep_seconds or 0.0)
-
-
-def _mean_hold(thread: GilThread) -> float:
-    return thread.held_seconds / thread.acquisitions if thread.acquisitions else 0.0
-
-
-def _long_waits(thread: GilThread, interval: float) -> float:
-    """How many waits took about a switch interval or longer: the bucket that the interval is in, and those
-    above."""
-    if thread.wait_histogram:
-        bucket = max(0, math.floor(math.log2(max(1.0, interval * 1e9))))
-        return sum(thread.wait_histogram[bucket:])
-    mean = thread.waited_seconds / thread.contended if thread.contended else 0.0
-    return thread.contended if mean >= interval / 2 else 0
-
-
-def _blamed(scene: _Scene, waiters: Iterable[GilThread], holders: Iterable[GilThread]) -> float | None:
-    if not scene.blame:
-        return None
-    waiting, holding = {t.serial for t in waiters}, {t.serial for t in holders}
-    return sum(cell.seconds for cell in scene.blame if cell.waiter in waiting and cell.holder in holding)
-
-
-def _behind_somebody(scene: _Scene, waiters: Iterable[GilThread]) -> float:
-    waiting = {thread.serial for thread in waiters}
-    return sum(cell.seconds for cell in scene.blame if cell.waiter in waiting and cell.holder)
-
-
-def _names(threads: Iterable[GilThread]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(thread.name for thread in threads))
-
-
-def _listed(threads: Sequence[GilThread]) -> str:
-    names = _names(threads)
-    if len(names) <= 2:
-        return " and ".join(names)
-    return f"{names[0]}, {names[1]} and {len(names) - 2} more"
-
-
-def _verb(plural: str, threads: Sequence[GilThread]) -> str:
-    return plural if len(_names(threads)) > 1 else f"{plural}s"
-
-
-def _time(seconds: float) -> str:
-    """Three digits and the unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fairlead.errors import OutputError, UnsupportedInterpreter, UsageError
 from fairlead.gil.observe import starting
-from fairlead.gil.observe.starting import Action
+from fairlead.gil.observe.starting import Action, Command
 from fairlead.record.recording import MAGIC
 
 PASSED_ON = {
@@ -78,62 +78,59 @@ def run(
     command: Sequence[str],
     settings: Settings,
     *,
-    then: Sequence[Action] = (),
+    first: Sequence[Action] = (),
+    verb: str | None = None,
+    children: bool = False,
     tick: Callable[[], None] | None = None,
     every_s: float = 1.0,
 ) -> int:
     """Run the command to its end and return its exit status (128 + the number of the signal that killed it).
 
-    ``then`` is done in the program once it is recorded; ``tick`` is called about every ``every_s`` seconds
-    while it runs. Call it from the main thread.
+    ``first`` is done in the program before it is recorded; with ``children`` every Python that it starts is
+    recorded too, into a file of its own; ``verb`` names the command for what the program says of those that
+    are not. ``tick`` is called about every ``every_s`` seconds while it runs. Call it from the main thread.
 
     Raises:
-        UsageError: the command cannot be started, or its options keep the recording out.
+        UsageError: the command cannot be started.
         UnsupportedInterpreter: it ran, or would have run, without being recorded; the message says why.
     """
-    _check(command)
+    found = starting.read(command)
+    if why := found.refusal("record", children=children):
+        raise UnsupportedInterpreter(why)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
             ready = Path(directory) / "ready"
-            pid = _start(command, Settings(**{**asdict(settings), "ready": str(ready)}), then, before)
+            recording = Action("fairlead.gil.observe.launched", asdict(settings) | {"ready": str(ready)})
+            environment = starting.environment(
+                *first, recording, base=found.environment, verb=verb, ready=str(ready), children=children
+            )
+            pid = _start(found, environment, before)
             status = _wait(pid, tick, every_s)
             said = ready.read_text(encoding="utf-8") if ready.exists() else None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if said is None:
         raise UnsupportedInterpreter(
-            f"{command[0]} ended with status {status} and was not recorded: it is no Python, or its"
-            " interpreter ignores PYTHONPATH (options -E, -I, -S); name the interpreter: python app.py"
+            f"{command[0]} ended with status {status} and was not recorded: it started no Python, or one that"
+            " ignores PYTHONPATH (options -E, -I, -S); name the interpreter: python app.py"
         )
     if said != "ok":
         raise UnsupportedInterpreter(said)
     return status
 
 
-def _check(command: Sequence[str]) -> None:
-    """A Python that is told to ignore PYTHONPATH would run the whole program unrecorded."""
-    interpreter = starting.python_of(command)
-    if interpreter and (option := starting.ignored_path(interpreter)):
-        raise UsageError(
-            f"{interpreter[0]} {option} ignores PYTHONPATH, which the recording is begun by: leave it out"
-        )
-
-
-def _start(
-    command: Sequence[str], settings: Settings, then: Sequence[Action], mask: set[signal.Signals | int]
-) -> int:
-    recording = Action("fairlead.gil.observe.launched", asdict(settings))
+def _start(command: Command, environment: dict[str, str], mask: set[signal.Signals | int]) -> int:
     try:
-        return os.posix_spawnp(
-            command[0],
-            list(command),
-            starting.environment(recording, *then, ready=settings.ready),
+        return os.posix_spawn(
+            command.file,
+            command.words,
+            environment,
             setsigmask=mask,
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
     except OSError as error:
-        raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
+        raise UsageError(f"{command.words[0]} cannot be started: {error.strerror}") from error
 
 
 def _wait(pid: int, tick: Callable[[], None] | None, every_s: float) -> int:

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe import recorder
 
 
-def begin(settings: str) -> None:
+def begin(settings: str) -> str | None:
     """Before the program's first line: begin a recording with ``launch.Settings`` as JSON, or end the
     process.
 
     The first Python of the program has the file that was asked for; another one, of a shell script say, has
-    one beside it with its process id, and is not ended when that cannot be.
+    one beside it with its process id, and is not ended when that cannot be: then this returns why. One that
+    an exec has put in the place of a recorded one (``following.py``, which counts those) goes on with its
+    file; what was recorded before stays beside it.
     """
     wanted = json.loads(settings)
+    if execs := wanted.pop("execs", 0):
+        with suppress(FileNotFoundError):
+            os.replace(wanted["out"], f"{wanted['out']}.before-exec-{execs}")  # noqa: PTH105
+        return _failure(wanted)
     try:
         ready = os.open(wanted["ready"], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
-        _start({**wanted, "out": f"{wanted['out']}.{os.getpid()}"})
-        return
+        return _failure({**wanted, "out": f"{wanted['out']}.{os.getpid()}"})
     said = _start(wanted)
     os.write(ready, said.encode())
     os.close(ready)
     if said != "ok":
         os._exit(1)
+    return None
 
 
 def attach(settings: str) -> None:
@@ -45,6 +52,11 @@ def detach(done: str) -> None:
         _say(done, str(error))
     else:
         _say(done, "ok")
+
+
+def _failure(wanted: dict[str, Any]) -> str | None:
+    said = _start(wanted)
+    return None if said == "ok" else f"process {os.getpid()} is not recorded: {said}"
 
 
 def _start(wanted: dict[str, Any]) -> str:

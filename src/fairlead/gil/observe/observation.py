@@ -11,6 +11,7 @@ from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, nanoseconds
 from fairlead.gil.observe.findings import find
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
+from fairlead.record.policies import name_of
 
 if TYPE_CHECKING:
     from fairlead import _probe
@@ -55,6 +56,7 @@ class Observation:
         self._reading: _probe.Reading | None = None
         self._names: dict[int, tuple[int, str]] = {}
         self._interval = sys.getswitchinterval()
+        self._policy = "stock"
 
     def start(self) -> Observation:
         """Begin.
@@ -95,6 +97,7 @@ class Observation:
         self._reading = window.read()
         self._names = {serial: (native_id, name) for serial, native_id, _, _, name in _probe.threads()}
         self._interval = sys.getswitchinterval()
+        self._policy = name_of(_probe.scheduler()["mode"])
 
     def _read(self) -> _probe.Reading:
         if self._window is not None:
@@ -158,6 +161,7 @@ class Observation:
             switch_interval=self._interval,
             blame=self._blame(reading),
             stacks=self._losses(reading),
+            policy=self._policy,
         )
 
     def _blame(self, reading: _probe.Reading) -> list[Blame]:

@@ -8,6 +8,8 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -173,6 +175,16 @@ def _handle_forks() -> None:
         os.register_at_fork(
             before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
         )
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Everything so far is in the file, and nothing is written for a while."""
+    _before_fork()
+    try:
+        yield
+    finally:
+        _after_in_parent()
 
 
 def _before_fork() -> None:

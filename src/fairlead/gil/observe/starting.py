@@ -9,13 +9,14 @@ the environment was before, stands in one variable, ``FAIRLEAD_START``.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead.errors import UsageError
 
@@ -26,6 +27,20 @@ _IGNORE_THE_PATH = set("EIS")
 _TAKE_A_WORD = set("WXQ")
 
 
+class Words(NamedTuple):
+    """What ``fairlead VERB`` does, in words."""
+
+    verb: str
+    noun: str
+    done: str
+
+
+WORDS = {
+    "run": Words("schedule", "scheduling", "scheduled"),
+    "record": Words("record", "recording", "recorded"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """``begin(settings)`` of a module is called in the program; it returns why it could not, or None."""
@@ -34,50 +49,132 @@ class Action:
     settings: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, as far as a look at the files tells what it is."""
+
+    words: list[str]
+    """Without ``env`` and its words: what those say is in ``environment``."""
+    file: str
+    """The program's."""
+    environment: dict[str, str]
+    """What it is to run with, before we add to it."""
+    python: list[str] | None
+    """The interpreter and the words that it is given; None: no Python and no script of one, as a shell script
+    or another program's binary."""
+
+    def refusal(self, verb: str, *, children: bool) -> str | None:
+        """Why it cannot be scheduled (``verb`` "run") or recorded ("record"); None if it can."""
+        program, word = self.words[0], WORDS[verb]
+        if self.python is None:
+            if packed := _packed(self.file):
+                return (
+                    f"{program} was packed by {packed} and ignores PYTHONPATH, by which {word.noun} begins:"
+                    f" call fairlead.gil.{word.verb}() in the program"
+                )
+            if children:
+                return None
+            return (
+                f"{program} is no Python, nor a script of one: put fairlead {verb} right before the python,"
+                f" or say --children to {word.verb} every Python that it starts"
+            )
+        if option := ignored_path(self.python):
+            return (
+                f"{self.python[0]} {option} ignores PYTHONPATH, by which {word.noun} begins: leave it out, or"
+                f" call fairlead.gil.{word.verb}() in the program"
+            )
+        return None
+
+
+def read(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Command:
+    """Find the program of a command, and whether that is a Python.
+
+    ``env`` is done here and not run: what it sets and clears would come after what we add.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    words, changed = _without_env(list(command), dict(os.environ if environment is None else environment))
+    found = shutil.which(words[0], path=changed.get("PATH"))
+    if found is None:
+        raise UsageError(f"{words[0]} cannot be started: {_why_not(words[0])}")
+    return Command(words, found, changed, _python_of(found, words))
+
+
 def environment(
     *actions: Action,
+    base: Mapping[str, str] | None = None,
+    verb: str | None = None,
     ready: str | None = None,
     pid: int | None = None,
     if_possible: bool = False,
     children: bool = False,
 ) -> dict[str, str]:
-    """The present environment, and in it what the program is to begin with.
+    """An environment, and in it what the program is to begin with.
 
     An action that cannot be done ends the program before its first line.
 
     Args:
+        base: the environment without; None: the present one.
+        verb: the command that was given, for what is said where the program starts another Python; None:
+            nothing is.
         ready: the file that the reason is written to; None: it is said on standard error.
-        pid: only the process of this number is ended or says anything; None: any.
+        pid: only the process of this number is ended; None: the first Python.
         if_possible: the program goes on, after the reason was given.
         children: leave the variables in the environment, for the program's sub-processes.
     """
-    path = os.environ.get("PYTHONPATH")
     start = {
         "actions": [[action.module, json.dumps(action.settings)] for action in actions],
-        "pythonpath": path,
+        "verb": verb,
         "ready": ready,
         "pid": pid,
         "if_possible": if_possible,
         "children": children,
     }
+    return carried(start, os.environ if base is None else base)
+
+
+def carried(start: Mapping[str, Any], base: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the same beginning in it, ahead of whatever is in PYTHONPATH by now."""
+    path = base.get("PYTHONPATH")
+    if path is not None:
+        kept = [entry for entry in path.split(os.pathsep) if entry != str(BOOTSTRAP)]
+        path = os.pathsep.join(kept) if kept else None
     return {
-        **os.environ,
+        **base,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(BOOTSTRAP), path))),
-        VARIABLE: json.dumps(start),
+        VARIABLE: json.dumps({**start, "pythonpath": path}),
     }
 
 
-def python_of(command: Sequence[str]) -> list[str] | None:
-    """The interpreter of a command and the words that it is given, as far as a look at the files tells.
+def _without_env(words: list[str], environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """As they were if it has options that are none of ours, or runs nothing."""
+    if Path(words[0]).name != "env":
+        return words, environment
+    rest, changed = words[1:], dict(environment)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if word in ("-", "-i", "--ignore-environment"):
+            changed.clear()
+        elif word in ("-u", "--unset") and rest:
+            changed.pop(rest.pop(0), None)
+        elif name == "--unset":
+            changed.pop(value, None)
+        elif word in ("-S", "--split-string") and rest:
+            rest = [*_split(rest[0]), *rest[1:]]
+        elif equals and not word.startswith("-"):
+            changed[name] = value
+        elif word == "--":
+            continue
+        elif word.startswith("-"):
+            break
+        else:
+            return _without_env([word, *rest], changed)
+    return words, environment
 
-    None for what is no Python and no script of one: a shell script, another program's binary.
 
-    Raises:
-        UsageError: there is no such program.
-    """
-    found = shutil.which(command[0])
-    if found is None:
-        raise UsageError(f"{command[0]} cannot be started: {_why_not(command[0])}")
+def _python_of(found: str, command: Sequence[str]) -> list[str] | None:
     if _is_python(found):
         return [found, *command[1:]]
     with open(found, "rb") as file:  # noqa: PTH123
@@ -89,6 +186,21 @@ def python_of(command: Sequence[str]) -> list[str] | None:
     if words and Path(words[0]).name == "env":
         words = [word for word in words[1:] if word != "-S" and "=" not in word]
     return [*words, found, *command[1:]] if words and _is_python(words[0]) else None
+
+
+_MARKS = ((b"MEI\014\013\012\013\016", "PyInstaller"), (b"NUITKA_ONEFILE", "Nuitka"))
+"""What PyInstaller's archive ends in, and a variable that Nuitka's loader sets."""
+
+
+def _packed(program: str) -> str | None:
+    """What has made one file of a Python and its scripts; None: nothing that is known here."""
+    try:
+        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:  # noqa: PTH123
+            if content[:4] != b"\x7fELF":
+                return None
+            return next((maker for mark, maker in _MARKS if content.find(mark) >= 0), None)
+    except (OSError, ValueError):
+        return None
 
 
 def ignored_path(interpreter: Sequence[str]) -> str | None:

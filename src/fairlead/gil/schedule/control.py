@@ -12,16 +12,20 @@ from typing import Literal, get_args
 
 from fairlead import machine
 from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.gil.observe import tested
 from fairlead.gil.observe.access import require
+from fairlead.record.policies import POLICIES
+from fairlead.record.policies import Policy as Policy
 
-Policy = Literal["stock", "interactive", "fair"]
 Priority = Literal["normal", "io", "background"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 SHARE_ONE = 1024
+SPIN_QUOTA = 2.5
+"""Cores: one for the holder of the GIL, one for the thread that spins, and a margin for what runs beside."""
 NICE = {"io": -5, "background": 10}
 
-_share = 0.3
+_share = 0.05
+_open = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,12 @@ class Scheduler:
     waiting: int
     """Threads that wait for the GIL now."""
     watchdog_tripped: bool
+    watchdog_trips: int
+    """How often it has given up."""
+    switched_off: bool
+    """By ``fairlead ctl --pid N off``: what the program asks for changes nothing, until another order."""
+    scheduled_seconds: float
+    """Time under another policy than "stock"."""
     acquisitions: int
     waits: int
     """Acquisitions that had to wait."""
@@ -48,13 +58,11 @@ class Scheduler:
     kicks: int
     """Sleeping waiters that were woken to set their timers anew."""
     slices: int
-    """Times that CPU-bound threads went first for the sake of their share."""
-    aged: int
-    """Waiters that went first because they had been passed over for too long."""
+    """Times that computing threads went first for the sake of their share."""
     spins: int
     """Waits that began on the core, not asleep; none by a thread that may use one core only."""
     withdrawn: int
-    """Grants taken back because their thread did not get to run for 40 switch intervals."""
+    """Grants taken back because their thread did not get to run within a millisecond."""
 
 
 def check(policy: str, cpu_share: float, timer_slack: float | None = None) -> None:
@@ -77,6 +85,15 @@ def slacken(timer_slack: float | None) -> None:
         raise UnsupportedInterpreter("timer slack is Linux's, and there is none here: leave it out")
 
 
+def may_spin(cores: machine.Cores) -> bool:
+    """Whether a waiting thread may look for the GIL on its core: not if that can use a CPU quota up.
+
+    When a quota is used up, the kernel stops the whole process for the rest of a period, the holder included.
+    That costs more than all that spinning wins.
+    """
+    return cores.usable > 1 and (cores.quota is None or cores.quota >= SPIN_QUOTA)
+
+
 def switch(policy: Policy, cpu_share: float, timer_slack: float | None = None) -> None:
     """``fairlead.gil.schedule``."""
     global _share
@@ -84,9 +101,21 @@ def switch(policy: Policy, cpu_share: float, timer_slack: float | None = None) -
     require()
     from fairlead import _probe
 
-    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), machine.cores().usable > 1)
+    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), may_spin(machine.cores()))
+    tested.warn()
     _share = cpu_share
+    _open_to_orders()
     slacken(timer_slack)
+
+
+def _open_to_orders() -> None:
+    """``fairlead ctl`` finds this process, and each child that it forks (see ``outside.py``)."""
+    global _open
+    if not _open:
+        from fairlead import _probe
+
+        _open = True
+        _probe.control()
 
 
 def state() -> Scheduler:
@@ -95,8 +124,15 @@ def state() -> Scheduler:
     from fairlead import _probe
 
     counts = _probe.scheduler()
-    policy, tripped = POLICIES[counts.pop("mode")], bool(counts.pop("tripped"))
-    return Scheduler(policy=policy, cpu_share=_share, watchdog_tripped=tripped, **counts)
+    return Scheduler(
+        policy=POLICIES[counts.pop("mode")],
+        cpu_share=_share,
+        watchdog_tripped=bool(counts.pop("tripped")),
+        watchdog_trips=counts.pop("trips"),
+        switched_off=bool(counts.pop("off")),
+        scheduled_seconds=counts.pop("scheduled_ns") / 1e9,
+        **counts,
+    )
 
 
 @contextmanager

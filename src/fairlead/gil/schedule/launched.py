@@ -12,7 +12,7 @@ from fairlead.gil.schedule.control import check, slacken, switch
 
 VARIABLE = "FAIRLEAD_GIL"
 SHARE_VARIABLE = "FAIRLEAD_GIL_CPU_SHARE"
-DEFAULT_SHARE = 0.3
+DEFAULT_SHARE = 0.05
 
 
 def begin(settings: str) -> str | None:
@@ -21,7 +21,8 @@ def begin(settings: str) -> str | None:
     On a free-threaded build the program goes on: it lacks nothing, there is no GIL to schedule.
 
     Args:
-        settings: policy, cpu_share, timer_slack and pid (of the process that was asked for) as JSON.
+        settings: policy, cpu_share, timer_slack, canary_s (or null) and pid (of the process that was asked
+            for) as JSON.
     """
     wanted: dict[str, Any] = json.loads(settings)
     free_threaded = "t" in sys.abiflags
@@ -29,6 +30,11 @@ def begin(settings: str) -> str | None:
         _say(f"{sys.executable} is a free-threaded build: there is no GIL to schedule; it runs as it is")
     try:
         if free_threaded or wanted["policy"] == "stock":
+            slacken(wanted["timer_slack"])
+        elif wanted["canary_s"] is not None:
+            from fairlead.gil.schedule import canary
+
+            canary.begin(wanted["policy"], wanted["cpu_share"], wanted["canary_s"])
             slacken(wanted["timer_slack"])
         else:
             switch(wanted["policy"], wanted["cpu_share"], wanted["timer_slack"])
@@ -52,7 +58,8 @@ def begin_from_environment() -> None:
     except ValueError as error:
         why: str | None = f"{VARIABLE}={policy} {SHARE_VARIABLE}={share}: {error}"
     else:
-        wanted = {"policy": policy, "cpu_share": float(share), "timer_slack": None, "pid": None}
+        wanted = {"policy": policy, "cpu_share": float(share), "timer_slack": None, "canary_s": None}
+        wanted["pid"] = None
         why = begin(json.dumps(wanted))
     if why is not None:
         _say(f"{why}; going on without")

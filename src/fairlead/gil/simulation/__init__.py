@@ -12,8 +12,10 @@ from __future__ import annotations
 from fairlead.gil.simulation.program import (
     Acquire,
     Add,
+    Arrive,
     Begin,
     Call,
+    Either,
     End,
     Forever,
     Group,
@@ -32,16 +34,27 @@ from fairlead.gil.simulation.program import (
     Wait,
     Yield,
 )
-from fairlead.gil.simulation.programs import cpu, echo, square_mutex, square_semaphore, square_thread_start
+from fairlead.gil.simulation.programs import (
+    MIXTURE,
+    cpu,
+    echo,
+    open_server,
+    square_mutex,
+    square_semaphore,
+    square_thread_start,
+)
 from fairlead.gil.simulation.result import Event, GroupStatistics, Simulation, ThreadStatistics
 from fairlead.gil.simulation.run import IDEAL, Kernel, Policy, policy_constants, replay, simulate
 
 __all__ = [
     "IDEAL",
+    "MIXTURE",
     "Acquire",
     "Add",
+    "Arrive",
     "Begin",
     "Call",
+    "Either",
     "End",
     "Event",
     "Forever",
@@ -67,6 +80,7 @@ __all__ = [
     "Yield",
     "cpu",
     "echo",
+    "open_server",
     "policy_constants",
     "replay",
     "simulate",

@@ -141,13 +141,35 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """Go through the first body in ``millionths`` of a million times, through the second in all others."""
+
+    millionths: int
+    body: tuple[Operation, ...]
+    otherwise: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrive:
+    """For foreign groups: wait for the next arrival of a Poisson process with a mean gap of ``ns``, and
+    release a semaphore for it, whatever became of the arrivals before: an open loop."""
+
+    semaphore: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
-    """A request begins."""
+    """A request begins; with a semaphore, it began when the ``Arrive`` was due that this thread has taken."""
+
+    semaphore: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The request ends: its length goes to the statistics of the thread's group."""
+    """The request ends: its length goes to the statistics of a group, the thread's own unless it is named."""
+
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +193,8 @@ Operation = (
     | Forever
     | Start
     | Join
+    | Either
+    | Arrive
     | Begin
     | End
     | Measure
@@ -194,6 +218,8 @@ KINDS: dict[str, type[Any]] = {
         Forever,
         Start,
         Join,
+        Either,
+        Arrive,
         Begin,
         End,
         Measure,
@@ -267,9 +293,12 @@ def _operation(data: Sequence[Any]) -> Operation:
 
 _OP = struct.Struct("=BBHII4xq")
 _GROUP = struct.Struct("=IIIBBBx")
-# in the order of fl_op_kind; Repeat and Forever end in a LOOP and a JUMP back
-_NAMES = [{"Repeat": "LOOP", "Forever": "JUMP"}.get(name, name.upper()) for name in KINDS] + ["EXIT"]
-_CODE = {name: number for number, name in enumerate(_NAMES)}
+# in the order of fl_op_kind
+_NAMES = (
+    "RUN CALL OFF WAIT YIELD ACQUIRE RELEASE RECEIVE SEND ADD UNTIL LOOP JUMP START JOIN BEGIN END MEASURE"
+    " EXIT ARRIVE STAMPED SOMETIMES"
+)
+_CODE = {name: number for number, name in enumerate(_NAMES.split())}
 
 
 class Compiled:
@@ -328,7 +357,7 @@ class Compiled:
                     self._emit("ACQUIRE", index=self._index(program.semaphores, name, "semaphore"))
                 case Release(name, times):
                     self._emit("RELEASE", times, index=self._index(program.semaphores, name, "semaphore"))
-                case Receive(name, ns) | Send(name, ns):
+                case Receive(name, ns) | Send(name, ns) | Arrive(name, ns):
                     index = self._index(program.semaphores, name, "semaphore")
                     self._emit(type(operation).__name__.upper(), ns, index=index)
                 case Add(name, value):
@@ -338,8 +367,26 @@ class Compiled:
                     self._emit(type(operation).__name__.upper(), index=index)
                 case Until() | Repeat() | Forever():
                     self._loop(operation, depth)
+                case Either():
+                    self._either(operation, depth)
+                case Begin(name) if name:
+                    self._emit("STAMPED", index=self._index(program.semaphores, name, "semaphore"))
+                case End(name) if name:
+                    self._emit("END", target=1 + self._index(program.groups, name, "group"))
                 case _:
                     self._emit(type(operation).__name__.upper())
+
+    def _either(self, either: Either, depth: int) -> None:
+        if not 0 <= either.millionths <= 1_000_000:
+            raise UsageError(f"millionths are from 0 to 1,000,000, not {either.millionths}")
+        fork = len(self._ops)
+        self._emit("SOMETIMES")
+        self._body(either.otherwise, depth)
+        around = len(self._ops)
+        self._emit("JUMP")
+        self._ops[fork] = self._pack("SOMETIMES", either.millionths, target=len(self._ops))
+        self._body(either.body, depth)
+        self._ops[around] = self._pack("JUMP", 0, target=len(self._ops))
 
     def _loop(self, loop: Until | Repeat | Forever, depth: int) -> None:
         begin = len(self._ops)

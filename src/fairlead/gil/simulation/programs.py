@@ -6,17 +6,23 @@ a request in an echo server 8 us of bytecode and two system calls.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+
 from fairlead.errors import UsageError
 from fairlead.gil.simulation.program import (
     Acquire,
     Add,
+    Arrive,
     Begin,
+    Either,
     End,
     Forever,
     Group,
     Join,
     Measure,
     Off,
+    Operation,
     Program,
     Receive,
     Release,
@@ -25,6 +31,7 @@ from fairlead.gil.simulation.program import (
     Send,
     Start,
     Until,
+    Wait,
     Yield,
 )
 
@@ -114,11 +121,59 @@ def echo(clients: int, cpu_threads: int = 0, cpu_processes: int = 0) -> Program:
         groups[f"server{i}"] = Group(body=server, daemon=True)
         groups[f"client{i}"] = Group(body=client, foreign=True)
     if cpu_threads:
-        groups["cpu"] = Group(body=(Forever((Run(1_000_000),)),), threads=cpu_threads, daemon=True)
+        groups["cpu"] = dataclasses.replace(COMPUTING, threads=cpu_threads)
     if cpu_processes:
         body = (Forever((Off(1_000_000),)),)
         groups["process"] = Group(body=body, threads=cpu_processes, daemon=True, foreign=True)
     return Program(groups=groups, semaphores=semaphores)
+
+
+COMPUTING = Group(body=(Forever((Run(1_000_000),)),), daemon=True)
+MIXTURE = {"0.1 ms": (100_000, 0.45), "1 ms": (1_000_000, 0.40), "20 ms": (20_000_000, 0.15)}
+
+
+def open_server(
+    kinds: Mapping[str, tuple[int, float]] = MIXTURE,
+    *,
+    load: float,
+    cpu_threads: int = 0,
+    cpu_processes: int = 0,
+    threads: int = 32,
+    waits: int = 0,
+) -> Program:
+    """A server with a pool of threads for requests that come whether or not it keeps up (an open loop).
+
+    Requests are those of the groups that are named as the kinds; they begin when they are due. The program
+    runs until the simulation's end, so give ``until_seconds``.
+
+    Args:
+        kinds: by name, the GIL time of a request (ns) and its part of the load. The parts sum to 1.
+        load: arrivals x GIL time: 1 is all of the GIL.
+        cpu_threads, cpu_processes: CPU-bound threads of the server, and processes of others.
+        threads: of the pool; any of them answers any kind.
+        waits: how often each request waits for a millisecond on its way.
+    """
+    _at_least_one(threads, "thread")
+    rates = {name: load * part / ns for name, (ns, part) in kinds.items()}
+    handler: tuple[Operation, ...] = ()
+    left = 0.0
+    for name, (ns, _) in reversed(list(kinds.items())):
+        work: tuple[Operation, ...] = (Run(ns // (1 + waits), 0.2),)
+        for _ in range(waits):
+            work = (*work, Wait(1_000_000, 0.5), Run(ns // (1 + waits), 0.2))
+        answer = (*work, Send("answers", 5_000), End(name))
+        left += rates[name]
+        handler = (Either(round(1_000_000 * rates[name] / left), answer, handler),) if handler else answer
+    serve = (Forever((Receive("requests", 2_000), Begin("requests"), *handler)),)
+    groups = {name: Group(body=(), daemon=True) for name in kinds}
+    groups["server"] = Group(body=serve, threads=threads, daemon=True)
+    groups["client"] = Group(body=(Forever((Arrive("requests", round(1 / left)),)),), foreign=True)
+    if cpu_threads:
+        groups["cpu"] = dataclasses.replace(COMPUTING, threads=cpu_threads)
+    if cpu_processes:
+        body = (Forever((Off(5_000_000, 0.9), Wait(500_000, 0.9))),)
+        groups["process"] = Group(body=body, threads=cpu_processes, daemon=True, foreign=True)
+    return Program(groups=groups, semaphores={"requests": 0, "answers": 0})
 
 
 def cpu(n: int, ns: int = 100_000_000) -> Program:

@@ -52,7 +52,7 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     "wake",
     "exit",
 )
-CLASSES = ("fresh", "brief", "cpu", "poll", "background")
+CLASSES = ("serving", "computing")
 _EVENT = struct.Struct("=qIIIBBH")
 _THREAD = struct.Struct("=4Q4q")
 _NOBODY = 0xFFFFFFFF

@@ -12,13 +12,20 @@ from typing import Any, Literal, get_args
 from fairlead import _native
 from fairlead.errors import SimulationError, UsageError
 from fairlead.gil.simulation.program import Compiled, Program
-from fairlead.gil.simulation.result import Events, Names, Simulation, Threads, group_statistics
+from fairlead.gil.simulation.result import (
+    CLASSES,
+    Events,
+    Names,
+    Simulation,
+    Threads,
+    group_statistics,
+)
 
-Policy = Literal["old", "stock", "interactive", "fair"]
+Policy = Literal["old", "stock", "interactive"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 SHARE_ONE = 1024
-_GIL = {"old": 0, "stock": 1, "interactive": 2, "fair": 2}
-_MODE = {"old": 0, "stock": 0, "interactive": 1, "fair": 2}
+_GIL = {"old": 0, "stock": 1, "interactive": 2}
+_MODE = {"old": 0, "stock": 0, "interactive": 1}
 _RUN_FOREVER = 2**62
 _STATUS = ("running", "finished", "time-up", "deadlock", "lost", "two", "stalled", "no-time", "no-thread")
 _BROKEN = {
@@ -88,7 +95,7 @@ def simulate(
     policy: Policy = "interactive",
     cores: int = 2,
     seed: int = 0,
-    cpu_share: float = 0.3,
+    cpu_share: float = 0.05,
     interval_seconds: float = 0.005,
     until_seconds: float | None = None,
     events: int = 0,
@@ -105,11 +112,10 @@ def simulate(
     Args:
         program: what the threads do.
         policy: "old" (CPython to 3.1: every 100 ticks), "stock" (CPython since 3.2: the switch interval), or
-            this package's scheduler, "interactive" or "fair", run by the code that schedules a real
-            interpreter.
+            this package's scheduler, "interactive", run by the code that schedules a real interpreter.
         cores: 1 to 1024.
         seed: of the kernel's jitter and of the programs'.
-        cpu_share: the share of the GIL that CPU-bound threads are kept at ("interactive"), .01 to .95.
+        cpu_share: the least share of the GIL that computing threads keep ("interactive"), .01 to .95.
         interval_seconds: the switch interval; for "old" the time of 100 ticks.
         until_seconds: stop then. None: run until every thread that is not a daemon has ended.
         events: record the first so many events, 24 bytes each.
@@ -180,7 +186,7 @@ def simulate(
         free_wanted_seconds=totals["free_wanted_ns"] / 1e9,
         max_wait_seconds=dict(
             zip(
-                ("fresh", "brief", "cpu", "poll", "background"),
+                CLASSES,
                 (ns / 1e9 for ns in totals["max_wait_ns"]),
                 strict=True,
             )

@@ -14,11 +14,31 @@ EXPERIMENT = {
     ),
     "size_name": "thousand steps",
     "smallest": 1,
+    "growth": False,
     "metrics": [
         {"name": "series_s", "title": "in series", "unit": "s"},
         {"name": "slower", "title": "slower", "unit": "ratio"},
         {"name": "switches", "title": "switches", "unit": "count"},
         {"name": "system_calls", "title": "system calls", "unit": "count"},
+    ],
+    "claims": [
+        {
+            "topic": "battle",
+            "of": {"count": "nothing", "interval_ms": 5, "check_interval": 100},
+            "over_metric": "series_s",
+            "more_than": 1.1,
+            "says": "2 threads are slower than the same in series",
+            "otherwise": "2 threads are no slower than the same in series",
+        },
+        {
+            "topic": "battle, switch 0.5 ms",
+            "of": {"count": "nothing", "interval_ms": 0.5, "check_interval": 100},
+            "over_metric": "series_s",
+            "more_than": 1.1,
+            "says": "2 threads are slower than the same in series with setswitchinterval(0.0005)",
+            "otherwise": "2 threads are no slower than the same in series with setswitchinterval(0.0005)",
+            "main": False,
+        },
     ],
     "parameters": {
         "check_interval": {
@@ -43,12 +63,18 @@ EXPERIMENT = {
         {"label": "check interval 10", "params": {"check_interval": 10}, "modes": ["full"]},
         {"label": "check interval 1000", "params": {"check_interval": 1000}, "modes": ["standard", "full"]},
         {"label": "check interval 10000", "params": {"check_interval": 10000}, "modes": ["full"]},
-        {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard", "full"]},
+        {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["quick", "standard", "full"]},
         {"label": "50 ms", "params": {"interval_ms": 50}, "modes": ["full"]},
         {"label": "system calls", "params": {"count": "system calls"}, "modes": ["standard", "full"]},
+        {
+            "label": "system calls, one core",
+            "params": {"count": "system calls"},
+            "cores": "one",
+            "modes": ["full"],
+        },
     ],
     "sizes": {
-        "quick": [1000, 2000, 4000],
+        "quick": [2000],
         "standard": [1250, 2500, 5000],
         "full": [5000, 25000, 100000],
     },

@@ -14,6 +14,7 @@ EXPERIMENT = {
     ),
     "size_name": "clients",
     "smallest": 1,
+    "growth": False,
     "value": "request_s",
     "metrics": [
         {"name": "request_s", "title": "request", "unit": "s"},
@@ -22,6 +23,50 @@ EXPERIMENT = {
         {"name": "p99_s", "title": "p99", "unit": "s"},
         {"name": "max_s", "title": "max", "unit": "s"},
         {"name": "steps_per_s", "title": "steps", "unit": "per s"},
+    ],
+    "claims": [
+        {
+            "topic": "convoy",
+            "of": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "nothing", "interval_ms": 5, "n": "least"},
+            "more_than": 1.1,
+            "says": "a request takes longer beside a thread that computes than alone",
+            "otherwise": "a request takes no longer beside a thread that computes than alone",
+        },
+        {
+            "topic": "convoy vs a process",
+            "of": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "processes", "computing": 1, "interval_ms": 5, "n": "least"},
+            "more_than": 1.1,
+            "says": "a request takes longer beside a thread that computes than beside a process",
+            "otherwise": "a request takes no longer beside a thread that computes than beside a process",
+            "main": False,
+        },
+        {
+            "topic": "convoy, GIL scheduled",
+            "of": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "over": {
+                "beside": "threads",
+                "computing": 1,
+                "interval_ms": 5,
+                "scheduler": "interactive",
+                "n": "least",
+            },
+            "more_than": 1.1,
+            "says": "beside a thread that computes, a request is faster with the GIL scheduled",
+            "otherwise": "beside a thread that computes, a request is no faster with the GIL scheduled",
+        },
+        {
+            "topic": "convoy, switch 0.5 ms",
+            "of": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "threads", "computing": 1, "interval_ms": 0.5, "n": "least"},
+            "more_than": 1.1,
+            "says": "beside a thread that computes, a request is faster with setswitchinterval(0.0005)",
+            "otherwise": (
+                "beside a thread that computes, a request is no faster with setswitchinterval(0.0005)"
+            ),
+            "main": False,
+        },
     ],
     "parameters": {
         "beside": {
@@ -74,8 +119,15 @@ EXPERIMENT = {
         {
             "label": "1 CPU thread, 0.5 ms",
             "params": {"beside": "threads", "interval_ms": 0.5},
+            "modes": ["quick", "standard", "full"],
+        },
+        {
+            "label": "1 CPU thread, one core",
+            "params": {"beside": "threads"},
+            "cores": "one",
             "modes": ["standard", "full"],
         },
+        {"label": "4 CPU processes", "params": {"beside": "processes", "computing": 4}, "modes": ["full"]},
         {
             "label": "1 CPU thread, 0.1 ms",
             "params": {"beside": "threads", "interval_ms": 0.1},
@@ -87,26 +139,9 @@ EXPERIMENT = {
             "modes": ["full"],
         },
     ],
-    "sizes": {"quick": [1, 2, 4], "standard": [1, 4, 16], "full": [1, 4, 16, 64]},
+    "sizes": {"quick": [1], "standard": [1, 4, 16], "full": [1, 4, 16, 64]},
     "timeout_s": 60,
     "pythons": ">=2.7",
-    "references": [
-        {
-            "label": "CPython, alone, 30,000 requests a second",
-            "points": [[1, 3.3e-5]],
-            "variant": {"beside": "nothing"},
-        },
-        {
-            "label": "CPython, beside a CPU thread, 100 requests a second",
-            "points": [[1, 1e-2]],
-            "variant": {"beside": "threads"},
-        },
-        {
-            "label": "CPython, beside a CPU process, 20,000 requests a second",
-            "points": [[1, 5e-5]],
-            "variant": {"beside": "processes"},
-        },
-    ],
 }
 
 import math  # noqa: E402

@@ -26,6 +26,17 @@ EXPERIMENT = {
         {"name": "user_s", "title": "user", "unit": "s"},
         {"name": "system_s", "title": "system", "unit": "s"},
     ],
+    "claims": [
+        {
+            "topic": "a blocking client",
+            "of": {"case": "async"},
+            "over": {"case": "async-thread-pool"},
+            "more_than": 1.1,
+            "says": "a blocking client in an event loop is faster in a thread pool",
+            "otherwise": "a blocking client in an event loop is no faster in a thread pool",
+            "main": False,
+        },
+    ],
     "parameters": {
         "workers": {
             "default": "default",
@@ -42,11 +53,6 @@ EXPERIMENT = {
     "sizes": {"quick": [10], "standard": [30], "full": [100]},
     "timeout_s": 120,
     "pythons": ">=3.8",
-    "references": [
-        {"label": "CPython, 10 cores", "points": [[100, 10.39]], "variant": {"case": "async"}},
-        {"label": "CPython, 10 cores", "points": [[100, 2.41]], "variant": {"case": "async-thread-pool"}},
-        {"label": "CPython, 10 cores", "points": [[100, 2.51]], "variant": {"case": "async-process-pool"}},
-    ],
 }
 
 import probe  # noqa: E402

@@ -28,6 +28,25 @@ EXPERIMENT = {
         {"name": "user_s", "title": "user", "unit": "s"},
         {"name": "system_s", "title": "system", "unit": "s"},
     ],
+    "claims": [
+        {
+            "topic": "CPU work, processes",
+            "of": {"case": "sequential"},
+            "over": {"case": "process-pool"},
+            "more_than": 1.1,
+            "says": "{n} computations are faster in a process pool than one after the other",
+            "otherwise": "{n} computations are no faster in a process pool than one after the other",
+        },
+        {
+            "topic": "CPU work, threads",
+            "of": {"case": "sequential"},
+            "over": {"case": "threads"},
+            "more_than": 1.1,
+            "says": "{n} computations are faster with a thread each than one after the other",
+            "otherwise": "{n} computations are no faster with a thread each than one after the other",
+            "main": False,
+        },
+    ],
     "parameters": {
         "workers": {
             "default": "default",
@@ -39,13 +58,6 @@ EXPERIMENT = {
     "sizes": {"quick": [12], "standard": [24], "full": [96]},
     "timeout_s": 120,
     "pythons": ">=3.8",
-    "references": [
-        {"label": "CPython, 10 cores", "points": [[96, 11.38]], "variant": {"case": "sequential"}},
-        {"label": "CPython, 10 cores", "points": [[96, 14.29]], "variant": {"case": "threads"}},
-        {"label": "CPython, 10 cores", "points": [[96, 2.94]], "variant": {"case": "processes"}},
-        {"label": "CPython, 10 cores", "points": [[96, 13.65]], "variant": {"case": "thread-pool"}},
-        {"label": "CPython, 10 cores", "points": [[96, 2.62]], "variant": {"case": "process-pool"}},
-    ],
 }
 
 import probe  # noqa: E402

@@ -32,6 +32,25 @@ EXPERIMENT = {
         {"name": "user_s", "title": "user", "unit": "s"},
         {"name": "system_s", "title": "system", "unit": "s"},
     ],
+    "claims": [
+        {
+            "topic": "I/O, asyncio",
+            "of": {"case": "sequential"},
+            "over": {"case": "async"},
+            "more_than": 1.1,
+            "says": "{n} requests are faster on an event loop than one after the other",
+            "otherwise": "{n} requests are no faster on an event loop than one after the other",
+        },
+        {
+            "topic": "I/O, threads",
+            "of": {"case": "sequential"},
+            "over": {"case": "threads"},
+            "more_than": 1.1,
+            "says": "{n} requests are faster with a thread each than one after the other",
+            "otherwise": "{n} requests are no faster with a thread each than one after the other",
+            "main": False,
+        },
+    ],
     "parameters": {
         "workers": {
             "default": "default",
@@ -48,15 +67,6 @@ EXPERIMENT = {
     "sizes": {"quick": [10], "standard": [30], "full": [100]},
     "timeout_s": 120,
     "pythons": ">=3.8",
-    "references": [
-        {"label": "CPython, 10 cores", "points": [[100, 14.34]], "variant": {"case": "sequential"}},
-        {"label": "CPython, 10 cores", "points": [[100, 1.75]], "variant": {"case": "threads"}},
-        {"label": "CPython, 10 cores", "points": [[100, 1.41]], "variant": {"case": "processes"}},
-        {"label": "CPython, 10 cores", "points": [[100, 2.02]], "variant": {"case": "thread-pool"}},
-        {"label": "CPython, 10 cores", "points": [[100, 2.16]], "variant": {"case": "process-pool"}},
-        {"label": "CPython, 10 cores", "points": [[100, 1.82]], "variant": {"case": "async"}},
-        {"label": "CPython, 10 cores", "points": [[100, 13.47]], "variant": {"case": "async-one-by-one"}},
-    ],
 }
 
 import probe  # noqa: E402

@@ -21,12 +21,13 @@ EXPERIMENT = {
         },
         "fib2": {
             "title": "Pool party: a recursive function that counts",
-            "question": "What does it cost if every call updates an attribute of one object?",
+            "question": "What does it cost if every call updates an attribute of the task's own object?",
             "explanation": (
-                "As party.fib, and each of its 1,028,457 calls updates an attribute of an object that all "
-                "threads of an interpreter share. Without a GIL the threads' cores take that object from "
-                "each other on every call, so that more threads can take longer than one. Processes and "
-                "interpreters have an object each."
+                "As party.fib, and each of its 1,028,457 calls looks up and updates an attribute of an "
+                "object that its task has made and no other thread uses. What threads without a GIL still "
+                "share is the object's class: where the look-up counts references to it, their cores take "
+                "that from each other on every call, and more threads can take longer than one. Processes "
+                "and interpreters have a class each."
             ),
             "sizes": {"quick": [12], "standard": [32], "full": [64]},
         },
@@ -91,6 +92,26 @@ EXPERIMENT = {
         {"name": "gil_share", "title": "GIL held", "unit": "share"},
         {"name": "wrong_answers", "title": "wrong", "unit": "count"},
     ],
+    "claims": [
+        {
+            "topic": "processes",
+            "of": {"method": "sequential", "task": "whole"},
+            "over": {"method": "processes-fork", "task": "whole"},
+            "more_than": 1.1,
+            "says": "{n} tasks are faster in processes than one after the other",
+            "otherwise": "{n} tasks are no faster in processes than one after the other",
+            "main": False,
+        },
+        {
+            "topic": "threads",
+            "of": {"method": "threads", "task": "whole"},
+            "over": {"method": "sequential", "task": "whole"},
+            "more_than": 1.1,
+            "says": "{n} tasks are slower in threads than one after the other",
+            "otherwise": "{n} tasks are no slower in threads than one after the other",
+            "main": False,
+        },
+    ],
     "parameters": {
         "method": {
             "default": "sequential",
@@ -112,7 +133,7 @@ EXPERIMENT = {
         },
         "workers": {
             "default": "cores",
-            "choices": ["cores", "4 x cores + 1"],
+            "choices": ["cores", "4 x cores + 1", 16],
             "help": "how many threads, processes or interpreters run them",
         },
         "task": {
@@ -175,7 +196,7 @@ import probe_workloads  # noqa: E402
 def measure(params):
     (work,) = [work for work in probe_workloads.catalogue() if work.name == params["case"]]
     item = work.item if params["task"] == "whole" else work.small
-    workers = probe.cores() if params["workers"] == "cores" else 4 * probe.cores() + 1
+    workers = {"cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}.get(params["workers"], 16)
     items = [item] * params["n"]
     return probe_methods.measure(params["method"], work.function, items, work.answer(item), workers)
 

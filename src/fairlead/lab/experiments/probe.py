@@ -222,21 +222,31 @@ class Region(object):
         # of two threads that both see the end, the first counts
         self._marks.setdefault("end", (clock(), Usage.mine()))
 
-    def since_end(self):
-        """Seconds from the end until now."""
-        return clock() - self._marks["end"][0]
+    def mark(self, name):
+        """Note the time so far as one of the further figures; the first note counts."""
+        self._marks.setdefault(name, (clock(), None))
 
-    def result(self, details):
-        begin, used_before = self._marks["begin"]
-        end, used_after = self._marks["end"]
-        return result(end - begin, used_after - used_before, [peak_kb()], details)
+    def result(self, details, turns=0):
+        marks = dict(self._marks)
+        begin, used_before = marks.pop("begin")
+        end, used_after = marks.pop("end")
+        metrics = dict((name, at - begin) for name, (at, _) in marks.items())
+        return result(end - begin, used_after - used_before, [peak_kb()], details, metrics, turns)
 
 
-def result(wall_s, usage, peaks_kb, details):
-    """The line that a probe prints: the shape that all of them share."""
+def result(wall_s, usage, peaks_kb, details, metrics=None, turns=0):
+    """The line that a probe prints: the shape that all of them share.
+
+    With ``turns``, those that the picture of the schedule has, the switches are told per turn as well.
+    """
     if not wall_s > 0:
         raise Failed("the clock did not move: n is too small for this machine")
     user_s, sys_s, voluntary, involuntary = usage.values
+    further = dict(metrics or {})
+    if turns:
+        further["per_turn"] = (voluntary + involuntary) / turns
+    if further:
+        details = dict(details, metrics=further)
     return {
         "wall_s": wall_s,
         "user_s": user_s,

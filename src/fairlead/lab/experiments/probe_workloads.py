@@ -44,17 +44,18 @@ def fib(n: int) -> int:
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 
 
-class _Counter:
-    calls = 0
+class _Fib2:
+    def __init__(self) -> None:
+        self.calls = 0
 
-
-_counter = _Counter()
+    def fib(self, n: int) -> int:
+        self.calls += 1
+        return n if n < 2 else self.fib(n - 1) + self.fib(n - 2)
 
 
 def fib2(n: int) -> int:
-    """As fib, and every call updates an attribute of an object that all share."""
-    _counter.calls += 1
-    return n if n < 2 else fib2(n - 1) + fib2(n - 2)
+    """As fib, and every call updates an attribute of an object of this task's own."""
+    return _Fib2().fib(n)
 
 
 # bodies: the sun and the four large planets, in astronomical units, years and solar masses
@@ -221,7 +222,7 @@ def catalogue() -> list[Workload]:
     half = bytes(8 * WORDS)
     return [
         Workload("fib", "fib(28)", fib, 28, 10, 64, number),
-        Workload("fib2", "fib(28), counting its calls in a shared object", fib2, 28, 10, 64, number),
+        Workload("fib2", "fib(28), counting its calls in an object of its own", fib2, 28, 10, 64, number),
         Workload("nbody", "five bodies that all tasks share", nbody, 2_000, 20, 64, undisturbed, shares=True),
         Workload("nbody-unshared", "the task's own five bodies", nbody_unshared, 2_000, 20, 64, undisturbed),
         Workload("raytrace", "a picture of 100 x 100 rays", raytrace, 100, 6, 64, picture),

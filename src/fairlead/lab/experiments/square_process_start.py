@@ -14,6 +14,19 @@ EXPERIMENT = {
     ),
     "schedule": "start",
     "size_name": "processes",
+    "metrics": [
+        {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
+    ],
+    "claims": [
+        {
+            "topic": "starting processes",
+            "kind": "exponent",
+            "of": {},
+            "more_than": 1.5,
+            "says": "starting processes: time grows faster than n^1.5",
+            "otherwise": "starting processes: time grows no faster than n^1.5",
+        },
+    ],
     "parameters": {
         "work": {
             "default": "sleep0",
@@ -31,10 +44,6 @@ EXPERIMENT = {
     },
     "timeout_s": 60,
     "pythons": ">=2.7",
-    "references": [
-        {"label": "CPython, 2 cores", "points": [[10, 0.0173], [90, 1.66]]},
-        {"label": "PyPy, 2 cores", "points": [[10, 0.101], [90, 10.05]]},
-    ],
 }
 
 import probe  # noqa: E402
@@ -60,7 +69,7 @@ def measure(params):
         usage = probe.Usage.mine() - before + family.usage
     if taken.values() != [1] * n:
         raise probe.Failed("not every process took its item exactly once")
-    return probe.result(wall_s, usage, family.peaks_kb, {"taken": n})
+    return probe.result(wall_s, usage, family.peaks_kb, {"taken": n}, turns=n * (n + 1) + 1)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,28 @@ EXPERIMENT = {
     ),
     "schedule": "start",
     "size_name": "threads",
+    "metrics": [
+        {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
+    ],
+    "claims": [
+        {
+            "topic": "starting threads",
+            "kind": "exponent",
+            "of": {},
+            "more_than": 1.5,
+            "says": "starting threads: time grows faster than n^1.5",
+            "otherwise": "starting threads: time grows no faster than n^1.5",
+        },
+        {
+            "topic": "starts, GIL scheduled",
+            "of": {"scheduler": "off"},
+            "over": {"scheduler": "interactive"},
+            "more_than": 1.1,
+            "says": "starting threads: faster with the GIL scheduled",
+            "otherwise": "starting threads: no faster with the GIL scheduled",
+            "main": False,
+        },
+    ],
     "parameters": {
         "work": {
             "default": "sleep0",
@@ -42,10 +64,6 @@ EXPERIMENT = {
     },
     "timeout_s": 60,
     "pythons": ">=2.7",
-    "references": [
-        {"label": "CPython, 2 cores", "points": [[100, 0.128], [900, 10.99]]},
-        {"label": "PyPy, 2 cores", "points": [[100, 0.636], [900, 53.1]]},
-    ],
 }
 
 import probe  # noqa: E402
@@ -74,7 +92,7 @@ def measure(params):
     region.end()
     if sorted(taken) != list(range(n)):
         raise probe.Failed("not every thread took one item: %d of %d were taken" % (len(set(taken)), n))
-    return region.result({"taken": len(taken)})
+    return region.result({"taken": len(taken)}, turns=n * (n + 1) + 1)
 
 
 if __name__ == "__main__":

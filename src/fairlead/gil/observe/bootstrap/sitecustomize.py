@@ -9,7 +9,7 @@ without fairlead, to say what is missing.
 
 # every program that is started so pays for what is imported here, and an old Python must get as far as the
 # message: hence no pathlib, and no syntax of today
-# ruff: noqa: PTH100, PTH120, PTH123, UP031, UP036
+# ruff: noqa: PTH100, PTH110, PTH120, PTH123, UP031, UP036
 
 import json
 import os
@@ -34,6 +34,11 @@ def _begin():  # type: () -> None
         why = _do(module, settings)
         if why is not None:
             _refuse(start, why)
+            return
+    if start["verb"] is not None:
+        from fairlead.gil.observe.following import follow
+
+        follow(start)
 
 
 def _is_further():  # type: () -> bool
@@ -80,16 +85,18 @@ def _do(module, settings):  # type: (str, str) -> str | None
 
 
 def _refuse(start, why):  # type: (dict[str, object], str) -> None
-    if start["pid"] not in (None, os.getpid()):
-        return
     if start["ready"] is not None:
+        first = not os.path.exists(str(start["ready"]))
+    else:
+        first = start["pid"] in (None, os.getpid())
+    ends = first and not start["if_possible"]
+    if ends and start["ready"] is not None:
         with open(str(start["ready"]), "w") as ready:
             ready.write(why)
     elif sys.stderr is not None:
-        going_on = "; going on without" if start["if_possible"] else ""
-        sys.stderr.write("fairlead: " + why + going_on + "\n")
+        sys.stderr.write("fairlead: " + why + ("" if ends else "; going on without") + "\n")
         sys.stderr.flush()
-    if not start["if_possible"]:
+    if ends:
         os._exit(1)
 
 

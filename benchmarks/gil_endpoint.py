@@ -1,0 +1,53 @@
+"""What does the endpoint cost a program, and how soon does it answer while the program has no time?
+
+    python benchmarks/gil_endpoint.py [--rounds 15] [--only echo]
+
+Four echo clients with the GIL counted, with an endpoint that nobody asks, and with one that is asked for
+/metrics ten times a second; and the answers at that rate while a C call keeps the GIL, in a convoy, and
+beside a thousand threads.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from harness import FIGURES, SUBJECTS, Row, Target, arguments, run
+
+ANSWER_MS = 50
+COST = 0.99
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "", rounds=15)
+    parser.add_argument("--only", choices=["echo", "answers"])
+    options = parser.parse_args()
+    seconds = 0.3 if options.quick else 3.0
+
+    def take(mode: str) -> FIGURES:
+        command = [sys.executable, str(SUBJECTS / "endpoint.py"), mode, str(seconds)]
+        figures: FIGURES = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        return figures
+
+    situations = ["C call", "convoy", "1,000 threads"]
+    rows = [
+        Row(
+            "echo, 4 clients",
+            take,
+            ["counting", "serving", "scraped"],
+            [Target("requests/s", mode, at_least=COST, of="counting") for mode in ("serving", "scraped")],
+        ),
+        Row(
+            "answers, 10 a second",
+            take,
+            situations,
+            [Target("worst ms", mode, at_most=ANSWER_MS, how="every") for mode in situations],
+        ),
+    ]
+    chosen = [row for row in rows if options.only is None or row.name.startswith(options.only)]
+    run("What does the endpoint cost, and how soon does it answer?", chosen, options)
+
+
+if __name__ == "__main__":
+    main()

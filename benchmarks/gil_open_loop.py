@@ -1,0 +1,169 @@
+"""Do requests of mixed length stay quick in a threaded server, at every load, beside CPU-bound threads?
+
+    python benchmarks/gil_open_loop.py [--loads 0.3,0.5,0.8] [--cpu-threads 0,1,4] [--foreign 2]
+                                       [--mixture 0.1=45,1=40,20=15] [--rounds 5]
+
+Requests arrive as Poisson processes, whether the server keeps up or not (open loop), and latency counts from
+the instant at which a request was due. A load of .5 is half a core of Python work; each service time (in ms)
+of the mixture contributes its part of that load; receiving and sending come on top, so the short ones need
+more than their work. The server has a thread for each of 32 connections, and the load generator queues what
+finds all of them busy. `--foreign` adds busy processes to the machine.
+
+Stock CPython, `sys.setswitchinterval(.0005)` and `fairlead run` take turns. Slowdown is latency over the
+request's own work, over all requests. Each figure is the median of the rounds [lowest..highest].
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import Any
+
+from harness import (
+    FIGURES,
+    MachineShares,
+    Row,
+    Target,
+    Way,
+    arguments,
+    cpu_bound_process,
+    run,
+    subject,
+    ways,
+    work_seconds,
+)
+from load import Requests, openloop
+from subjects.steps import count_to
+
+CONNECTIONS = 32
+REFERENCE = ("stock", "interval")
+
+
+def steps_per_ms() -> float:
+    """How many steps of work a core does in a millisecond just now."""
+    steps, rates = 20_000, []
+    for _ in range(51):
+        begin = time.thread_time_ns()
+        count_to(steps)
+        rates.append(steps / (time.thread_time_ns() - begin) * 1e6)
+    return median(rates)
+
+
+def requests_of(mixture: dict[float, float], load: float) -> list[Requests]:
+    """The classes whose work adds up to this load, each to its part."""
+    parts = sum(mixture.values())
+    return [
+        Requests(f"{ms:g} ms", load * part / parts / ms * 1000, ms, f"{ms:g}") for ms, part in mixture.items()
+    ]
+
+
+class Cell:
+    """A load and a number of CPU-bound threads. All modes of a round have the same arrivals and steps."""
+
+    def __init__(self, load: float, cpu_threads: int, modes: dict[str, Way], options: Any) -> None:
+        self.requests = requests_of(options.mixture, load)
+        self.load, self.cpu_threads, self.modes, self.options = load, cpu_threads, modes, options
+        self.taken = 0
+        self.rate = 0.0
+
+    def take(self, mode: str) -> FIGURES:
+        turn, first = divmod(self.taken, len(self.modes))
+        if first == 0:
+            self.rate = steps_per_ms()
+        self.taken += 1
+        steps = {one.text: round(one.service_ms * self.rate) for one in self.requests}
+        with (
+            subject("mixed_server", self.modes[mode], cpu_threads=self.cpu_threads, steps=steps) as (
+                _,
+                facts,
+            ),
+            cpu_bound_process(self.options.foreign),
+        ):
+            return self.measure(facts, seed=self.options.seed + turn)
+
+    def measure(self, facts: dict[str, Any], seed: int) -> FIGURES:
+        marks: list[tuple[float, float]] = []
+        shares: list[MachineShares] = []
+        machine: FIGURES = {}
+
+        def mark() -> None:
+            marks.append((time.monotonic(), work_seconds(facts) if "work" in facts else 0.0))
+
+        def begin() -> None:
+            mark()
+            shares.append(MachineShares())
+
+        def end() -> None:
+            mark()
+            machine.update(shares[0].figures())
+
+        seen = openloop(
+            facts["port"],
+            self.requests,
+            seconds=self.options.seconds,
+            warm_up=self.options.seconds / 4,
+            seed=seed,
+            protocol="line",
+            connections=CONNECTIONS,
+            open_first=CONNECTIONS,
+            at_begin=begin,
+            at_end=end,
+        )
+        figures: FIGURES = {}
+        for name, one in seen["classes"].items():
+            figures |= {f"{name} {part}, ms": one[part] for part in ("p50", "p99", "max") if one["requests"]}
+        figures |= {name: seen[name] for name in ("slowdown mean", "slowdown p99")}
+        figures["requests/s"] = seen["throughput"]
+        if self.cpu_threads:
+            (begun, before), (ended, after) = marks
+            figures["CPU share"] = (after - before) / (ended - begun)
+        for name in ("errors", "unanswered", "queued"):
+            if seen[name]:
+                figures[name] = seen[name]
+        return {**figures, **machine, "generator p99 late, us": seen["lateness us"]["p99"]}
+
+    def row(self) -> Row:
+        name = f"load {self.load:g}, {self.cpu_threads} CPU threads, {self.options.foreign} foreign processes"
+        return Row(name, self.take, list(self.modes), [t for mode in self.modes for t in self.targets(mode)])
+
+    def targets(self, mode: str) -> list[Target]:
+        if mode in REFERENCE:
+            return []
+        worse = [
+            Target(f"{one.name} {part}, ms", mode, of=REFERENCE, which=max, at_most=1.1)
+            for one in self.requests
+            for part in ("p50", "p99", "max")
+        ]
+        slowdowns = [
+            Target(figure, mode, of=REFERENCE, at_most=1) for figure in ("slowdown mean", "slowdown p99")
+        ]
+        return slowdowns + worse
+
+
+def mixture(text: str) -> dict[float, float]:
+    return {float(ms): float(part) for ms, _, part in (one.partition("=") for one in text.split(","))}
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "", rounds=5)
+    parser.add_argument("--loads", default="0.3,0.5,0.8")
+    parser.add_argument("--cpu-threads", default="0,1,4")
+    parser.add_argument("--foreign", type=int, default=0)
+    parser.add_argument("--policy", default="", help="further policies of fairlead run, separated by commas")
+    parser.add_argument("--mixture", type=mixture, default="0.1=45,1=40,20=15")
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if options.quick:
+        options.loads, options.cpu_threads, options.seconds = "0.3", "1", 0.4
+    modes = ways(options.policy)
+    rows = [
+        Cell(float(load), int(cpu_threads), modes, options).row()
+        for load in options.loads.split(",")
+        for cpu_threads in options.cpu_threads.split(",")
+    ]
+    run("Do requests of mixed length stay quick in a threaded server?", rows, options)
+
+
+if __name__ == "__main__":
+    main()

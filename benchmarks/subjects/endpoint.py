@@ -1,0 +1,103 @@
+"""A program whose endpoint is asked: python endpoint.py SITUATION SECONDS; one JSON line at the end.
+
+Situations: ``counting``, ``serving`` and ``scraped`` answer four echo clients, with the GIL counted, with an
+endpoint that nobody asks, and with one that is asked for /metrics ten times a second; ``C call``, ``convoy``
+and ``1,000 threads`` are asked likewise while a C call keeps the GIL, while eight threads compute, and while
+a thousand wait for a condition and two compute.
+"""
+
+import ctypes
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from observe_overhead import Work
+
+import fairlead.gil
+
+SCRAPER = """
+import http.client, json, sys, time
+port, seconds, times = int(sys.argv[1]), float(sys.argv[2]), []
+due = time.perf_counter()
+end = due + seconds
+while due < end:
+    time.sleep(max(0, due - time.perf_counter()))
+    begun = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    assert answer.status == 200 and answer.read()
+    connection.close()
+    times.append(time.perf_counter() - begun)
+    due += 0.1
+print(json.dumps(times))
+"""
+
+
+def scraper(server: fairlead.gil.Server, seconds: float) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-S", "-c", SCRAPER, str(server.port), str(seconds)], stdout=subprocess.PIPE
+    )
+
+
+def answers(process: subprocess.Popen[bytes]) -> dict[str, float]:
+    times = sorted(json.loads(process.communicate()[0]))
+    return {"median ms": times[len(times) // 2] * 1e3, "worst ms": times[-1] * 1e3}
+
+
+def echo(mode: str, seconds: float) -> dict[str, float]:
+    watched = fairlead.gil.observe(wait_threshold=None) if mode == "counting" else fairlead.gil.serve("0")
+    with watched:
+        work = Work("echo-4")
+        work.rates(seconds / 4)
+        asked = (
+            scraper(watched, seconds)
+            if isinstance(watched, fairlead.gil.Server) and mode == "scraped"
+            else None
+        )
+        rate, per_cpu = work.rates(seconds)
+        figures = answers(asked) if asked else {}
+        work.end()
+    return {"requests/s": rate, "requests/CPU s": per_cpu, **figures}
+
+
+def situation(name: str, seconds: float) -> dict[str, float]:
+    with fairlead.gil.serve("0", stalled_after=1) as server:
+        stop = threading.Event()
+        waiting = 1000 if name == "1,000 threads" else 0
+        computing = {"C call": 0, "convoy": 8}.get(name, 2)
+
+        def compute() -> None:
+            while not stop.is_set():
+                sum(range(1000))
+
+        bodies = [stop.wait] * waiting + [compute] * computing
+        threads = [threading.Thread(target=body) for body in bodies]
+        for thread in threads:
+            thread.start()
+        asked = scraper(server, seconds)
+        if name == "C call":
+            ctypes.PyDLL(None).usleep(round((seconds + 0.2) * 1e6))  # keeps the GIL
+        else:
+            asked.wait()
+        figures = answers(asked)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return figures
+
+
+def main() -> None:
+    name, seconds = sys.argv[1], float(sys.argv[2])
+    begun = time.perf_counter()
+    figures = (echo if name in ("counting", "serving", "scraped") else situation)(name, seconds)
+    print(json.dumps({**figures, "took s": time.perf_counter() - begun}))
+
+
+if __name__ == "__main__":
+    main()

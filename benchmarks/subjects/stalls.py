@@ -1,0 +1,90 @@
+"""Threads that give the GIL up often, beside one that computes; how long the longest of them had to wait.
+
+Settings: kind (yielding, workers), seconds, seed, steps_per_ms. Prints a line when the measurement begins,
+and then what was seen; times are in milliseconds.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+
+import subject
+from steps import count_to
+
+SECONDS: float = subject.SETTINGS["seconds"]
+RATE = 100
+WORKERS = 8
+
+
+def compute(ms: float) -> None:
+    count_to(round(ms * subject.SETTINGS["steps_per_ms"]))
+
+
+def figures(took: list[float]) -> dict[str, float]:
+    took.sort()
+    parts = {"p50, ms": 0.5, "p99, ms": 0.99, "max, ms": 1.0}
+    found = {name: took[min(len(took) - 1, int(len(took) * part))] * 1e3 for name, part in parts.items()}
+    return {**found, "calls/s": len(took) / SECONDS}
+
+
+def yielding() -> dict[str, float]:
+    """`time.sleep(0)` each 5 ms, beside a thread that ticks: it sleeps 1 ms and computes .05 ms."""
+    took: list[float] = []
+    begun: list[float] = []
+
+    def tick() -> None:
+        while True:
+            time.sleep(0.001)
+            compute(0.05)
+
+    def give_way() -> None:
+        while True:
+            time.sleep(0.005)
+            begun.append(time.perf_counter())
+            time.sleep(0)
+            took.append(time.perf_counter() - begun[-1])
+
+    for thread in (tick, give_way):
+        threading.Thread(target=thread, daemon=True).start()
+    time.sleep(SECONDS)
+    under_way = [time.perf_counter() - begun[-1]] if len(begun) > len(took) else []
+    return figures(took + under_way)
+
+
+def workers() -> dict[str, float]:
+    """Jobs that come at random times, whether the eight workers keep up or not: compute .3 ms, sleep 2 ms,
+    sleep 1 ms, compute .5 ms. A job's time counts from the instant at which it was due."""
+    jobs: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+    took: list[float] = []
+
+    def work() -> None:
+        while (due := jobs.get()) is not None:
+            compute(0.3)
+            time.sleep(0.002)
+            time.sleep(0.001)
+            compute(0.5)
+            took.append(time.monotonic() - due)
+
+    threads = [threading.Thread(target=work) for _ in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(subject.SETTINGS["seed"])
+    due = time.monotonic()
+    end = due + SECONDS
+    while (due := due + chance.expovariate(RATE)) < end:
+        time.sleep(max(0.0, due - time.monotonic()))
+        jobs.put(due)
+    for _ in threads:
+        jobs.put(None)
+    for thread in threads:
+        thread.join()
+    return figures(took)
+
+
+subject.schedule()
+work = subject.spinners()
+subject.say(**work)
+subject.say(**{"yielding": yielding, "workers": workers}[subject.SETTINGS["kind"]]())

@@ -1,0 +1,113 @@
+"""Writes docs/reference/other-programs.md: the text of page.md with the tables of what was measured.
+
+    python examples/run.py NAME --json examples/results/NAME.json                          # for each program
+    python examples/run.py NAME --foreign 2 --json examples/results/foreign-2/NAME.json    # for some
+    python examples/run.py long-c-call --record | sed '/^$/q' > examples/results/long-c-call.txt
+    python examples/page.py [--check]
+
+With --check nothing is written; the exit status is 1 if the page is not what the results say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from programs import PROGRAMS
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+TEXT = HERE / "page.md"
+PAGE = HERE.parent / "docs" / "reference" / "other-programs.md"
+MODES = ("stock", "interval", "fairlead")
+UNHELPED = "long-c-call"
+
+
+def show(value: float) -> str:
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+class Result:
+    """The samples of one program."""
+
+    def __init__(self, path: Path) -> None:
+        read = json.loads(path.read_text())
+        self.samples: list[dict[str, Any]] = read["samples"]
+        self.versions: Mapping[str, str] = read["versions"]
+        self.python: str = read["python"].split()[0]
+        self.cores: int = read["cores"]
+        self.title = PROGRAMS[path.stem].title
+
+    def values(self, figure: str, mode: str) -> list[float]:
+        return [s["figures"][figure] for s in self.samples if s["mode"] == mode and figure in s["figures"]]
+
+    def classes(self) -> list[str]:
+        """The prefixes of the kinds of requests; one, which is empty, where there is only one kind."""
+        names = dict.fromkeys(name for sample in self.samples for name in sample["figures"])
+        return [name.removesuffix("p50, ms") for name in names if name.endswith("p50, ms")]
+
+    def cell(self, figure: str, *, worst: bool = False) -> str:
+        parts = []
+        for mode in MODES:
+            values = self.values(figure, mode)
+            bracket = f" [{show(max(values))}]" if worst and values else ""
+            parts.append(f"{show(median(values))}{bracket}" if values else "-")
+        return " / ".join(parts)
+
+    def rows(self) -> Iterator[str]:
+        share = self.cell("CPU share") if self.values("CPU share", "stock") else "-"
+        for prefix in self.classes():
+            what = f"{self.title}: {prefix.removesuffix(': ')}" if prefix else self.title
+            latency = f"{self.cell(f'{prefix}p50, ms')} | {self.cell(f'{prefix}p99, ms', worst=True)}"
+            yield f"| {what} | {latency} | {self.cell('requests/s')} | {share} | {self.noise()} |"
+
+    def noise(self) -> str:
+        """The highest share of the machine that other programs, and the host, took in any sample."""
+        foreign = max((sample["foreign"] or 0.0) for sample in self.samples)
+        return f"{foreign:.0%}"
+
+
+def results(directory: Path) -> dict[str, Result]:
+    return {name: Result(path) for name in PROGRAMS if (path := directory / f"{name}.json").exists()}
+
+
+def table(found: Mapping[str, Result]) -> str:
+    head = "| program | p50, ms | p99, ms [worst round] | requests/s | computing | other load |"
+    return "\n".join([head, "|---" * 6 + "|", *(row for result in found.values() for row in result.rows())])
+
+
+def written(directory: Path) -> str:
+    """The page, from the results in this directory."""
+    quiet = results(directory)
+    unhelped = quiet.pop(UNHELPED)
+    some = next(iter(quiet.values()))
+    rounds = len(some.values("requests/s", MODES[0]))
+    versions = sorted(
+        {f"{name} {version}" for one in quiet.values() for name, version in one.versions.items()}
+    )
+    said = (directory / f"{UNHELPED}.txt").read_text().strip()
+    tables = {
+        "where": f"Python {some.python}, {some.cores} cores, {rounds} rounds; {', '.join(versions)}.",
+        "quiet": table(quiet),
+        "foreign": table(results(directory / "foreign-2")),
+        "unhelped": table({UNHELPED: unhelped}),
+        "recording": f"```text\n{said}\n```",
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: tables[match[1]], TEXT.read_text())
+
+
+def main() -> None:
+    after = written(RESULTS)
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(after)
+    elif PAGE.read_text() != after:
+        raise SystemExit(f"{PAGE.name} is not what the results say: python examples/page.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+/* Signal handlers that raise, or fork, wherever Python is called: when a wait was interrupted, and when a
+ * loop tells a task that it has something.
+ */
+#include "scenarios.h"
+
+#include <string.h>
+
+static void begin_raises(void)
+{
+    model_begin(1, FL_CELL_OWNED);
+    model_allow_handlers(true, false);
+}
+
+static void begin_forks(void)
+{
+    model_begin(1, FL_CELL_OWNED);
+    model_allow_handlers(false, true);
+}
+
+static void begin_either(void)
+{
+    model_begin(1, FL_CELL_OWNED);
+    model_allow_handlers(true, true);
+}
+
+/* As wait_thread() in bind/wait.c: out of the queue while the handler runs. */
+static void lock_with_handlers(void)
+{
+    fl_waiter *waiter = &frames[model_self()][0].waiter;
+    bool raised = false, taken = fl_sem_try(cell, 1, fl_owner_thread());
+    if (!taken) {
+        frames[model_self()][0].used = true;
+        fl_waiter_init(waiter, cell, 1, fl_owner_thread());
+        while (!taken && !raised && !(taken = fl_cell_enter(waiter))) {
+            taken = fl_cell_wait(waiter, FL_FOREVER) == FL_WAIT_GRANTED;
+            raised = !taken && model_call_python();
+        }
+        model_poison(waiter);
+    }
+    if (taken) {
+        model_took(1);
+        model_give(1);
+    }
+}
+
+static void lock_and_unlock(void)
+{
+    if (fl_sem_try(cell, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER)) {
+        model_took(1);
+        model_give(1);
+    }
+}
+
+static void loop_with_a_task(void)
+{
+    if (model_run_loop(cell, false, NULL)) {
+        model_took(1);
+        model_give(1);
+    }
+}
+
+/* A loop that goes on in the child, where its task has what it was granted before, takes what it was told to
+   look for, or is cancelled. */
+static void loop_that_forks(void)
+{
+    fl_waiter *waiter = fl_port_waiter(port, cell, 1, fl_owner_task());
+    bool taken = fl_cell_enter(waiter), given_up = false;
+    while (!taken && !given_up) {
+        model_call_python();
+        given_up = forked || fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
+        fl_port_hear(port);
+        fl_waiter *next;
+        for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
+            next = posted->ready;
+            fl_port_seen(posted);
+            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
+                fl_cell_retry(posted);
+            }
+            fl_waiter_unref(posted);
+        }
+        uint32_t state = FL_GRANTED;
+        taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
+    }
+    if (!taken) {
+        fl_waiter_abandon(waiter, FL_CANCELLED);
+    }
+    fl_port_forget(waiter);
+    fl_port_close(port);
+    if (taken) {
+        model_took(1);
+        model_give(1);
+    }
+}
+
+/* What the threads that are gone had in hand is not looked at. */
+static void end_forked(void)
+{
+    if (!forked) {
+        model_end();
+        return;
+    }
+    fl_cell_refresh(cell);
+    MODEL_CHECK(held == 0);
+    MODEL_CHECK(cell->word == permits && cell->owner == 0);
+    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
+    MODEL_CHECK(port->all == NULL);
+}
+
+static const model_scenario scenarios[] = {
+    {"lock-3-handler", 2, 2, PATIENT, begin_either, end_forked,
+     {lock_with_handlers, lock_and_unlock, lock_and_unlock}},
+    {"lock-3-handler-overdue", 2, 2, IMPATIENT, begin_either, end_forked,
+     {lock_with_handlers, lock_and_unlock, lock_and_unlock}},
+    {"task-2-raises", 3, 1, PATIENT, begin_raises, model_end, {loop_with_a_task, lock_and_unlock}},
+    {"task-2-raises-overdue", 3, 1, IMPATIENT, begin_raises, model_end, {loop_with_a_task, lock_and_unlock}},
+    {"task-3-forks", 2, 1, PATIENT, begin_forks, end_forked,
+     {loop_that_forks, lock_and_unlock, lock_and_unlock}},
+    {"task-3-forks-overdue", 2, 1, IMPATIENT, begin_forks, end_forked,
+     {loop_that_forks, lock_and_unlock, lock_and_unlock}},
+};
+
+const model_table handler_scenarios = MODEL_TABLE(scenarios);

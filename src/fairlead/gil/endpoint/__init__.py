@@ -1,0 +1,1 @@
+"""Answers about the GIL over HTTP, from a thread that never takes it."""

@@ -1,0 +1,38 @@
+"""In a program that is to answer over HTTP from its start: begins that before the first line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from fairlead.errors import FairleadError
+from fairlead.gil.endpoint.server import Server
+
+
+def begin(settings: str) -> str | None:
+    """Serve, or say why that cannot be.
+
+    Args:
+        settings: address, token_file, stalled_after, busy_after and pid as JSON. Only the process of that
+            number serves: another Python that it starts would ask for the same port.
+    """
+    wanted: dict[str, Any] = json.loads(settings)
+    if wanted["pid"] != os.getpid():
+        return None
+    try:
+        Server(
+            wanted["address"],
+            read_token(wanted["token_file"]),
+            wanted["stalled_after"],
+            wanted["busy_after"],
+        )
+    except (FairleadError, OSError) as error:
+        return str(error)
+    return None
+
+
+def read_token(file: str | None) -> str | None:
+    """The first line of a file."""
+    return None if file is None else Path(file).read_text(encoding="utf-8").partition("\n")[0].strip()

@@ -1,0 +1,204 @@
+"""Does scheduling help this program, under this load? Tried in the program itself, in turns.
+
+Windows of some seconds come in pairs, one with the interpreter's own scheduling and one scheduled, in random
+order; load that rises and falls does so in both. Of each window two figures are taken: how long a turn of the
+GIL was waited for on average, and the 99th percentile of the waits there were. For each, the logarithms of
+the pairs' ratios have Student's interval around their mean. That is looked at three times, after 6, 12 and 24
+pairs, at a level of 5 % for the three together. It ends with the first look that tells a difference.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from fairlead.errors import FairleadError
+from fairlead.gil.observe.observation import Observation
+from fairlead.gil.schedule import control
+from fairlead.gil.schedule.control import Policy
+
+LOOKS = {6: 3.5341, 12: 2.8200, 24: 2.5820}
+"""Student's quantile at 1 - .05 / 6 for so many pairs: three looks, two sides."""
+REGRESSION = 1.10
+SETTLES = 0.2
+"""Share of a window that is left out: what waits was begun in the one before."""
+LEAST_WAITS = 20
+"""In a window; with fewer it says nothing."""
+
+Decision = Literal["keep", "stock"]
+
+
+class Window(NamedTuple):
+    """What was measured in one window."""
+
+    wait_per_turn: float
+    p99_wait: float
+
+
+class Ratio(NamedTuple):
+    """Scheduled over stock, with its interval: under 1 is better."""
+
+    low: float
+    ratio: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} times [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the pairs so far say."""
+
+    pairs: int
+    per_turn: Ratio
+    p99: Ratio
+    decision: Decision | None
+    """None: too early to tell."""
+    reason: str
+
+
+def judge(pairs: Sequence[tuple[Window, Window]]) -> Verdict | None:
+    """What pairs of (stock, scheduled) say; None unless there are as many as one looks at."""
+    quantile = LOOKS.get(len(pairs))
+    if quantile is None:
+        return None
+    per_turn = _ratio([math.log(b.wait_per_turn / a.wait_per_turn) for a, b in pairs], quantile)
+    p99 = _ratio([math.log(b.p99_wait / a.p99_wait) for a, b in pairs], quantile)
+    decision: Decision | None = None
+    reason = ""
+    if per_turn.low > REGRESSION or p99.low > REGRESSION:
+        decision, reason = "stock", "threads wait more than 10 % longer"
+    elif per_turn.high < 1 and p99.ratio <= REGRESSION:
+        decision, reason = "keep", "threads wait less"
+    elif len(pairs) == max(LOOKS):
+        decision, reason = "stock", "no gain can be told"
+    return Verdict(len(pairs), per_turn, p99, decision, reason)
+
+
+def _ratio(logarithms: Sequence[float], quantile: float) -> Ratio:
+    n = len(logarithms)
+    mean = sum(logarithms) / n
+    spread = math.sqrt(sum((value - mean) ** 2 for value in logarithms) / (n - 1))
+    half = min(quantile * spread / math.sqrt(n), 50.0)
+    return Ratio(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
+
+
+def percentile(histogram: Sequence[int], share: float) -> float:
+    """Seconds, of a histogram whose bucket k counts durations of 2^k to 2^(k+1) ns."""
+    wanted = share * sum(histogram)
+    for k, count in enumerate(histogram):
+        if count and wanted <= count:
+            return math.ldexp(2.0 ** (wanted / count), k) / 1e9
+        wanted -= count
+    return math.ldexp(1.0, len(histogram)) / 1e9
+
+
+class Canary:
+    """Alternates, judges, and leaves the better in force. Runs in a thread of its own."""
+
+    def __init__(self, policy: Policy, cpu_share: float, window_s: float) -> None:
+        self.policy: Policy = policy
+        self.cpu_share = cpu_share
+        self.window_s = window_s
+        self.verdict: Verdict | None = None
+
+    def run(self) -> None:
+        """To the end of the trial. Never raises: what goes wrong ends it in one line."""
+        _begun()
+        try:
+            self._alternate()
+        except FairleadError as error:
+            _say(f"the canary has ended: {error}")
+
+    def _alternate(self) -> None:
+        choose = random.Random()
+        pairs: list[tuple[Window, Window]] = []
+        while self.verdict is None or self.verdict.decision is None:
+            order: list[Policy] = ["stock", self.policy]
+            choose.shuffle(order)
+            seen: dict[Policy, Window | None] = {}
+            for policy in order:
+                control.switch(policy, self.cpu_share)
+                seen[policy] = self._window()
+                now = control.state()
+                if now.switched_off or now.policy != policy:
+                    _say(f"the canary has ended: the policy was switched to {now.policy} meanwhile")
+                    return
+            stock, scheduled = seen["stock"], seen[self.policy]
+            if stock is not None and scheduled is not None:
+                pairs.append((stock, scheduled))
+                self.verdict = judge(pairs) or self.verdict
+        kept: Policy = self.policy if self.verdict.decision == "keep" else "stock"
+        control.switch(kept, self.cpu_share)
+        counts[f"fairlead_gil_canary_{'rejected' if kept == 'stock' else 'kept'}_total"] += 1
+        _say(_told(self.verdict, kept, self.window_s))
+
+    def _window(self) -> Window | None:
+        time.sleep(self.window_s * SETTLES)
+        with Observation(None) as observation:
+            time.sleep(self.window_s * (1 - SETTLES))
+        threads = observation.threads
+        turns = sum(thread.acquisitions for thread in threads)
+        waits = sum(thread.contended for thread in threads)
+        if waits < LEAST_WAITS:
+            return None
+        histogram = [sum(counts) for counts in zip(*(t.wait_histogram for t in threads), strict=True)]
+        waited = sum(thread.waited_seconds for thread in threads)
+        return Window(waited / turns, percentile(histogram, 0.99))
+
+
+def _told(verdict: Verdict, kept: Policy, window_s: float) -> str:
+    return (
+        f"canary: scheduled, threads wait {verdict.per_turn} as long for a turn of the GIL, and"
+        f" {verdict.p99} at the 99th percentile ({verdict.pairs} pairs of windows of {window_s:g} s):"
+        f" {verdict.reason}; policy {kept}"
+    )
+
+
+counts: dict[str, float] = {}
+"""For ``fairlead.gil.counters()``: trials that ended with the policy in force, and with stock; empty where
+none has begun."""
+
+
+def _begun() -> None:
+    counts.update({"fairlead_gil_canary_kept_total": 0.0, "fairlead_gil_canary_rejected_total": 0.0} | counts)
+
+
+def begin(policy: Policy, cpu_share: float, window_s: float) -> None:
+    """Try the policy in this process as soon as it starts a thread, and in each child that it forks.
+
+    A process of one thread has nothing to try, and a thread of ours would be in the way of its forks.
+    """
+    control.switch("stock", cpu_share)
+    _begun()
+    pid = [0]
+    original = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if pid[0] != os.getpid():
+            pid[0] = os.getpid()
+            canary = Canary(policy, cpu_share, window_s)
+            original(threading.Thread(target=canary.run, name="fairlead-canary", daemon=True))
+        original(self)
+
+    threading.Thread.start = start  # type: ignore[method-assign]
+    os.register_at_fork(after_in_child=lambda: _stock_in_child(cpu_share))
+
+
+def _stock_in_child(cpu_share: float) -> None:
+    counts.clear()
+    _begun()
+    control.switch("stock", cpu_share)
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"fairlead: process {os.getpid()}: {text}", file=sys.stderr, flush=True)

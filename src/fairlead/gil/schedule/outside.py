@@ -1,0 +1,112 @@
+"""Orders to a process that is scheduled, from outside: the other side of native/probe/control.h.
+
+The process need not run for it: an order is written into a page of memory that it looks at whenever a thread
+takes the GIL or waits for it. So a switch reaches a process whose Python is stuck, too.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from fairlead.errors import InterpreterFailure, UsageError
+from fairlead.record.policies import name_of
+
+Order = Literal["status", "stock", "interactive", "off"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+_MAGIC, _VERSION = 0x4C544346, 1
+_HEADER = struct.Struct("<IIII")
+_REQUEST, _ANSWERED = 4, 5
+"""Places in the page, counted in words of 32 bits."""
+_ANSWER = struct.Struct("<IIIIQQ")
+_ANSWER_AT = 24
+_SIZE = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the process says of its scheduler, as it was when a thread last looked."""
+
+    fresh: bool
+    """A thread has looked since the order was given; else the first to take the GIL will obey it."""
+    policy: str
+    off: bool
+    trips: int
+    waiting: int
+    acquisitions: int
+    waits: int
+
+
+def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
+    """Give an order, and wait for the answer, or until no thread has taken the GIL for so long.
+
+    Raises:
+        UsageError: there is no such process, it belongs to another user, or it was never scheduled.
+        InterpreterFailure: it ended.
+    """
+    with _page(pid) as page, memoryview(page).cast("I") as words:
+        number = (words[_REQUEST] >> 8) + 1 & 0xFFFFFF
+        request = number << 8 | ORDERS.index(order)
+        words[_REQUEST] = request
+        deadline = time.monotonic() + wait_s
+        while words[_ANSWERED] != request and time.monotonic() < deadline:
+            if not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
+                raise InterpreterFailure(f"process {pid} ended")
+            time.sleep(0.001)
+        fresh = words[_ANSWERED] == request
+        mode, off, trips, waiting, acquired, waited = _ANSWER.unpack_from(page, _ANSWER_AT)
+        return Answer(fresh, name_of(mode), bool(off), trips, waiting, acquired, waited)
+
+
+@contextmanager
+def _page(pid: int) -> Iterator[mmap.mmap]:
+    inner = _asked(pid, lambda: _inner_pid(pid))
+    space = _asked(pid, lambda: os.stat(f"/proc/{pid}/ns/pid").st_ino)  # noqa: PTH116
+    path = f"/proc/{pid}/root/dev/shm/fairlead-control.{space}.{inner}"
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise UsageError(
+            f"process {pid} takes no orders: it was never scheduled, or has no /dev/shm; start it with"
+            " fairlead run -- COMMAND, or schedule it now with fairlead run --pid"
+        ) from None
+    except PermissionError:
+        raise UsageError(
+            f"process {pid} is another user's: give the order as that user, or as root"
+        ) from None
+    try:
+        if os.fstat(file).st_uid not in {0, _asked(pid, lambda: os.stat(f"/proc/{pid}").st_uid)}:  # noqa: PTH116
+            raise UsageError(f"{path} was put there by another user: it is not process {pid}'s")
+        with mmap.mmap(file, _SIZE) as page:
+            magic, version, said, _ = _HEADER.unpack_from(page, 0)
+            if (magic, version, said) != (_MAGIC, _VERSION, inner):
+                raise UsageError(
+                    f"process {pid} takes orders of another version of fairlead: use that one's ctl"
+                )
+            yield page
+    finally:
+        os.close(file)
+
+
+def _inner_pid(pid: int) -> int:
+    """Its number as it knows itself: another one in a container."""
+    with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+        return next((int(line.split()[-1]) for line in file if line.startswith("NSpid:")), pid)
+
+
+def _asked(pid: int, ask: Callable[[], int]) -> int:
+    try:
+        return ask()
+    except (FileNotFoundError, ProcessLookupError):
+        raise UsageError(f"there is no process {pid}") from None
+    except PermissionError:
+        raise UsageError(
+            f"process {pid} is another user's: give the order as that user, or as root"
+        ) from None

@@ -1,0 +1,31 @@
+"""What an experiment declares that a run is to settle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.record.summary import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A claim as an experiment declares it."""
+
+    topic: str
+    says: str
+    """The sentence when the value lies above the threshold; "{n}" in it is the size."""
+    otherwise: str
+    """The sentence when it lies below."""
+    more_than: float
+    """The threshold."""
+    kind: Kind = "ratio"
+    of: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the series whose time is divided, ``n`` and ``experiment`` among them; of an exponent, of
+    the series. ``n`` is a number, "least" or "greatest"; without it, the greatest n that both sides have."""
+    over: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the series that it is divided by."""
+    over_metric: str = ""
+    """A time among the metrics of the same sample that is divided by, in place of ``over``."""
+    main: bool = True
+    """Whether it stands in the short report; the others are shown with the tables."""

@@ -1,0 +1,54 @@
+"""Published figures, read from the file that stands beside the experiments."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from fairlead.record.summary import Reference, Unit
+
+
+@cache
+def references(path: Path) -> dict[str, tuple[Reference, ...]]:
+    """The published figures in a file, by experiment: a ``Reference`` for each variant, label and metric.
+
+    The columns: ``experiment``; ``variant``, the parameters that the figures belong to, as "cores=one;
+    policy=rr", empty for all; ``label``, what they were measured on, beginning with the implementation where
+    they are about one; ``metric``, a metric of the experiment's, a field of a cell, or "elapsed"; ``unit``;
+    ``n``, empty where the source does not say; ``value``.
+    """
+    curves: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                key = tuple(row[name] for name in ("experiment", "variant", "label", "metric", "unit"))
+                curves.setdefault(key, []).append((int(row["n"] or 0), float(row["value"])))
+    found: dict[str, list[Reference]] = {}
+    for (name, variant, label, metric, unit), points in curves.items():
+        if unit not in get_args(Unit):
+            raise ValueError(f"{path.name}: unknown unit {unit!r}")
+        pairs = (word.split("=", 1) for word in filter(None, variant.split("; ")))
+        (n0, s0), (n1, s1) = points[0], points[-1]
+        found.setdefault(name, []).append(
+            Reference(
+                label=label,
+                points=tuple(points),
+                exponent=math.log(s1 / s0) / math.log(n1 / n0) if n1 > n0 > 0 else None,
+                variant={key: _typed(value) for key, value in pairs},
+                metric=metric,
+                unit=unit,  # type: ignore[arg-type]  # checked above
+            )
+        )
+    return {name: tuple(all_of_it) for name, all_of_it in found.items()}
+
+
+def _typed(word: str) -> Any:
+    """A parameter's value as a declaration has it: a number where it is one."""
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        return word

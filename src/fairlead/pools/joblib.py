@@ -1,0 +1,92 @@
+"""fairlead as a backend of joblib: ``joblib.parallel_config(backend="fairlead")`` once this is imported."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from joblib.parallel import (
+    AutoBatchingMixin,
+    FallbackToBackend,
+    ParallelBackendBase,
+    SequentialBackend,
+    register_parallel_backend,
+)
+
+from fairlead import machine
+from fairlead.pools import pool as make
+from fairlead.pools.base import Pool
+from fairlead.pools.future import Future
+
+_pools: dict[tuple[str, int], Pool] = {}
+_lock = threading.Lock()
+
+
+def _pool(kind: str, workers: int) -> Pool:
+    """One for all calls of a program: starting workers costs more than many of them."""
+    with _lock:
+        found = _pools.get((kind, workers))
+        if found is None or found._engine.closed:
+            found = _pools[kind, workers] = make(kind, workers)
+        return found
+
+
+class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] # joblib has no types
+    """Batches of joblib's calls are tasks of a pool.
+
+    Args:
+        kind: of the pool, as ``fairlead.pools.pool`` takes it.
+        retries: how often a batch is run again whose worker died.
+    """
+
+    supports_retrieve_callback = True
+    supports_return_generator = True
+    supports_timeout = True
+
+    def __init__(self, kind: str = "processes", retries: int = 1, **given: Any) -> None:
+        super().__init__(**given)
+        self._kind = kind
+        self._retries = retries
+        self._pool: Pool | None = None
+        self._futures: set[Future[Any]] = set()
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
+        if n_jobs is None:
+            return machine.cores().usable
+        return n_jobs if n_jobs > 0 else max(machine.cores().usable + 1 + n_jobs, 1)
+
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+        workers = self.effective_n_jobs(n_jobs)
+        if workers == 1:
+            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
+        self.parallel = parallel
+        self._pool = _pool(self._kind, workers).with_options(retries=self._retries)
+        return workers
+
+    def submit(self, func: Callable[[], Any], callback: Callable[[Any], object] | None = None) -> Any:
+        assert self._pool is not None
+        future = self._pool.submit(func)
+        self._futures.add(future)
+        future.listen(self._futures.discard)
+        if callback is not None:
+            future.add_done_callback(callback)
+        return future
+
+    apply_async = submit  # its name before joblib 1.5
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        return out.result()
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:  # noqa: ARG002 - the pool is always ready
+        for future in list(self._futures):
+            future.cancel()
+
+    def terminate(self) -> None:
+        self._pool = None
+        self.reset_batch_stats()
+
+
+register_parallel_backend("fairlead", FairleadBackend)

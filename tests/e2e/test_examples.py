@@ -1,0 +1,124 @@
+"""Each of the examples' programs starts, is put under load in every mode, and answers.
+
+Their packages are installed by `python examples/run.py --install`; a program whose packages are not there is
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.gil.observe.access import why_not
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAMS = runpy.run_path(str(EXAMPLES / "programs.py"))["PROGRAMS"]
+ENVIRONMENT = runpy.run_path(str(EXAMPLES / "environment.py"))["Environment"]()
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def run(*arguments: str, timeout: float = 140) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, EXAMPLES / "run.py", *arguments], capture_output=True, text=True, timeout=timeout
+    )
+
+
+def test_examples_are_listed() -> None:
+    done = run("--list")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(PROGRAMS)
+
+
+def test_example_that_is_unknown_is_refused_and_the_list_is_shown() -> None:
+    done = run("gunicorn-flusk")
+    assert done.returncode == 2
+    assert "no such program: gunicorn-flusk" in done.stderr
+    assert "gunicorn-flask" in done.stdout
+
+
+def test_example_without_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    done = run("celery", "--quick")
+    assert done.returncode == 1
+    assert done.stderr == "celery: redis-server is missing: apt install redis-server\n"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_example_answers_in_every_mode(name: str, tmp_path: Path) -> None:
+    if not ENVIRONMENT.has(PROGRAMS[name].packages):
+        pytest.skip(f"its packages are not installed: python examples/run.py --install {name}")
+    if PROGRAMS[name].redis and shutil.which("redis-server") is None:
+        pytest.skip("no redis-server: apt install redis-server")
+    path = tmp_path / "samples.json"
+    done = run(name, "--quick", "--json", str(path))
+    assert done.returncode == 0, done.stderr
+    samples = json.loads(path.read_text())["samples"]
+    assert {sample["mode"] for sample in samples} == {"stock", "interval", "fairlead"}
+    for sample in samples:
+        assert sample["figures"]["requests/s"] > 0
+        assert "unanswered" not in sample["figures"] or name == "opentelemetry", "an export may be under way"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(150)
+def test_a_recording_names_the_thread_and_the_function_that_keep_the_gil() -> None:
+    if not ENVIRONMENT.has(PROGRAMS["long-c-call"].packages):
+        pytest.skip("its packages are not installed: python examples/run.py --install long-c-call")
+    done = run("long-c-call", "--record", "--seconds", "2")
+    assert done.returncode == 0, done.stderr
+    headline, _, _ = done.stdout.partition("\n\n")
+    assert "snapshots keeps the GIL" in headline
+    assert "save_snapshots (pickling_app.py" in headline
+
+
+def samples(foreign: float, **p99: float) -> list[dict[str, object]]:
+    """Two rounds of each mode; the second is worse by a half."""
+    return [
+        {
+            "mode": mode,
+            "foreign": foreign,
+            "figures": {
+                "p50, ms": value / 4,
+                "p99, ms": value * factor,
+                "requests/s": 80.0,
+                "CPU share": 0.5,
+            },
+        }
+        for factor in (1, 1.5)
+        for mode, value in p99.items()
+    ]
+
+
+def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
+    result = {
+        "python": "3.13.0 (main)",
+        "cores": 2,
+        "versions": {"flask": "3.1"},
+        "samples": samples(0.07, stock=100, interval=20, fairlead=12),
+    }
+    for name in ("waitress-flask", "long-c-call", "foreign-2/waitress-flask"):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(result))
+    (tmp_path / "long-c-call.txt").write_text("Long hold: snapshots keeps the GIL\n")
+    write = "import page, pathlib, sys; print(page.written(pathlib.Path(sys.argv[1])))"
+    page = subprocess.run(
+        [sys.executable, "-c", write, tmp_path], cwd=EXAMPLES, capture_output=True, text=True, check=True
+    ).stdout
+    row = (
+        "| Flask under waitress (8 threads), two queries of 2 ms | 25 / 5 / 3"
+        " | 125 [150] / 25 [30] / 15 [18] | 80 / 80 / 80 | 0.5 / 0.5 / 0.5 | 7% |"
+    )
+    assert page.count(row) == 2
+    assert "Python 3.13.0, 2 cores, 2 rounds; flask 3.1." in page
+    assert "```text\nLong hold: snapshots keeps the GIL\n```" in page
+    assert "{{" not in page

@@ -1,0 +1,446 @@
+"""The endpoint in real processes: it answers while nothing else does, and harms nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from served import SERVE, ask, program
+from waiting import until
+
+from fairlead.gil.observe.access import why_not
+
+FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def metrics(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found = {}
+    status, text = ask(port, "/metrics")
+    while status == 429:
+        status, text = ask(port, "/metrics")
+    assert status == 200
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def answers(port: int) -> bool:
+    try:
+        return ask(port, "/healthz")[0] == 200
+    except ConnectionError:
+        return False
+
+
+def test_c_call_that_keeps_the_gil_is_told_with_its_thread_and_its_stack() -> None:
+    text = """
+def inner():
+    keep()
+
+def outer():
+    hear()
+    inner()
+
+hog = threading.Thread(target=outer, name='the "hog" é')
+hog.start()
+hog.join()
+hear()
+"""
+    lines = [line.strip() for line in (SERVE + text).splitlines()]
+    with program(text) as asked:
+        until(lambda: 'the "hog" é' in asked.names())
+        asked.say()
+        told = asked.becomes("stalled")
+        assert asked.ask("/healthz")[0] == 503
+        assert told["holder"]["name"] == 'the "hog" é'
+        assert told["still_seconds"] >= 0.3
+        [gil] = asked.json("/holder")["gils"]
+        holder = gil["holder"]
+        assert holder["native_id"] == told["holder"]["native_id"]
+        assert holder["held_seconds"] >= told["still_seconds"]
+        assert holder["stack_exact"] is True
+        stack = [(frame["function"], frame["line"]) for frame in holder["stack"]]
+        assert [(function, lines[line - 1]) for function, line in stack[:3]] == [
+            ("keep", "ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(1), 1)"),
+            ("inner", "keep()"),
+            ("outer", "inner()"),
+        ]
+        assert [function for function, _ in stack[3:]] == [
+            "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"
+        ]  # fmt: skip
+        states = {thread["name"]: thread["state"] for thread in asked.json("/threads")["threads"]}
+        assert states['the "hog" é'] == "holds"
+        assert metrics(asked.port)["fairlead_gil_healthy", ()] == 0
+        asked.say()
+        asked.becomes("ok")
+        assert asked.ask("/healthz")[0] == 200
+
+
+def test_thread_that_computes_in_c_is_alive_until_it_is_called_busy() -> None:
+    text = """
+server.stop()
+server = gil.serve("127.0.0.1:0", stalled_after=0.2, busy_after=2)
+print(server.port, flush=True)
+import re
+re.match("(a+)+$", "a" * 60 + "b")  # longer than anybody waits; re does not let go of the GIL
+"""
+    with program(text, ends=None) as asked:
+        asked.port = int(asked.line())
+        assert asked.becomes("computing")["holder"]["name"] == "MainThread"
+        told = asked.becomes("busy")
+        assert told["still_seconds"] >= 2
+        assert asked.ask("/healthz")[0] == 503
+
+
+def test_gil_that_moves_is_healthy() -> None:
+    text = """
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(100))
+threads = [threading.Thread(target=spin, name=f"spinner-{i}") for i in range(3)]
+for thread in threads: thread.start()
+hear()
+stop.set()
+for thread in threads: thread.join()
+"""
+    with program(text) as asked:
+        for _ in range(20):
+            told = asked.json("/healthz")
+            assert told["status"] in ("ok", "computing")
+        names = {f"spinner-{i}" for i in range(3)}
+        until(lambda: asked.names() >= names)
+        frames = asked.json("/holder")["gils"][0]["holder"]
+        assert frames is None or frames["stack"] is None or frames["stack"][-1]["function"]
+
+
+def test_sums_over_names_and_over_classes_are_those_of_the_process() -> None:
+    """And no counter falls while threads come and go, nor does the number of series grow with them."""
+    text = """
+def brief(): sum(range(1000))
+threading.Thread(target=hear, name="end").start()
+while threading.active_count() > 1:
+    batch = [threading.Thread(target=brief) for _ in range(20)]
+    for thread in batch: thread.start()
+    for thread in batch: thread.join()
+"""
+    with program(text) as asked:
+        before = metrics(asked.port)
+        for _ in range(15):
+            now = metrics(asked.port)
+            for key, value in before.items():
+                if "_total" in key[0] or "_bucket" in key[0]:
+                    assert now[key] >= value, key
+            before = now
+        until(lambda: metrics(asked.port)["fairlead_gil_acquisitions_total", ()] > 10_000)
+        now = metrics(asked.port)
+        for kind, most in (("thread", 65), ("class", 33)):
+            for name in ("held_seconds", "waited_seconds", "acquisitions", "contended_acquisitions"):
+                parts = [
+                    value
+                    for (metric, _), value in now.items()
+                    if metric == f"fairlead_gil_{kind}_{name}_total"
+                ]
+                assert 3 <= len(parts) <= most
+                assert sum(parts) == pytest.approx(now[f"fairlead_gil_{name}_total", ()], abs=1e-6)
+        classes = {
+            labels[0][1] for (metric, labels) in now if metric == "fairlead_gil_class_held_seconds_total"
+        }
+        assert "Thread-# (brief)" in classes
+        # a thread that ended before it was named has the name that it has in the system: cut, from 3.14 on
+        assert {name for name in classes if not name.startswith("Thread-# (b")} <= {
+            "MainThread", "end", "(unnamed)", "(others)"
+        }  # fmt: skip
+        asked.say()
+
+
+def test_metrics_are_those_of_counters_and_more() -> None:
+    text = """
+hear()
+print(json.dumps(gil.counters()), flush=True)
+hear()
+"""
+    with program(text) as asked:
+        asked.say()
+        counters = json.loads(asked.line())
+        now = metrics(asked.port)
+        reference = (Path(__file__).parents[2] / "docs/reference/endpoint.md").read_text(encoding="utf-8")
+        for name, _ in now:
+            plain = re.sub("_seconds_(bucket|count|sum)$", "_seconds", name)
+            assert f"`{plain}`" in reference or plain.startswith("fairlead_gil_scheduler_"), plain
+        for name, value in counters.items():
+            assert now[name, ()] >= value or "off_cpu" in name
+        assert now["fairlead_gil_policy", (("policy", "stock"),)] == 1
+        for name in ("wait", "hold"):
+            edges = {
+                float(labels[0][1]): value
+                for (metric, labels), value in now.items()
+                if metric == f"fairlead_gil_{name}_seconds_bucket"
+            }
+            counts = [edges[edge] for edge in sorted(edges)]
+            assert counts == sorted(counts)
+            assert counts[-1] == now[f"fairlead_gil_{name}_seconds_count", ()]
+
+
+def test_child_of_a_fork_does_not_serve_and_python_does_not_warn_of_a_thread() -> None:
+    text = """
+for turn in range(20):
+    pid = os.fork()
+    if not pid:
+        own = gil.serve("127.0.0.1:0")  # it may; it does not yet
+        os._exit(0 if own.port != server.port else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print("forked", flush=True)
+hear()
+pid = os.fork()
+if not pid:
+    print("child", flush=True)
+    hear()
+    os._exit(0)
+server.stop()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+    with program(text, "-Werror") as asked:
+        said: list[str] = []
+        while asked.json("/healthz")["status"] != "ok":
+            pass
+        said.append(asked.line())
+        assert said == ["forked"]
+        assert asked.json("/healthz")["status"] == "ok"
+        asked.say()
+        assert asked.line() == "child"
+        until(lambda: not answers(asked.port))  # the parent has closed it; the child keeps no copy
+        asked.say()
+        assert asked.line() == "0"
+
+
+def test_fork_from_another_thread_leaves_the_parents_endpoint_as_it_was() -> None:
+    text = """
+def fork():
+    for _ in range(20):
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+threads = [threading.Thread(target=fork) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print("forked", flush=True)
+hear()
+"""
+    with program(text, "-Wignore") as asked:
+        for _ in range(50):
+            assert asked.ask("/healthz")[0] == 200
+        assert asked.line() == "forked"
+        assert asked.ask("/healthz")[0] == 200
+
+
+def test_program_that_becomes_another_frees_the_port() -> None:
+    text = """
+hear()
+again = "import os, fairlead.gil as g; g.serve('127.0.0.1:%d'); print('again', flush=True); os.read(0, 1)"
+os.execv(sys.executable, [sys.executable, "-c", again % server.port])
+"""
+    with program(text) as asked:
+        assert asked.ask("/healthz")[0] == 200
+        asked.say()
+        assert asked.line() == "again"
+        assert asked.ask("/healthz")[0] == 200
+
+
+def test_interpreter_that_hangs_in_its_finalisation_is_told() -> None:
+    text = """
+import atexit
+atexit.register(keep)
+def spin():
+    while True: sum(range(100))
+for _ in range(2): threading.Thread(target=spin, daemon=True).start()
+"""
+    with program(text) as asked:
+        assert asked.becomes("stalled")["holder"]["name"] == "MainThread"
+        asked.say()
+
+
+def test_thousand_threads_are_served() -> None:
+    text = """
+go = threading.Event()
+threads = [threading.Thread(target=go.wait, name=f"thread-{i}") for i in range(1000)]
+for thread in threads: thread.start()
+print("started", flush=True)
+hear()
+go.set()
+print("going", flush=True)
+for thread in threads: thread.join()
+print("gone", flush=True)
+hear()
+"""
+    with program(text) as asked:
+        assert asked.line() == "started"
+        told = asked.json("/threads")
+        assert Counter(thread["name"].rstrip("0123456789") for thread in told["threads"])["thread-"] == 1000
+        assert told["left_out"] == 0
+        asked.say()
+        assert asked.line() == "going"
+        assert len(metrics(asked.port)) < 2000
+        assert asked.line() == "gone"
+        until(lambda: len(asked.json("/threads")["threads"]) < 1000)
+        assert len(metrics(asked.port)) < 2000
+        asked.say()
+
+
+def test_clients_that_are_silent_cost_the_program_nothing_but_a_place() -> None:
+    with program("hear()") as asked:
+        silent = [socket.create_connection(("127.0.0.1", asked.port), timeout=30) for _ in range(200)]
+        assert asked.ask("/healthz")[0] == 200
+        assert silent[0].recv(1) == b""
+        for one in silent:
+            one.close()
+
+
+def test_policy_is_told() -> None:
+    with program('gil.schedule(policy="interactive")\nprint("on", flush=True)\nhear()') as asked:
+        assert asked.line() == "on"
+        assert metrics(asked.port)["fairlead_gil_policy", (("policy", "interactive"),)] == 1
+
+
+def test_server_ends_and_begins_again() -> None:
+    text = """
+with gil.serve("127.0.0.1:0") if server.stop() is None else server as second:
+    print(second.port, flush=True)
+    hear()
+server.stop()
+print(threading.Thread.start.__module__, flush=True)
+hear()
+"""
+    with program(text) as asked:
+        first, asked.port = asked.port, int(asked.line())
+        assert asked.ask("/")[1].splitlines() == ["/healthz", "/holder", "/threads", "/metrics"]
+        assert asked.ask("/nothing")[0] == 404
+        assert first != asked.port
+        asked.say()
+        assert asked.line() == "threading"
+        with pytest.raises(ConnectionError):
+            asked.ask("/healthz")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="3.13 is the first to have interpreters to import")
+def test_other_interpreters_gils_are_watched_and_cannot_serve() -> None:
+    text = """
+import _interpreters
+def interpreter():
+    one = _interpreters.create("isolated")
+    _interpreters.exec(one, "import ctypes; ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(1), 1)")
+    _interpreters.destroy(one)
+thread = threading.Thread(target=interpreter, name="other")
+thread.start()
+thread.join()
+one = _interpreters.create("isolated")
+print(_interpreters.exec(one, "import fairlead.gil; fairlead.gil.serve('0')").msg, flush=True)
+"""
+    with program(text) as asked:
+        told = asked.becomes("stalled")
+        assert told["gil"] != 0
+        assert told["holder"]["name"] == "other"
+        gils = {gil["gil"]: gil for gil in asked.json("/holder")["gils"]}
+        assert gils[told["gil"]]["holder"]["stack"][0]["function"] == "<module>"
+        asked.say()
+        assert asked.line().startswith("the main interpreter alone can serve")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def test_program_that_is_run_with_serve_answers_and_its_children_do_not_ask_for_the_port(
+    tmp_path: Path,
+) -> None:
+    port, token = free_port(), tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import os, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'pass'], check=True)\n"
+        "print('ready', 'FAIRLEAD_START' in os.environ, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    options = ["--serve", str(port), "--token-file", str(token), "--stalled-after", "1m", "--children"]
+    command = [*FAIRLEAD, "run", "--policy", "interactive", *options, "--", sys.executable, str(app)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready True\n"
+        assert ask(port, "/healthz")[0] == 401
+        status, text = ask(port, "/metrics", Authorization="Bearer 0123456789abcdef")
+        assert status == 200
+        assert 'fairlead_gil_policy{policy="interactive"} 1\n' in text
+        process.communicate("", timeout=30)
+    assert process.returncode == 0
+
+
+def test_program_whose_port_is_taken_is_not_started_unless_that_is_allowed(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text("print('ran')\n")
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = str(one.getsockname()[1])
+        words = [*FAIRLEAD, "run", "--serve", port]
+        program_ = ["--", sys.executable, str(app)]
+        done = subprocess.run([*words, *program_], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr == (
+            f"fairlead: 127.0.0.1:{port} cannot be served at (Address already in use):"
+            " choose another address\n"
+        )
+        done = subprocess.run(
+            [*words, "--if-possible", *program_], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0
+        assert done.stdout == "ran\n"
+        assert "going on without" in done.stderr
+
+
+def test_dashboard_asks_for_metrics_that_are_served_and_keeps_to_grafanas_model() -> None:
+    """The model of Grafana's documentation ("JSON model"): what a dashboard and a panel must have."""
+    file = Path(__file__).parents[2] / "docs/how-to/files/grafana-gil.json"
+    dashboard = json.loads(file.read_text(encoding="utf-8"))
+    assert dashboard.keys() >= {
+        "title",
+        "uid",
+        "schemaVersion",
+        "panels",
+        "templating",
+        "time",
+        "annotations",
+    }
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
+    with program("hear()") as asked:
+        served = {name for name, _ in metrics(asked.port)}
+    places = set()
+    for number, panel in enumerate(dashboard["panels"], 1):
+        assert panel["id"] == number
+        assert panel["type"] in ("timeseries", "stat")
+        assert panel["gridPos"].keys() == {"h", "w", "x", "y"}
+        places.add((panel["gridPos"]["x"], panel["gridPos"]["y"]))
+        assert panel["title"]
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        for target in panel["targets"]:
+            asks = set(re.findall(r"fairlead_\w+", target["expr"]))
+            assert asks
+            assert asks <= served
+            own = {"__rate_interval", "__range"}
+            assert set(re.findall(r"\$(\w+)", target["expr"])) - own <= variables
+            assert target["expr"].count("(") == target["expr"].count(")")
+    assert len(places) == len(dashboard["panels"])

@@ -1,0 +1,233 @@
+"""The GIL hooks on interpreters that are built, embedded and linked in different ways."""
+
+from __future__ import annotations
+
+import ctypes.util
+import sys
+from pathlib import Path
+
+import builds
+import pytest
+from builds import NATIVE, SCHEDULED, answer, compiled, embedder, ran, runtime, writable_dynamic_cleared
+from scheduled import HEAD, run
+
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def test_interpreter_whose_dynamic_section_is_read_only(tmp_path: Path) -> None:
+    """The dynamic linker leaves the addresses in there as they are in the file."""
+    whole = runtime()
+    copy = writable_dynamic_cleared(whole, tmp_path / whole.name)
+    if whole == Path(sys.executable).resolve():
+        done = ran([sys.executable, "-c", SCHEDULED], executable=copy)
+    else:
+        done = ran([sys.executable, "-c", SCHEDULED], {"LD_PRELOAD": copy})
+    assert answer(done) == "interactive"
+
+
+@pytest.mark.parametrize("flags", [["-fno-pie", "-no-pie"], ["-fPIE", "-pie"]], ids=["no-pie", "pie"])
+def test_program_that_embeds_the_interpreter_and_takes_the_address_of_its_functions(
+    flags: list[str], tmp_path: Path
+) -> None:
+    done = ran([embedder(tmp_path, *flags), sys.executable, SCHEDULED])
+    assert answer(done) == "interactive"
+
+
+def test_interpreter_that_is_ended_and_begun_again(tmp_path: Path) -> None:
+    done = ran([embedder(tmp_path), sys.executable, *[SCHEDULED] * 3])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == '"interactive"\n' * 3
+
+
+def test_beside_another_allocator() -> None:
+    name = ctypes.util.find_library("jemalloc")
+    if name is None:
+        pytest.skip("jemalloc is not installed")
+    assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_PRELOAD": name})) == "interactive"
+
+
+INTERPOSER = """
+import ctypes
+other = ctypes.CDLL(sys.argv[1])
+landmark = ctypes.cast(ctypes.pythonapi.PyType_GenericAlloc, ctypes.c_void_p)
+"""
+
+
+def interposer(directory: Path) -> Path:
+    text = (Path(builds.__file__).parent / "interposer.c").read_text()
+    return compiled(directory / "interposer.so", text, str(NATIVE / "probe" / "got.c"), "-shared", "-fPIC")
+
+
+def test_another_library_that_has_hooked_sleep_keeps_its_hook(tmp_path: Path) -> None:
+    program = """
+assert other.hook(landmark)
+gil.schedule()
+for _ in range(5):
+    time.sleep(0)
+print(json.dumps(other.count()))
+"""
+    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) == 5
+
+
+def test_a_hook_that_the_dynamic_linker_overwrites_is_put_in_again_while_only_the_scheduler_is_on(
+    tmp_path: Path,
+) -> None:
+    program = """
+gil.schedule()
+pipes = [os.pipe() for _ in range(2)]
+def answer():
+    while os.read(pipes[0][0], 1) == b"x":
+        os.write(pipes[1][1], b"y")
+thread = threading.Thread(target=answer)
+thread.start()
+assert other.overwrite(landmark, b"pthread_cond_timedwait")
+rounds = 0
+while other.is_overwritten() and rounds < 20_000:
+    os.write(pipes[0][1], b"x")
+    os.read(pipes[1][0], 1)
+    rounds += 1
+os.write(pipes[0][1], b"z")
+thread.join()
+print(json.dumps(bool(other.is_overwritten())))
+"""
+    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) is False
+
+
+PENDING = """
+#include <Python.h>
+#include <time.h>
+
+int _PyEval_AddPendingCall(PyInterpreterState *, int (*)(void *), void *, int); /* exported, if not public */
+
+static int nothing(void *unused)
+{
+    return unused != NULL;
+}
+
+/* Signals the holder of the GIL from a thread that has it not, and then does something else. */
+void signal_and_go_on(int times, long ns)
+{
+    struct timespec rest = {0, ns};
+    for (int i = 0; i < times; i++) {
+        (void)_PyEval_AddPendingCall(PyInterpreterState_Main(), nothing, NULL, 0);
+    }
+    (void)nanosleep(&rest, NULL);
+}
+"""
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 13), reason="before 3.13 a pending call does not lock the GIL's mutex"
+)
+def test_a_thread_that_only_signals_the_holder_is_not_said_to_have_waited(tmp_path: Path) -> None:
+    """It may find the GIL's mutex locked, which is not the beginning of a wait for the GIL."""
+    library = compiled(tmp_path / "pending.so", PENDING, "-shared", "-fPIC", f"-I{builds.include()}")
+    program = """
+import ctypes
+signal = ctypes.CDLL(sys.argv[1]).signal_and_go_on
+def switch():
+    while not stop.is_set():
+        time.sleep(0)
+with gil.observe() as watch:
+    thread = threading.Thread(target=switch)
+    thread.start()
+    for _ in range(20):
+        signal(20_000, ctypes.c_long(100_000_000))
+    stop.set()
+    thread.join()
+    seen = [one.max_wait_seconds for one in watch.threads if one.native_id == threading.get_native_id()]
+print(json.dumps(seen[0]))
+"""
+    assert run(program, str(library)) < 0.05
+
+
+HOLD_MUTEX = """
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static atomic_int locked;
+static double seconds;
+
+static void *hold(void *mutex)
+{
+    struct timespec now = {0, 0};
+    pthread_mutex_lock(mutex);
+    locked = 1;
+    while ((double)now.tv_sec + (double)now.tv_nsec * 1e-9 < seconds) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    }
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+/* Has another thread, which is of the calling one's priority, lock the mutex until it has run for so long. */
+int hold_mutex(pthread_mutex_t *mutex, double how_long)
+{
+    pthread_t thread;
+    struct timespec moment = {0, 100000};
+    seconds = how_long;
+    locked = 0;
+    int error = pthread_create(&thread, NULL, hold, mutex) || pthread_detach(thread);
+    while (!error && !locked) {
+        nanosleep(&moment, NULL);
+    }
+    return error;
+}
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
+def test_a_look_at_another_gil_waits_for_threads_of_lower_priority(tmp_path: Path) -> None:
+    """On one core, a real-time thread that spins until another unlocks keeps that other from running."""
+    library = compiled(tmp_path / "holder.so", HOLD_MUTEX, "-shared", "-fPIC", "-pthread")
+    program = """
+import ctypes
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+hold_mutex = ctypes.PyDLL(sys.argv[1]).hold_mutex  # keeps the GIL
+
+def pointer(function, *arguments):
+    function.restype = ctypes.c_void_p
+    return function(*map(ctypes.c_void_p, arguments))
+
+api = ctypes.pythonapi
+main, state = pointer(api.PyInterpreterState_Main), pointer(api.PyThreadState_Get)
+sys.setswitchinterval(0.012345)
+offset = next(
+    offset
+    for offset in range(0, 1_000_000, 8)
+    if (ctypes.c_uint64 * 2).from_address(main + offset)[:] == [12345, state]
+)
+made = interpreters.create("isolated") if sys.version_info >= (3, 13) else interpreters.create()
+mutex = pointer(api.PyInterpreterState_Head) + offset + 80
+ends = os.pipe()
+with gil.observe():
+    computing = "import os; os.write(%d, b'x'); sum(range(30_000_000))" % ends[1]
+    thread = threading.Thread(target=interpreters.run_string, args=(made, computing))
+    thread.start()
+    os.read(ends[0], 1)
+    seconds = []
+    try:
+        for _ in range(4):
+            assert hold_mutex(ctypes.c_void_p(mutex), ctypes.c_double(0.005)) == 0
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            began = time.monotonic()
+            gil.counters()
+            seconds.append(time.monotonic() - began)
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    except PermissionError:
+        pass
+    thread.join()
+print(json.dumps(seconds))
+"""
+    seconds = run(program, str(library))
+    if not seconds:
+        pytest.skip("this user may not use the real-time classes")
+    assert max(seconds) < 0.5

@@ -1,0 +1,150 @@
+"""The GIL hooks in confined processes: no /proc, few descriptors, filtered system calls, one core."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+from builds import SCHEDULED, answer, ran
+from scheduled import HEAD
+
+from fairlead.gil.observe.access import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+only_own = pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
+
+FILTER = """
+import ctypes, os, struct
+
+EACCES, EPERM, ENOSYS = (0x00050000 | errno for errno in (13, 1, 38))
+KILL = 0x80000000
+NUMBERS = {
+    "x86_64": {"process_vm_readv": 310, "pipe2": 293},
+    "aarch64": {"process_vm_readv": 270, "pipe2": 59},
+}
+
+def refuse(answers):
+    '''From now on this process gets these answers to these system calls, as under a container's profile.'''
+    numbers = NUMBERS[os.uname().machine]
+    code = [(0x20, 0, 0, 0)]  # the call's number
+    for name, answer in answers.items():
+        code += [(0x15, 0, 1, numbers[name]), (0x06, 0, 0, answer)]
+    code.append((0x06, 0, 0, 0x7FFF0000))
+    rules = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(rules)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    if libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:  # PR_SET_SECCOMP
+        print('"refused"')
+        raise SystemExit
+"""
+
+OWN_GIL = (
+    HEAD
+    + """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+made = interpreters.create("isolated") if sys.version_info >= (3, 13) else interpreters.create()
+ends = os.pipe()
+gil.schedule()
+with gil.observe() as watch:
+    failure = interpreters.run_string(made, f'''
+import os, threading, time
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(100))
+threads = [threading.Thread(target=spin) for _ in range(2)]
+for thread in threads:
+    thread.start()
+ends = os.pipe()
+for _ in range(20):
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+stop.set()
+for thread in threads:
+    thread.join()
+''')
+    assert failure is None, failure
+    print(json.dumps(len({thread.gil for thread in watch.threads})))
+"""
+)
+"""Prints how many GILs were seen."""
+
+
+def test_without_proc_it_is_refused_and_said_why() -> None:
+    if shutil.which("unshare") is None or ran(["unshare", "--mount", "true"]).returncode != 0:
+        pytest.skip("this user may not make a mount namespace")
+    program = """
+import fairlead.gil as gil
+try:
+    gil.schedule()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
+    done = ran([*hidden, sys.executable, "-c", program])
+    assert done.returncode == 0, done.stderr
+    assert "UnsupportedInterpreter" in done.stdout
+    assert "mount /proc" in done.stdout
+
+
+@only_own
+@pytest.mark.parametrize("answer_to_it", ["EACCES", "EPERM", "ENOSYS", "KILL"])
+def test_own_gils_are_seen_where_a_filter_refuses_to_read_memory(answer_to_it: str) -> None:
+    program = f"{FILTER}\nrefuse({{'process_vm_readv': {answer_to_it}}})\n{OWN_GIL}"
+    seen = answer(ran([sys.executable, "-c", program]))
+    if seen == "refused":
+        pytest.skip("this system does not let one filter system calls")
+    assert seen == 2
+
+
+@only_own
+def test_an_interpreter_whose_gil_was_not_found_is_observed_when_it_asks_for_that() -> None:
+    """Nothing tells of its GIL where memory that may not be there cannot be read in any way."""
+    program = f"""
+{HEAD}{FILTER}
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+made = interpreters.create("isolated") if sys.version_info >= (3, 13) else interpreters.create()
+imports = "import fairlead._probe, fairlead.gil.observe.observation, fairlead.gil"
+failure = interpreters.run_string(made, imports)
+assert failure is None, failure
+with gil.observe():
+    pass
+refuse({{"process_vm_readv": EACCES, "pipe2": EPERM}})
+gil.schedule()
+failure = interpreters.run_string(made, '''
+import time
+import fairlead.gil as gil
+with gil.observe() as watch:
+    for _ in range(10):
+        time.sleep(0)
+    assert any(thread.acquisitions >= 10 for thread in watch.threads), watch.threads
+''')
+assert failure is None, failure
+print(json.dumps("seen"))
+"""
+    seen = answer(ran([sys.executable, "-c", program]))
+    if seen == "refused":
+        pytest.skip("this system does not let one filter system calls")
+    assert seen == "seen"
+
+
+def test_with_sixteen_descriptors() -> None:
+    program = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n" + SCHEDULED
+    assert answer(ran([sys.executable, "-c", program])) == "interactive"
+
+
+def test_on_one_core() -> None:
+    program = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n" + SCHEDULED
+    assert answer(ran([sys.executable, "-c", program])) == "interactive"
+
+
+def test_with_all_symbols_bound_at_the_start() -> None:
+    assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_BIND_NOW": "1"})) == "interactive"

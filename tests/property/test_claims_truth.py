@@ -1,0 +1,157 @@
+"""Claims against a known truth: how often they are settled, how often rightly, and how wide intervals are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fairlead.lab.claims import verdict_of
+from fairlead.lab.course import Cell, Course
+from fairlead.lab.plan import Series
+from fairlead.lab.questions import Question
+from fairlead.lab.statistics import Ratio, paired
+from fairlead.record.sample import Sample
+
+SEEDS = 100
+THRESHOLD = 1.1
+ROUNDS = 12
+
+
+def times(random: np.random.Generator, median: float, spread: float, rounds: int) -> list[float]:
+    return [median * float(random.lognormal(0, spread)) for _ in range(rounds)]
+
+
+def ratio(seed: int, true: float, spread: float, rounds: int = ROUNDS) -> Ratio:
+    """Of two cells whose times vary from run to run, and by half as much together from round to round."""
+    random = np.random.default_rng((seed, rounds, round(100 * spread), round(10 * true)))
+    drift = np.exp(random.normal(0, spread / 2, rounds))
+    a, b = times(random, true, spread, rounds), times(random, 1.0, spread, rounds)
+    found = paired([x * d / (y * d) for x, y, d in zip(a, b, drift, strict=True)])
+    assert found is not None
+    return found
+
+
+def called(found: Ratio) -> str:
+    verdict, above = verdict_of((found.low, found.high), THRESHOLD, [])
+    return verdict if verdict == "open" else "above" if above else "below"
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.12, 0.25])
+@pytest.mark.parametrize(
+    ("true", "right"), [(1.0, {"below", "open"}), (1.1, {"open"}), (2.0, {"above"}), (20.0, {"above"})]
+)
+def test_a_claim_is_called_rightly_in_95_of_100_and_settled_wrongly_in_one_at_most(
+    true: float, right: set[str], spread: float
+) -> None:
+    """1.1 is the threshold itself: only "open" is right of it, however many rounds there are."""
+    calls = [called(ratio(seed, true, spread)) for seed in range(SEEDS)]
+    wrong = {"below": true > THRESHOLD, "above": true < THRESHOLD}
+    if true == THRESHOLD:
+        wrong = {"below": True, "above": True}
+    assert sum(call in right for call in calls) >= 95
+    assert sum(wrong.get(call, False) for call in calls) <= (3 if true == THRESHOLD else 1)
+
+
+def test_with_little_noise_no_difference_is_settled_and_not_left_open() -> None:
+    assert sum(called(ratio(seed, 1.0, 0.05)) == "below" for seed in range(SEEDS)) >= 90
+
+
+@pytest.mark.parametrize("rounds", [3, 5, 12, 30])
+@pytest.mark.parametrize("spread", [0.05, 0.12, 0.25])
+def test_the_interval_of_a_ratio_holds_the_true_one_in_99_of_100_cases(spread: float, rounds: int) -> None:
+    trials = 2000
+    held = 0
+    for seed in range(trials):
+        found = ratio(seed, 2.0, spread, rounds)
+        held += found.low <= 2.0 <= found.high
+    # three standard deviations of chance are 0.7 % either way: an interval that is too wide fails as well
+    assert 0.983 <= held / trials <= 0.997
+
+
+@pytest.mark.parametrize("rounds", [5, 12, 30])
+def test_with_one_sample_in_ten_far_too_slow_the_interval_errs_towards_too_wide(rounds: int) -> None:
+    random = np.random.default_rng(rounds)
+    trials = 2000
+    held = 0
+    for _ in range(trials):
+        late = np.where(random.uniform(size=(2, rounds)) < 0.1, random.uniform(1.2, 3, size=(2, rounds)), 1)
+        a = 2.0 * random.lognormal(0, 0.12, rounds) * late[0]
+        b = random.lognormal(0, 0.12, rounds) * late[1]
+        found = paired((a / b).tolist())
+        assert found is not None
+        held += found.low <= 2.0 <= found.high
+    assert held / trials >= 0.983
+
+
+def test_a_published_figure_on_the_other_side_is_a_contradiction_only_once_it_is_settled() -> None:
+    assert verdict_of((1.5, 1.9), 1.1, [300.0]) == ("settled", True)
+    assert verdict_of((0.9, 1.0), 1.1, [1.85]) == ("contradicts the source", False)
+    assert verdict_of((0.9, 1.2), 1.1, [1.85]) == ("open", True)
+    assert verdict_of((0.9, 1.0), 1.1, [1.85, 1.01]) == ("settled", False), "sources that differ"
+    assert verdict_of(None, 1.1, []) == ("open", True)
+
+
+class Simulated:
+    """A run on a machine whose clock only samples move: cells with a spread and a cost of their own."""
+
+    def __init__(
+        self, seed: int, budget_s: float, spreads: dict[str, float], costs: dict[str, float]
+    ) -> None:
+        self.now = 0.0
+        random = np.random.default_rng(seed)
+        series = tuple(
+            Series(
+                experiment=name,
+                params={"policy": "other", "cores": "all"},
+                interpreter="3.13",
+                sizes=(10,),
+                cpus=(0,),
+                timeout_s=9,
+            )
+            for name in spreads
+        )
+        course = Course(series, budget_s, lambda: self.now, self.questions)
+        self.cells: dict[str, Cell] = {}
+        for turn in course.turns():
+            name = turn.cell.series.experiment
+            self.cells[name] = turn.cell
+            cost = 0.0 if turn.skip else costs[name]
+            self.now += cost
+            turn.cell.samples[turn.round] = Sample(
+                experiment=name,
+                params={"n": 10},
+                interpreter={},
+                environment={},
+                status="skipped" if turn.skip else "ok",
+                reason=turn.skip,
+                elapsed_s=cost,
+                wall_s=float(random.lognormal(0, spreads[name])),
+            )
+
+    def questions(self, _lines: object, kept: object) -> list[Question]:
+        by_name = {cell.series.experiment: cell for cell in kept}  # type: ignore[attr-defined]
+        return [
+            Question((by_name["a"], by_name["b"]), "ratio"),
+            Question((by_name["c"], by_name["d"]), "ratio"),
+        ]
+
+
+def test_rounds_go_to_the_claim_whose_interval_is_widest_per_second() -> None:
+    spreads = {"a": 0.3, "b": 0.3, "c": 0.02, "d": 0.02}
+    even = dict.fromkeys(spreads, 1.0)
+    noisy = Simulated(1, 100.0, spreads, even)
+    rounds = {name: len(cell.samples) for name, cell in noisy.cells.items()}
+    assert rounds["a"] == rounds["b"] > 3 * rounds["c"]
+    assert rounds["c"] == rounds["d"] >= 5
+    assert noisy.now > 95, "to the end of the budget"
+    dear = Simulated(1, 400.0, dict.fromkeys(spreads, 0.1), {**even, "c": 10.0, "d": 10.0})
+    assert len(dear.cells["a"].samples) > len(dear.cells["c"].samples)
+
+
+def test_cells_of_one_claim_are_measured_in_the_same_rounds() -> None:
+    cells = Simulated(2, 60.0, {"a": 0.3, "b": 0.1, "c": 0.2, "d": 0.1}, dict.fromkeys("abcd", 1.0)).cells
+    assert cells["a"].samples.keys() == cells["b"].samples.keys()
+    assert cells["c"].samples.keys() == cells["d"].samples.keys()
+    assert math.isfinite(Question((cells["a"], cells["b"]), "ratio").width())

@@ -1,0 +1,58 @@
+/* What another library does that hooks the interpreter's calls, and what the dynamic linker does when it looks a
+   function up. Compiled by tests, with the probe's own got.c. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "probe/got.h"
+
+typedef int sleep_function(clockid_t, int, const struct timespec *, struct timespec *);
+
+static fl_got_function function;
+static atomic_int calls;
+static union {
+    void *address;
+    sleep_function *sleep;
+} before;
+
+static int counted(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+    calls++;
+    return before.sleep(clock, flags, time, left);
+}
+
+static int find(const void *landmark, const char *name)
+{
+    fl_got_object object;
+    function.name = name;
+    return fl_got_find(landmark, &object, &function, 1) && function.count > 0;
+}
+
+/* Counts the calls of clock_nanosleep() from now on. */
+int hook(const void *landmark)
+{
+    union {
+        sleep_function *sleep;
+        void *address;
+    } ours = {counted};
+    int found = find(landmark, "clock_nanosleep");
+    before.address = function.real;
+    return found && fl_got_set(&function, ours.address) == 0;
+}
+
+int count(void)
+{
+    return calls;
+}
+
+/* Has the function's slots lead to itself again. */
+int overwrite(const void *landmark, const char *name)
+{
+    return find(landmark, name) && fl_got_set(&function, dlsym(RTLD_DEFAULT, name)) == 0;
+}
+
+/* Whether they do. */
+int is_overwritten(void)
+{
+    return fl_got_is(&function, dlsym(RTLD_DEFAULT, function.name));
+}

@@ -1,0 +1,79 @@
+"""Interpreters that are later than those that the GIL hooks were tested on."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import UntestedInterpreterWarning
+from fairlead.gil.observe import tested
+
+NATIVE = Path(__file__).parents[2] / "native"
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The running release is one micro version later than all that were tested."""
+    monkeypatch.setattr(tested, "_warned", False)
+    monkeypatch.setitem(tested.TESTED, sys.version_info[:2], sys.version_info.micro - 1)
+    monkeypatch.delenv(tested.VARIABLE, raising=False)
+
+
+@pytest.mark.usefixtures("later")
+def test_later_release_of_a_known_version_is_warned_of_once() -> None:
+    with pytest.warns(UntestedInterpreterWarning, match=f"CPython {platform.python_version()} is later"):
+        tested.warn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tested.warn()
+
+
+@pytest.mark.usefixtures("later")
+def test_release_that_is_accepted_by_name_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = sys.version_info
+    monkeypatch.setenv(tested.VARIABLE, f"{version.major}.{version.minor}.{version.micro}")
+    tested.warn()
+
+
+@pytest.mark.usefixtures("later")
+def test_another_release_accepted_by_name_is_not_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tested.VARIABLE, "3.11.99")
+    with pytest.warns(UntestedInterpreterWarning):
+        tested.warn()
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or sys.platform != "linux",
+    reason="there is no C compiler, or no GIL hooks here",
+)
+@pytest.mark.parametrize(
+    ("version", "number", "options", "refused"),
+    [
+        ("3.10.9", "0x030A0900", [], "is not one of the versions"),
+        ("3.15.9", "0x030F0900", [], None),
+        ("3.16.0", "0x031000F0", [], "-Duntested_interpreter=true"),
+        ("3.16.0", "0x031000F0", ["-DFL_PROBE_UNTESTED=1"], None),
+    ],
+)
+def test_version_that_is_later_than_all_known_is_refused_unless_asked_for(
+    version: str, number: str, options: list[str], refused: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "Python.h").write_text(f'#include <features.h>\n#define PY_VERSION "{version}"\n')
+    program = '#include "probe/compat.h"\n#ifdef FL_PROBE_REFUSAL\nREFUSED FL_PROBE_REFUSAL\n#endif\n'
+    define = f"-DPY_VERSION_HEX={number}"
+    done = subprocess.run(
+        ["cc", "-E", "-P", f"-I{tmp_path}", f"-I{NATIVE}", define, *options, "-"],
+        input=program,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = [line for line in done.stdout.splitlines() if line.startswith("REFUSED")]
+    assert bool(found) == (refused is not None)
+    assert refused is None or refused in found[0]

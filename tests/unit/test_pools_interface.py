@@ -1,0 +1,308 @@
+"""What people expect of an executor: the standard library's names, awaiting, and tasks that co-operate."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import multiprocessing
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from poolkinds import KINDS, Make
+from pooltasks import announce_and_spin, identity, square, wait_for
+from waiting import run, until
+
+import fairlead
+from fairlead import errors
+from fairlead.pools import ProcessPool, SequentialPool, ThreadPool, check_cancelled, from_thread
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    threads = threading.active_count()
+    yield
+    until(lambda: threading.active_count() <= threads)
+
+
+# in coroutines
+
+
+def test_async_with_waits_for_the_tasks_and_leaves_the_loop_free(several: Make, tmp_path: Path) -> None:
+    async def main() -> str:
+        async def go_on() -> None:
+            while pool.statistics().running < 1:
+                await asyncio.sleep(0)
+            (tmp_path / "go").touch()
+
+        async with pool:
+            future = pool.submit(wait_for, str(tmp_path / "go"))
+            going = asyncio.create_task(go_on())
+        assert future.done()
+        await going
+        return future.result()
+
+    pool = several()
+    assert run(main()) == str(tmp_path / "go")
+    with pytest.raises(errors.PoolClosed):
+        pool.submit(square, 1)
+
+
+def test_async_with_left_by_a_cancellation_stops_the_workers(several: Make, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+
+    async def main() -> None:
+        async with several(max_workers=1) as pool:
+            futures.append(pool.submit(announce_and_spin, str(begun)))
+            futures.append(pool.submit(square, 1))
+            await asyncio.Event().wait()
+
+    async def cancel() -> None:
+        task = asyncio.create_task(main())
+        while not begun.exists():
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    futures: list[Any] = []
+    run(cancel())
+    assert all(future.cancelled() for future in futures)
+
+
+def test_future_can_be_awaited_and_cancelled_so(several: Make, tmp_path: Path) -> None:
+    pool = several(max_workers=1)
+    begun = tmp_path / "begun"
+
+    async def main() -> int:
+        assert await pool.submit(square, 3) == 9
+        endless = pool.submit(announce_and_spin, str(begun))
+        awaited = asyncio.Event()
+
+        async def wait() -> None:
+            awaited.set()
+            await endless
+
+        task = asyncio.create_task(wait())
+        await awaited.wait()
+        while not begun.exists():
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert endless.cancelled()
+        return await pool.submit(square, 4)
+
+    assert run(main()) == 16
+
+
+class NotesThread:
+    """Says in which thread it was pickled."""
+
+    threads: list[int] = []  # noqa: RUF012 - of the class
+
+    def __reduce__(self) -> Any:
+        self.threads.append(threading.get_ident())
+        return int, (5,)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in {"processes", "interpreters"}])
+def test_run_pickles_in_another_thread_than_the_loops(kind: str) -> None:
+    async def main() -> Any:
+        assert await pool.run(square, 2) == 4
+        return await pool.run(identity, NotesThread())
+
+    with KINDS[kind]() as pool:
+        NotesThread.threads.clear()
+        assert run(main()) == 5
+    assert NotesThread.threads
+    assert threading.get_ident() not in NotesThread.threads
+
+
+def test_run_after_shutdown_is_refused(make: Make) -> None:
+    pool = make()
+    pool.shutdown()
+    with pytest.raises(errors.PoolClosed):
+        run(pool.run(square, 2))
+
+
+@pytest.mark.parametrize("kind", ["threads", "async", "sequential"])
+def test_context_variables_travel_with_run(kind: str) -> None:
+    async def main() -> str:
+        VARIABLE.set("travelled")
+        return await pool.run(VARIABLE.get)
+
+    with KINDS[kind]() as pool:
+        assert run(main()) == "travelled"
+
+
+def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
+    async def where(n: int) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        return n, threading.get_ident()
+
+    def work() -> tuple[tuple[int, int], int, int]:
+        return from_thread.run(where, 3), from_thread.run_sync(threading.get_ident), threading.get_ident()
+
+    async def main() -> tuple[tuple[int, int], int, int]:
+        return await pool.run(work)
+
+    with ThreadPool(1) as pool:
+        (n, there), synchronous, inside = run(main())
+        assert (n, there, synchronous) == (3, threading.get_ident(), threading.get_ident())
+        assert inside != there
+        with pytest.raises(errors.UsageError, match="no loop to go back to"):
+            pool.submit(from_thread.run_sync, threading.get_ident).result()
+
+
+def test_call_goes_back_to_a_loop_of_trio() -> None:
+    async def where() -> int:
+        await trio.lowlevel.checkpoint()
+        return threading.get_ident()
+
+    async def main() -> Any:
+        return await pool.run(from_thread.run, where)
+
+    with ThreadPool(1) as pool:
+        assert trio.run(main) == threading.get_ident()
+
+
+# tasks that co-operate
+
+
+def test_thread_is_not_interrupted_unless_that_was_asked_for() -> None:
+    begun, gate = threading.Event(), threading.Event()
+    seen: list[Any] = []
+
+    def work() -> None:
+        begun.set()
+        try:
+            while not gate.is_set():
+                pass
+        except BaseException as error:
+            seen.append(error)
+            raise
+        seen.append("ended")
+
+    with ThreadPool(1) as pool:
+        future = pool.submit(work)
+        begun.wait(40)
+        assert future.cancel()
+        assert future.cancelled()
+        assert pool.submit(square, 3).result(40) == 9  # by another thread
+        with pytest.raises(errors.TaskTimeout):
+            pool.with_options(timeout=0.05).submit(work).result(40)
+        gate.set()
+        until(lambda: len(seen) == 2)
+    assert seen == ["ended", "ended"]
+
+
+def test_task_that_asks_learns_that_it_was_cancelled() -> None:
+    ended: list[BaseException] = []
+    begun = threading.Event()
+
+    def work() -> None:
+        check_cancelled()
+        begun.set()
+        try:
+            while True:
+                check_cancelled()
+        except concurrent.futures.CancelledError as error:
+            ended.append(error)
+
+    check_cancelled()
+    with ThreadPool(1) as pool:
+        future = pool.submit(work)
+        begun.wait(40)
+        future.cancel()
+        until(lambda: ended)
+        pool.submit(check_cancelled).result(40)
+    SequentialPool().submit(check_cancelled).result()
+
+
+# names and times
+
+
+def test_keyword_names_are_the_standard_librarys() -> None:
+    seen: list[str] = []
+
+    def name() -> str:
+        return threading.current_thread().name
+
+    given: dict[str, Any] = {"max_workers": 1, "initializer": seen.append, "initargs": ("begun",)}
+    with ThreadPool(thread_name_prefix="mine", **given) as pool:
+        assert pool.submit(name).result().startswith("mine")
+    assert seen == ["begun"]
+    with ThreadPool(1, "second") as pool:
+        assert pool.submit(name).result().startswith("second")
+    contexts: list[Any] = ["spawn", multiprocessing.get_context("spawn")]
+    for context in contexts:
+        with ProcessPool(max_workers=1, mp_context=context, max_tasks_per_child=2) as processes:
+            assert processes.submit(square, 3).result() == 9
+
+
+def test_shutdown_waits_no_longer_than_it_is_told(several: Make, tmp_path: Path) -> None:
+    pool = several(max_workers=1)
+    future = pool.submit(wait_for, str(tmp_path / "go"))
+    with pytest.raises(TimeoutError, match="have not ended within"):
+        pool.shutdown(timeout=0.05)
+    (tmp_path / "go").touch()
+    assert future.result(40) == str(tmp_path / "go")
+    pool.shutdown(timeout=40)
+
+
+def test_parts_of_the_package_are_its_attributes() -> None:
+    program = "import fairlead; print(fairlead.sync, fairlead.pools, fairlead.gil)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "fairlead.sync" in done.stdout
+    assert {"sync", "pools", "gil", "advise"} <= set(dir(fairlead))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fairlead.nothing  # type: ignore[attr-defined]
+
+
+TYPED = """
+from fairlead.pools import AsyncPool, ThreadPool
+
+async def length(text: str) -> int:
+    return len(text)
+
+def plain(text: str) -> int:
+    return len(text)
+
+async def main() -> None:
+    with AsyncPool() as loop, ThreadPool() as pool:
+        number: int = loop.submit(length, "a").result()
+        number = await loop.run(length, "a")
+        number = loop.submit(plain, "a").result()
+        number = await pool.submit(plain, "a")
+        numbers: list[int] = pool.map(plain, ["a"]).results()
+        for number in pool.stream(plain, ["a"]):
+            pass
+        async for number in pool.stream(plain, ["a"]):
+            pass
+        pool.stream(plain, [1])  # expected: an error
+        pool.submit(plain, 1)  # expected: an error
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(200)
+def test_types_say_what_comes_back(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "typed.py").write_text(TYPED)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "typed.py"],
+        cwd=tmp_path, env={"MYPYPATH": str(Path(fairlead.__file__).parents[1]), "PATH": ""},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if line.startswith("typed.py")}
+    expected = {n for n, line in enumerate(TYPED.splitlines(), 1) if "expected" in line}
+    assert found == expected, done.stdout

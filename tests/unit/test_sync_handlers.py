@@ -1,0 +1,275 @@
+"""Where the core calls Python: a signal handler that raises there, and a call that comes back."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from waiting import Thread, main_thread_sleeps, until
+
+from fairlead import _native
+from fairlead.lowlevel import Port, add_loop
+from fairlead.sync import (
+    CombiningLock,
+    Condition,
+    Event,
+    LifoQueue,
+    Lock,
+    PriorityQueue,
+    Queue,
+    RateLimiter,
+    Semaphore,
+    SimpleQueue,
+    broadcast,
+    handle,
+    select,
+    select_async,
+)
+
+
+class HandlerRan(BaseException):
+    """What the handlers of these tests raise."""
+
+
+@contextmanager
+def handling(before: Callable[[], object] = lambda: None) -> Iterator[list[int]]:
+    """SIGUSR1 does that, and raises; the list has one entry for each time."""
+    calls: list[int] = []
+
+    def handle_signal(number: int, _frame: object) -> None:
+        before()
+        calls.append(number)
+        raise HandlerRan
+
+    previous = signal.signal(signal.SIGUSR1, handle_signal)
+    try:
+        yield calls
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+
+
+def receive_signal() -> None:
+    signal.raise_signal(signal.SIGUSR1)
+
+
+def test_reply_that_comes_while_a_handler_raises_is_left_to_the_reader_of_the_news() -> None:
+    board = _native.Board()
+    posted = board.post("owner", ("call",), False)
+    assert posted is not None
+    seat = _native.Seat(board.number, 1)
+    seat.take()
+
+    def interrupt() -> None:
+        until(main_thread_sleeps)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    with handling(lambda: seat.reply(1, "reply")):
+        thread = Thread(interrupt)
+        with pytest.raises(HandlerRan):
+            board.help(posted[0])
+        thread.result()
+    assert board.news() == [("owner", 1, "reply")]
+    board.leave(1)
+
+
+class Loop:
+    """One task, whose loop calls these functions of Python at every turn of the native code."""
+
+    class Future:
+        def __init__(self, loop: Loop) -> None:
+            self.loop, self.completed = loop, False
+
+        def done(self) -> bool:
+            self.loop.called("done")
+            return self.completed
+
+        def set_result(self, _value: object) -> None:
+            self.loop.called("set_result")
+            self.completed = True
+
+        def __await__(self) -> Generator[Loop.Future, None, None]:
+            yield self
+
+    def __init__(self) -> None:
+        self.raises_in = ""
+        self.running = False
+        self.before_future: Callable[[], object] = lambda: None
+        self.port = Port(self._make_future, self._is_running)
+        add_loop(lambda: self.port if self.running else None)
+
+    def _make_future(self) -> Loop.Future:
+        self.before_future()
+        return Loop.Future(self)
+
+    def _is_running(self) -> bool:
+        self.called("running")
+        return self.running
+
+    def called(self, function: str) -> None:
+        if function == self.raises_in:
+            self.raises_in = ""
+            receive_signal()
+
+    @contextmanager
+    def task(self) -> Iterator[None]:
+        self.running = True
+        try:
+            yield
+        finally:
+            self.running = False
+
+
+def release_and_go_on(semaphore: Semaphore) -> None:
+    semaphore.release()
+    bytes(1)  # the handler's exception comes at the next instruction
+
+
+@pytest.mark.parametrize("function", ["done", "set_result", "running"])
+def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raised(function: str) -> None:
+    loop, semaphore = Loop(), Semaphore(0)
+    with handling() as calls:
+        with loop.task():
+            ticket = semaphore.acquire_async()
+            future = ticket.send(None)
+            loop.raises_in = function
+            with pytest.raises(HandlerRan):
+                release_and_go_on(semaphore)
+        loop.port()
+        assert len(calls) == 1
+        assert future.completed
+        with pytest.raises(StopIteration):
+            ticket.send(None)
+    assert semaphore.statistics().value == 0
+
+
+def blocked_by_another(wait: str, release: Event) -> Callable[[], object]:
+    """A call that waits until the event is set, in the thread that calls it."""
+    if wait == "select":
+        return lambda: select(Semaphore(0).acquire_async(), release.wait_async())
+    if wait == "rate":
+        limiter = RateLimiter(1e-6, 1)
+        limiter.acquire()
+        return limiter.acquire
+    if wait == "condition":
+        condition = Condition(Lock())
+        condition.acquire()
+        return condition.wait
+    if wait == "combining":
+        lock = CombiningLock()
+        Thread(lock.run, release.wait)
+        until(lock.locked)
+        return lambda: lock.run(bool)
+    return release.wait
+
+
+@pytest.mark.parametrize("wait", ["event", "select", "rate", "condition", "combining"])
+def test_signal_that_another_thread_receives_ends_the_wait_of_the_main_thread(wait: str) -> None:
+    def receive() -> None:
+        until(main_thread_sleeps)
+        receive_signal()
+
+    release = Event()
+    call = blocked_by_another(wait, release)
+    with handling():
+        thread = Thread(receive)
+        with pytest.raises(HandlerRan):
+            call()
+        thread.result()
+    release.set()
+
+
+def test_holder_of_a_combining_lock_asks_nothing_of_python_that_a_handler_may_raise_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It did ask threading.main_thread(), and took what a handler raised there for its answer."""
+    lock, order = CombiningLock(), []
+
+    def section() -> None:
+        threads.append(Thread(lock.run, lambda: order.append("other")))
+        until(lambda: lock.statistics().waiting == 1)
+
+    threads: list[Thread] = []
+    with handling() as calls:
+        monkeypatch.setattr(threading, "main_thread", receive_signal)
+        raised = 0
+        try:
+            lock.run(section)
+        except HandlerRan:
+            raised = 1
+        monkeypatch.undo()
+        threads[0].result()
+        assert order == ["other"]
+        assert len(calls) == raised
+
+
+@pytest.mark.parametrize("kind", ["ticket", "selection"])
+@pytest.mark.parametrize("method", ["send", "throw", "close"])
+def test_awaitable_that_is_begun_takes_no_other_step(kind: str, method: str) -> None:
+    loop, semaphore = Loop(), Semaphore(0)
+    ticket = semaphore.acquire_async() if kind == "ticket" else select_async(semaphore.acquire_async())
+    arguments = {"send": (None,), "throw": (KeyError(),), "close": ()}[method]
+    refused: list[BaseException] = []
+
+    def step_again() -> None:
+        try:
+            getattr(ticket, method)(*arguments)
+        except BaseException as error:  # noqa: BLE001 - its type is what is tested
+            refused.append(error)
+
+    loop.before_future = step_again
+    with loop.task():
+        ticket.send(None)
+    assert [type(error) for error in refused] == [ValueError]
+    assert semaphore.statistics().waiting == 1
+    ticket.close()
+    assert semaphore.statistics().waiting == 0
+
+
+def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:
+    tape: _native.Tape[Any] = _native.Tape(4)
+    reader = tape.read()
+
+    class Shares:
+        def __reduce__(self) -> tuple[type[int], tuple[()]]:
+            if not seen:
+                seen.append(0)
+                seen[0] = handle(tape)
+            return int, ()
+
+    seen: list[int] = []
+    tape.put(Shares())
+    tape.put(Shares())
+    assert [handle(tape)] == seen
+    assert reader.receive() == reader.receive() == 0
+
+
+@pytest.mark.parametrize("make", [SimpleQueue, Queue, LifoQueue, PriorityQueue])
+def test_queues_within_queues_are_freed_however_deep(make: Callable[[], Any]) -> None:
+    queue = make()
+    for _ in range(200_000):
+        outer = make()
+        outer.put(queue)
+        queue = outer
+    del queue, outer
+    gc.collect()
+
+
+def test_broadcasts_and_awaitables_within_one_another_are_freed_however_deep() -> None:
+    end: Any = None
+    for _ in range(200_000):
+        sender, _receiver = broadcast(1)
+        sender.send(end)
+        end = sender
+    del sender, _receiver
+    end = None
+    queue: Queue[Any] = Queue(1)
+    for _ in range(200_000):
+        end = queue.put_async(end)
+    end = None
+    assert queue.empty()
