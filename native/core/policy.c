@@ -45,7 +45,7 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
 
     policy->mode = mode;
     policy->tripped = false;
-    policy->lost = 0;
+    fl_watchdog_forget(&policy->watchdog);
     policy->alone = NULL;
     fl_account_init(&policy->account, share, policy->k.floor_slice_ns, now);
     fl_account_set(&policy->account, charging, charging, now);
@@ -60,6 +60,7 @@ void fl_policy_thread_new(fl_policy_thread *thread, fl_priority priority)
 void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t now)
 {
     fl_policy_leave(policy, thread, now);
+    fl_watchdog_seen(&policy->watchdog, &thread->watched);
     if (policy->holder == thread) {
         policy->holder = NULL;
     }
@@ -172,6 +173,7 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 {
     const fl_policy_constants *k = &policy->k;
 
+    fl_watchdog_seen(&policy->watchdog, &thread->watched);
     if (policy->mode == FL_MODE_STOCK) {
         fl_policy_leave(policy, thread, now);
         return (fl_tick){.kind = FL_TICK_PASS};
@@ -185,6 +187,7 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
         tick.revoke->granted = tick.revoke->protected = false;
         policy->limbo = NULL;
         policy->counts.revoked++;
+        fl_watchdog_missing(&policy->watchdog, &tick.revoke->watched, now);
         return tick;
     }
 
@@ -222,16 +225,6 @@ void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_
     }
 }
 
-bool fl_policy_lost(fl_policy *policy)
-{
-    if (++policy->lost < policy->k.watchdog_grants || policy->mode == FL_MODE_STOCK) {
-        return false;
-    }
-    policy->tripped = true;
-    policy->mode = FL_MODE_STOCK;
-    return true;
-}
-
 void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now)
 {
     if (thread->queued) {
@@ -251,9 +244,6 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->yielding = thread->stayed = false;
     thread->granted = false;
 
-    if (policy->limbo == thread) {
-        policy->lost = 0;
-    }
     policy->counts.acquired++;
     policy->epoch++;
     policy->limbo = policy->alone = NULL;
@@ -316,7 +306,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     settle(policy, false, now);
     if (policy->waiting == 0) {
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced
-                     && thread->hold < k->floor_slice_ns;
+                     && thread->hold < k->floor_slice_ns && policy->watchdog.missing == 0;
         policy->alone = plain && thread->held_as == FL_CLASS_SERVING ? thread : NULL;
         return (fl_drop){.kind = FL_DROP_NOBODY};
     }
@@ -375,7 +365,8 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
     policy->limbo = policy->alone = NULL;
     policy->server = NULL;
     policy->asked = false;
-    policy->lost = 0;
+    policy->watchdog = (fl_watchdog){0};
+    self->watched.missing = false;
     policy->holder = holds ? self : NULL;
     policy->reserved_until = policy->t_free = now;
     self->queued = self->granted = self->protected = false;

@@ -32,6 +32,7 @@
 #include "core/duequeue.h"
 #include "core/policy_constants.h"
 #include "core/predictor.h"
+#include "core/watchdog.h"
 
 typedef enum {
     FL_MODE_STOCK,       /* no scheduling: tick answers PASS, drop names nobody */
@@ -49,6 +50,7 @@ typedef enum { FL_OFFER_NONE, FL_OFFER_MADE, FL_OFFER_MISSED } fl_offer;
 
 typedef struct fl_policy_thread {
     fl_duelink link; /* first: place in its class's queue; link.due: when it is due */
+    fl_watched watched;
     int64_t t_want, t_acquired, t_dropped;
     int64_t t_timer;  /* when its timer fires, as tick said last */
     int64_t t_ask;    /* when it may repeat its request */
@@ -112,8 +114,8 @@ typedef struct fl_policy {
 
     uint64_t stuck_grant; /* counts.handed of the grant that was last looked at ... */
     int64_t t_stuck;      /* ... and when a waiter first found it not taken */
-    uint32_t lost;   /* grants in a row whose wake-up was lost */
-    bool tripped;    /* the watchdog ended scheduling */
+    fl_watchdog watchdog;
+    bool tripped; /* the watchdog ended scheduling */
     fl_policy_counts counts;
 } fl_policy;
 
@@ -167,9 +169,21 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 /* The thread that was told to spin has no core for that: now others want it. Then tick again. Lock. */
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
-/* To be called after a tick with `revoke` unless that thread is known to be on its way, only without a core.
- * True: so many grants in a row were lost that scheduling has ended (mode STOCK, tripped). Lock. */
-bool fl_policy_lost(fl_policy *policy);
+/* To be called by threads that acquire the GIL. `asleep_since` says of a thread whose grant was withdrawn
+ * whether it has slept ever since. True: so many have that scheduling has ended (mode STOCK, tripped). Lock. */
+static inline bool fl_policy_gives_up(fl_policy *policy, int64_t now,
+                                      bool (*asleep_since)(const fl_watched *thread))
+{
+    const fl_policy_constants *k = &policy->k;
+    if (policy->mode == FL_MODE_STOCK
+        || !fl_watchdog_look(&policy->watchdog, (uint32_t)k->watchdog_threads, k->lost_ns, now,
+                             asleep_since)) {
+        return false;
+    }
+    policy->tripped = true;
+    policy->mode = FL_MODE_STOCK;
+    return true;
+}
 
 /* The waiting thread gives up (the interpreter is being finalised). Harmless when not queued. Lock. */
 void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now);

@@ -54,8 +54,11 @@
     X(pause_least_ns, 5000000)                                                                             \
     /* ... and so on up to this. */                                                                        \
     X(pause_most_ns, 300000000)                                                                            \
-    /* Scheduling ends after so many grants in a row to threads that slept through their wake-up. */       \
-    X(watchdog_grants, 3)
+    /* A thread that has slept for this long since its grant was withdrawn was not woken for it: far more  \
+       than a thread that is to wake another goes without a core. */                                       \
+    X(lost_ns, 200000000)                                                                                  \
+    /* Scheduling ends when there are so many of those at once. */                                         \
+    X(watchdog_threads, 3)
 
 #define FL_POLICY_CONSTANTS(X) FL_POLICY_RULES(X) FL_POLICY_TIMERS(X)
 

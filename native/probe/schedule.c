@@ -27,6 +27,7 @@ typedef struct {
     bool brief;          /* alone, it has come back at once: when it drops the GIL next is not asked for */
     bool forced;         /* its last drop was */
     long slept;          /* how often it had slept by then */
+    uint64_t ran_ns;     /* its CPU time when its grant was withdrawn */
     fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
     const char *news;    /* to say then; NULL: nothing */
 } record;
@@ -181,16 +182,19 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
-/* A thread whose grant was withdrawn: did it sleep through its wake-up, or is it awake and kept from running
- * (no core to be had, a page to be read, a debugger)? Where the kernel cannot tell, nothing is proved:
- * scheduling goes on. */
-static bool is_lost(const record *other)
+/* Or is the thread awake and kept from running (no core to be had, a page to be read, a debugger)? Where the
+ * kernel cannot tell, nothing is proved: scheduling goes on. */
+static bool asleep_since(const fl_watched *thread)
 {
-    return fl_kernel_state(other->native_id) == 'S';
+    const char *policy = (const char *)thread - offsetof(fl_policy_thread, watched);
+    const record *other = (const record *)(const void *)policy;
+    return fl_kernel_state(other->native_id) == 'S' && other->ran_ns != 0
+           && fl_kernel_cpu_ns(other->native_id) == other->ran_ns;
 }
 
 static void withdraw(fl_seat *seat, record *me, record *other)
 {
+    other->ran_ns = fl_kernel_cpu_ns(other->native_id);
     fl_parker_awake(&other->parker);
     wake_later(seat, me, other);
 }
@@ -297,11 +301,6 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
         case FL_TICK_TAKE:
             if (tick.revoke) {
                 withdraw(seat, me, record_of_policy(tick.revoke));
-                if (is_lost(record_of_policy(tick.revoke)) && fl_policy_lost(policy)) {
-                    me->news = gave_up;
-                    atomic_fetch_add(&trips, 1);
-                    note_mode(gil, policy);
-                }
             }
             gil->py->locked = 0;
             return 0;
@@ -348,6 +347,12 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
         }
         me->wanting = me->ask = false;
         fl_policy_acquired(policy, &me->policy, ns_of(now));
+        if (fl_policy_gives_up(policy, ns_of(now), asleep_since)) {
+            me->news = gave_up;
+            seat->wakes = true;
+            atomic_fetch_add(&trips, 1);
+            note_mode(gil, policy);
+        }
     }
     return false; /* a thread that dropped it before there was a scheduler may wait for this */
 }

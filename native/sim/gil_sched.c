@@ -1,5 +1,7 @@
 /* The scheduled lock: the same wait and drop as the hooks under a real interpreter make, around
  * core/policy.c. */
+#include <stddef.h>
+
 #include "sim/model.h"
 
 static fl_actor *actor_of(fl_policy_thread *thread)
@@ -44,10 +46,11 @@ static void look_robbed(fl_sim *sim, fl_actor *actor)
     actor->spinning = false;
 }
 
-/* Did it sleep through its wake-up, or has it only no core? As the hooks ask the kernel. */
-static bool is_lost(const fl_actor *actor)
+/* As the hooks ask the kernel. */
+static bool asleep_since(const fl_watched *thread)
 {
-    return actor->where == AT_BLOCK;
+    const char *policy = (const char *)thread - offsetof(fl_policy_thread, watched);
+    return ((const fl_actor *)(const void *)policy)->where == AT_BLOCK;
 }
 
 void fl_sched_tick(fl_sim *sim, fl_actor *actor)
@@ -61,9 +64,6 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
         fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
         switch (tick.kind) {
         case FL_TICK_TAKE:
-            if (tick.revoke != NULL && is_lost(actor_of(tick.revoke))) {
-                sim->totals.tripped |= fl_policy_lost(&sim->policy);
-            }
             fl_gil_acquired(sim, actor);
             return;
         case FL_TICK_PASS:
@@ -91,6 +91,7 @@ void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
         catch_up(sim);
         want(sim, actor);
         fl_policy_acquired(&sim->policy, &actor->policy, sim->now);
+        sim->totals.tripped |= fl_policy_gives_up(&sim->policy, sim->now, asleep_since);
     }
     actor->told = false;
 }

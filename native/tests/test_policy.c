@@ -373,25 +373,56 @@ static void test_grant_is_new_to_a_waiter_that_looked_long_before_it(void)
     CHECK(other.granted && policy.limbo == &other);
 }
 
-static void test_watchdog_ends_scheduling_after_three_lost_grants(void)
+static bool asleep(const fl_watched *thread)
 {
-    begin();
-    CHECK(!fl_policy_lost(&policy) && !fl_policy_lost(&policy));
-    CHECK_EQUAL(policy.mode, FL_MODE_INTERACTIVE);
-    CHECK(fl_policy_lost(&policy) && policy.tripped);
-    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
-    CHECK(!fl_policy_lost(&policy)); /* said once */
-    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, T).kind, FL_TICK_PASS);
-    fl_policy_set_mode(&policy, FL_MODE_INTERACTIVE, FL_SHARE_ONE / 2, T);
-    CHECK(!policy.tripped && !fl_policy_lost(&policy));
+    (void)thread;
+    return true;
 }
 
-static void test_watchdog_forgives_after_a_grant_was_taken(void)
+/* Its grant is withdrawn, as another waiter finds it not taken. */
+static void withdraw_from(fl_policy_thread *thread, int64_t now)
 {
-    begin_with_a_grant();
-    CHECK(!fl_policy_lost(&policy) && !fl_policy_lost(&policy));
-    fl_policy_acquired(&policy, &other, T + 2 * MS);
-    CHECK(!fl_policy_lost(&policy) && !policy.tripped);
+    policy.limbo = thread;
+    policy.stuck_grant = ++policy.counts.handed;
+    policy.t_stuck = now - policy.k.late_ns;
+    arrive(&io, now);
+    CHECK(fl_policy_tick(&policy, &io, true, now).revoke == thread);
+    fl_policy_acquired(&policy, &io, now);
+}
+
+static void test_watchdog_waits_for_threads_whose_waker_lost_its_core(void)
+{
+    begin();
+    withdraw_from(&other, T);
+    withdraw_from(&cpu, T + 2 * MS);
+    withdraw_from(&second, T + 4 * MS);
+    CHECK(!fl_policy_gives_up(&policy, T + 5 * MS, asleep));
+    (void)fl_policy_tick(&policy, &cpu, true, T + 150 * MS); /* it was late, and looks again */
+    CHECK(!fl_policy_gives_up(&policy, T + 1000 * MS, asleep));
+    CHECK_EQUAL(policy.mode, FL_MODE_INTERACTIVE);
+}
+
+static void test_watchdog_ends_scheduling_while_three_threads_sleep_through_grants(void)
+{
+    begin();
+    withdraw_from(&other, T);
+    withdraw_from(&cpu, T + 2 * MS);
+    withdraw_from(&second, T + 4 * MS);
+    CHECK(!fl_policy_gives_up(&policy, T + 4 * MS, asleep));
+    CHECK(fl_policy_gives_up(&policy, T + 4 * MS + policy.k.lost_ns, asleep) && policy.tripped);
+    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
+    CHECK(!fl_policy_gives_up(&policy, T + 3000 * MS, asleep)); /* said once */
+    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, T).kind, FL_TICK_PASS);
+    fl_policy_set_mode(&policy, FL_MODE_INTERACTIVE, FL_SHARE_ONE / 2, T);
+    CHECK(!policy.tripped && policy.watchdog.missing == 0);
+}
+
+static void test_a_missing_thread_that_ends_is_missing_no_more(void)
+{
+    begin();
+    withdraw_from(&other, T);
+    fl_policy_thread_exit(&policy, &other, T + MS);
+    CHECK_EQUAL(policy.watchdog.missing, 0);
 }
 
 static void test_waiters_from_before_the_fallback_are_woken_to_find_out(void)
@@ -476,8 +507,9 @@ int main(void)
     test_thread_is_not_alone_once_another_comes_or_it_has_shown_what_it_is();
     test_grant_is_withdrawn_when_a_waiter_that_is_awake_saw_it_not_taken();
     test_grant_is_new_to_a_waiter_that_looked_long_before_it();
-    test_watchdog_ends_scheduling_after_three_lost_grants();
-    test_watchdog_forgives_after_a_grant_was_taken();
+    test_watchdog_waits_for_threads_whose_waker_lost_its_core();
+    test_watchdog_ends_scheduling_while_three_threads_sleep_through_grants();
+    test_a_missing_thread_that_ends_is_missing_no_more();
     test_waiters_from_before_the_fallback_are_woken_to_find_out();
     test_evict_empties_the_queue_for_a_new_mode();
     test_leave_and_exit_take_a_waiter_out();

@@ -77,8 +77,8 @@ def test_a_steps_log_shows_request_and_forced_switch() -> None:
     assert "acquire" in following
 
 
-def test_watchdog_falls_back_to_stock_when_grants_are_lost() -> None:
-    run = sim.simulate(sim.echo(2, 2), until_seconds=2, lost_wakes=1_000_000)
+def test_watchdog_falls_back_to_stock_while_threads_sleep_through_their_grants() -> None:
+    run = sim.simulate(sim.cpu(20, 4_000_000_000), until_seconds=2, lost_wakes=100_000)
     assert run.watchdog_tripped
     assert run.held_share("cpu") > 0.5
 
