@@ -24,11 +24,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairlead.lab import quiet
+from fairlead.lab.isolation import other_load
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
-METER = quiet.Meter()
+METER = other_load.Meter()
 SWITCH_INTERVAL_S = 0.0005
 
 
@@ -165,7 +165,7 @@ def spread(values: Sequence[float]) -> str:
 
 def _report(row: Row, samples: list[Sample]) -> None:
     known = [sample.foreign for sample in samples if sample.foreign is not None]
-    noisy = sum(foreign > quiet.NOISY for foreign in known)
+    noisy = sum(foreign > other_load.NOISY for foreign in known)
     remark = f"; foreign load in {noisy} of {len(samples)} samples" if noisy else ""
     verdict = ", NOISY" if noisy > len(samples) / 3 else ""
     print(f"\n{row.name}{remark}{verdict}")

@@ -30,7 +30,7 @@ from statistics import median, quantiles
 from typing import Any
 
 import fairlead.gil
-from fairlead.lab.quiet import Meter
+from fairlead.lab.isolation.other_load import Meter
 
 MODES = ("nothing", "counting", "recording")
 

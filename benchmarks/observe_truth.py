@@ -26,7 +26,7 @@ from typing import Any
 from truth_programs import NAMES, figures_of
 
 from fairlead.gil.observe.analysis import analyse
-from fairlead.lab.quiet import NOISY, Meter
+from fairlead.lab.isolation.other_load import NOISY, Meter
 from fairlead.record.recording import Recording
 
 PROGRAM = str(Path(__file__).with_name("truth_programs.py"))

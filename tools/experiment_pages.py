@@ -16,13 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 
-from fairlead.lab import registry
-from fairlead.lab.analyse import summarise
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.lab.catalogue import registry
 from fairlead.record.results import read_results, runs_in
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
-from fairlead.report import claims, families, names, text, units, words
-from fairlead.report.families import Family, Topic
+from fairlead.report.common import names, units, words
+from fairlead.report.summary import claims, sections, text
+from fairlead.report.summary.sections import Family, Topic
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference" / "experiments"
 FENCE = "```"
@@ -32,7 +33,7 @@ WIDTH = 155
 
 def known() -> list[Family]:
     """Every family with all its topics, as a report has them, though nothing is measured."""
-    return families.families(
+    return sections.families(
         summarise(
             Sample(
                 experiment=name, params={"policy": "other"}, interpreter={}, environment={}, status="skipped"

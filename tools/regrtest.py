@@ -28,7 +28,7 @@ from pathlib import Path
 
 from test_all import CLONE, Failure, quietly
 
-from fairlead.lab.interpreters import Interpreter, discover
+from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
 WAYS = ("observed", "interactive")
 MODULES = (

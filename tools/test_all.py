@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from fairlead.lab.interpreters import Interpreter, discover
+from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
 CLONE = Path(__file__).parents[1]
 ENVIRONMENTS = CLONE / "build" / "envs"
@@ -75,36 +75,14 @@ ENDS = (
     "tests/lifecycle/test_isolation.py",
     "tests/e2e/test_gil_recording.py",
     "tests/e2e/test_run_hook.py",
+    "tests/unit/advice",
+    "tests/unit/lab",
+    "tests/unit/report",
     *(
         f"tests/unit/test_{name}.py"
         for name in (
-            "advice_choosing",
-            "advice_figures",
-            "advice_record",
-            "advice_scaling",
-            "analyse",
-            "compare",
-            "course",
-            "fit",
-            "gil_html",
-            "gil_perfetto",
-            "gil_reports",
-            "plan",
-            "quiet",
-            "ranking",
-            "registry",
-            "report_claims",
-            "report_comparison",
-            "report_data",
-            "report_html",
-            "report_schedule",
-            "report_text",
-            "report_words",
             "results",
-            "runner",
-            "statistics",
             "words",
-            "workloads",
         )
     ),
 )

@@ -48,6 +48,6 @@ print(*(name for name in sys.modules if name.startswith("fairlead.")))
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     loaded = done.stdout.split()
     assert "fairlead.cli.run" in loaded
-    heavy = ("fairlead.lab", "fairlead.report.html", "fairlead.record.", "fairlead.cli.record")
+    heavy = ("fairlead.lab", "fairlead.report.summary.html", "fairlead.record.", "fairlead.cli.record")
     light = {"fairlead.record.policies"}
     assert [name for name in loaded if name.startswith(heavy) and name not in light] == []

@@ -208,7 +208,7 @@ def test_progress_is_reported_and_coroutine_functions_are_taken_in_code() -> Non
 
 @pytest.fixture
 def free_threaded() -> None:
-    from fairlead.lab.interpreters import free_threaded
+    from fairlead.lab.catalogue.interpreters import free_threaded
     from fairlead.pools.choice import has_gil
 
     if not has_gil():

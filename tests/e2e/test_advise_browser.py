@@ -10,7 +10,7 @@ import pytest
 from advices import advice
 from chromium import NEEDED, chromium, prefer, resize
 
-from fairlead.report import advice_html
+from fairlead.report.advice import html as advice_html
 
 pytestmark = [*NEEDED, pytest.mark.long]
 

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from fairlead import __version__
-from fairlead.lab import registry
+from fairlead.lab.catalogue import registry
 
 PROGRAM = "from fairlead.cli import main; main()"
-FEW_ROUNDS = "from fairlead.lab import course, runner; course.AT_MOST = 6; runner.ATTEMPTS = 1\n" + PROGRAM
+FEW_ROUNDS = (
+    "from fairlead.lab.run import runner, sampling; sampling.AT_MOST = 6; runner.ATTEMPTS = 1\n" + PROGRAM
+)
 """Ends by its number of samples, long before its budget: what is in the run does not depend on the load."""
 
 

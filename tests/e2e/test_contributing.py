@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairlead.lab import registry
+from fairlead.lab.catalogue import registry
 
 ROOT = Path(__file__).parents[2]
 

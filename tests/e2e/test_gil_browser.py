@@ -15,7 +15,7 @@ from gilsim import MS, Simulation
 from fairlead.gil.observe.analysis import analyse
 from fairlead.gil.observe.timeline import TimelineCollector
 from fairlead.record.recording import Recording
-from fairlead.report import gil_html
+from fairlead.report.gil import html as gil_html
 
 pytest.importorskip("jinja2")
 pytest.importorskip("selenium", reason="selenium is not installed: pip install --group browser")

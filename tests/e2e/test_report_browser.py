@@ -13,7 +13,7 @@ import summaries
 from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.record.summary import Summary
-from fairlead.report import html
+from fairlead.report.summary import html
 
 pytest.importorskip("jinja2")
 webdriver = pytest.importorskip(

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from fairlead.gil.observe.access import why_not
-from fairlead.lab import isolate, registry
-from fairlead.lab.interpreters import Interpreter, contrast, discover
-from fairlead.lab.registry import Experiment
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.interpreters import Interpreter, contrast, discover
+from fairlead.lab.catalogue.registry import Experiment
+from fairlead.lab.isolation import subprocess_runner
 
 DISCOVERY = discover()
 FOUND = DISCOVERY.interpreters
@@ -285,16 +286,18 @@ def test_probe_that_is_not_on_the_one_core_it_should_be_on_fails() -> None:
     assert answer["failed"].startswith("is to run on one core, and may use ")
 
 
-@pytest.mark.skipif(isolate.real_time_refused() is not None, reason=str(isolate.real_time_refused()))
+@pytest.mark.skipif(
+    subprocess_runner.real_time_refused() is not None, reason=str(subprocess_runner.real_time_refused())
+)
 @pytest.mark.parametrize("n", [10, 20])
 @pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
 def test_process_mutex_in_turns_on_one_core_takes_the_sum_of_all_turns(
     interpreter: Interpreter, n: int
 ) -> None:
     params = {"n": n, "work": "yield", "policy": "rr", "cores": "one", "timeout_s": 30}
-    outcome = isolate.run(
+    outcome = subprocess_runner.run(
         [interpreter.path, str(CATALOGUE["square.process-mutex"].path), json.dumps(params)],
-        env=isolate.clean_environment(free_threaded=interpreter.free_threaded),
+        env=subprocess_runner.clean_environment(free_threaded=interpreter.free_threaded),
         timeout_s=40,
         mark=uuid.uuid4().hex,
         policy="rr",

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from fairlead.lab.interpreters import Interpreter, discover
+from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
 FOUND = discover().interpreters
 

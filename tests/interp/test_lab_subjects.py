@@ -9,7 +9,7 @@ from subprocess import run
 
 import pytest
 
-from fairlead.lab.interpreters import contrast, discover
+from fairlead.lab.catalogue.interpreters import contrast, discover
 from fairlead.record.results import read_results
 
 
@@ -18,7 +18,8 @@ def test_lab_run_measures_one_interpreter_of_each_kind(tmp_path: Path) -> None:
     chosen = contrast(discover())
     names = [word for one in chosen for word in ("--interpreter", one.path)]
     program = (
-        "from fairlead.lab import course, runner\ncourse.ENOUGH = course.AT_MOST = 2\nrunner.ATTEMPTS = 1\n"
+        "from fairlead.lab.run import runner, sampling\n"
+        "sampling.ENOUGH = sampling.AT_MOST = 2\nrunner.ATTEMPTS = 1\n"
         "from fairlead.cli import main; main()"
     )
     options = ["--sizes", "5,10", "--budget", "60s", "--out", str(tmp_path / "run")]

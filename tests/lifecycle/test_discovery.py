@@ -10,10 +10,10 @@ import pytest
 from programs import interpreter, living, script
 
 from fairlead.errors import InterpreterFailure, Interrupted
-from fairlead.lab import identify as identify_module
-from fairlead.lab.identify import identify
-from fairlead.lab.interpreters import Discovery, discover, running
-from fairlead.lab.stop import Stop
+from fairlead.lab.catalogue import identify as identify_module
+from fairlead.lab.catalogue.identify import identify
+from fairlead.lab.catalogue.interpreters import Discovery, discover, running
+from fairlead.lab.isolation.stop import Stop
 
 
 @pytest.fixture

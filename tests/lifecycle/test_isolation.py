@@ -14,10 +14,10 @@ import pytest
 from programs import living, script
 
 from fairlead.errors import FairleadError, Interrupted
-from fairlead.lab import isolate
-from fairlead.lab.stop import Stop
+from fairlead.lab.isolation import subprocess_runner
+from fairlead.lab.isolation.stop import Stop
 
-Run = Callable[..., isolate.Outcome]
+Run = Callable[..., subprocess_runner.Outcome]
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def mark() -> str:
 
 @pytest.fixture
 def run(mark: str, tmp_path: Path) -> Run:
-    def start(text: str, **options: object) -> isolate.Outcome:
+    def start(text: str, **options: object) -> subprocess_runner.Outcome:
         program = script(tmp_path / "program", text)
         given = {"env": os.environ, "timeout_s": 30.0, "mark": mark, **options}
-        return isolate.run([str(program)], **given)  # type: ignore[arg-type]
+        return subprocess_runner.run([str(program)], **given)  # type: ignore[arg-type]
 
     return start
 
@@ -85,7 +85,9 @@ def test_run_program_that_floods_both_outputs_is_bounded(run: Run) -> None:
 def test_run_program_that_cannot_be_started_raises_and_restores(tmp_path: Path, mark: str) -> None:
     before = os.sched_getaffinity(0), os.sched_getscheduler(0)
     with pytest.raises(FileNotFoundError):
-        isolate.run([str(tmp_path / "absent")], env={}, timeout_s=1, mark=mark, cpus=[min(before[0])])
+        subprocess_runner.run(
+            [str(tmp_path / "absent")], env={}, timeout_s=1, mark=mark, cpus=[min(before[0])]
+        )
     assert (os.sched_getaffinity(0), os.sched_getscheduler(0)) == before
 
 
@@ -96,7 +98,9 @@ def test_run_on_one_core_pins_the_program_and_not_the_caller(run: Run) -> None:
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.skipif(isolate.real_time_refused() is not None, reason=str(isolate.real_time_refused()))
+@pytest.mark.skipif(
+    subprocess_runner.real_time_refused() is not None, reason=str(subprocess_runner.real_time_refused())
+)
 def test_run_under_round_robin_spinning_on_every_core_still_times_out(run: Run, mark: str) -> None:
     spin = "".join("sh -c 'while :; do :; done' &\n" for _ in os.sched_getaffinity(0))
     outcome = run(f"cut -d' ' -f41 /proc/self/stat; {spin} while :; do :; done", policy="rr", timeout_s=0.5)
@@ -139,10 +143,12 @@ def test_stop_left_restores_the_handlers_and_ignores_what_was_ignored() -> None:
 
 
 def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark(mark: str) -> None:
-    process = subprocess.Popen(["sleep", "1000"], env={isolate.MARK: f"{mark}.7"}, start_new_session=True)
+    process = subprocess.Popen(
+        ["sleep", "1000"], env={subprocess_runner.MARK: f"{mark}.7"}, start_new_session=True
+    )
     while not living(mark):
         pass  # exec has begun, but its environment cannot be seen in /proc yet
-    isolate.sweep(mark)
+    subprocess_runner.sweep(mark)
     assert process.wait() == -signal.SIGKILL
 
 
@@ -152,18 +158,22 @@ def test_sweep_process_that_may_not_be_killed_is_named_at_once(
     def refuse(_pidfd: int, _signum: int) -> None:
         raise PermissionError("as the kernel does for a program that changed its user")
 
-    with subprocess.Popen(["sleep", "1000"], env={isolate.MARK: mark}) as process:
+    with subprocess.Popen(["sleep", "1000"], env={subprocess_runner.MARK: mark}) as process:
         with monkeypatch.context() as patched:
             patched.setattr(signal, "pidfd_send_signal", refuse)
             with pytest.raises(FairleadError, match=f"process {process.pid},"):
-                isolate.sweep(mark)
-        isolate.sweep(mark)
+                subprocess_runner.sweep(mark)
+        subprocess_runner.sweep(mark)
     assert living(mark) == []
 
 
 def test_clean_environment_drops_what_bends_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHON_GIL", "PYTHON_JIT", "PATH"):
         monkeypatch.setenv(name, "x")
-    names = {n for n in isolate.clean_environment(free_threaded=False) if n.startswith(("PYTHON", "PATH"))}
+    names = {
+        n
+        for n in subprocess_runner.clean_environment(free_threaded=False)
+        if n.startswith(("PYTHON", "PATH"))
+    }
     assert names == {"PATH", "PYTHON_JIT", "PYTHONDONTWRITEBYTECODE"}
-    assert isolate.clean_environment(free_threaded=True)["PYTHON_GIL"] == "x"
+    assert subprocess_runner.clean_environment(free_threaded=True)["PYTHON_GIL"] == "x"

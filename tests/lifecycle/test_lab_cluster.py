@@ -14,9 +14,9 @@ from clusters import cluster
 from programs import RESULT, interpreter, living
 
 from fairlead.errors import FairleadError, MissingExtra
-from fairlead.lab import cluster as lab_cluster
-from fairlead.lab.plan import Options
-from fairlead.lab.stop import Stop
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run import dask_cluster as lab_cluster
+from fairlead.lab.run.plan import Options
 from fairlead.record.results import read_results
 
 pytest.importorskip(

@@ -25,7 +25,7 @@ ROUNDS = 8
 COMMAND = [
     sys.executable,
     "-c",
-    f"from fairlead.lab import course, runner\ncourse.ENOUGH = course.AT_MOST = {ROUNDS}\n"
+    f"from fairlead.lab.run import runner, sampling\nsampling.ENOUGH = sampling.AT_MOST = {ROUNDS}\n"
     "runner.ATTEMPTS = 1\n"
     "from fairlead.cli import main; main()",
     "lab",
@@ -133,7 +133,8 @@ def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
     short = tmp_path_factory.mktemp("short")
     # a time-out of the experiment that a test can wait for
     program = (
-        "from fairlead.lab import measure, registry; measure.GRACE_S = 0.5\n"
+        "from fairlead.lab.catalogue import registry\n"
+        "from fairlead.lab.run import measure; measure.GRACE_S = 0.5\n"
         "for e in registry.catalogue().values(): object.__setattr__(e, 'timeout_s', 0.5)\n" + COMMAND[2]
     )
     names = ["--interpreter", str(bad), "--interpreter", str(good), "--out", str(short / "out")]

@@ -10,14 +10,14 @@ import sys
 sys.modules["numpy"] = None  # what an import finds that is not installed
 from fairlead.errors import MissingExtra
 try:
-    import fairlead.lab.{module}
+    import fairlead.lab.analysis.{module}
 except MissingExtra as error:
     print(error)
 """
 
 
 def test_analysis_without_numpy_names_the_extra() -> None:
-    for module in ("analyse", "compare"):
+    for module in ("summarise", "compare"):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM.format(module=module)], capture_output=True, text=True, check=True
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab import registry
-from fairlead.lab.interpreters import Interpreter, contrast, discover
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.interpreters import Interpreter, contrast, discover
 
 CONTRAST = contrast(discover())
 

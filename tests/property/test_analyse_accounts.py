@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.lab.analyse import summarise
+from fairlead.lab.analysis.summarise import summarise
 from fairlead.record.sample import STATUSES, Sample
 
 

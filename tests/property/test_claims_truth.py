@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from fairlead.lab.claims import verdict_of
-from fairlead.lab.course import Cell, Course
-from fairlead.lab.plan import Series
-from fairlead.lab.questions import Question
-from fairlead.lab.statistics import Ratio, paired
+from fairlead.lab.analysis.claims import verdict_of
+from fairlead.lab.analysis.statistics import Ratio, paired
+from fairlead.lab.run.plan import Series
+from fairlead.lab.run.questions import Question
+from fairlead.lab.run.sampling import Cell, Course
 from fairlead.record.sample import Sample
 
 SEEDS = 100

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.lab.compare import cliffs_delta, holm, u_test
+from fairlead.lab.analysis.compare import cliffs_delta, holm, u_test
 
 times = st.floats(min_value=1e-5, max_value=1e5)
 samples = st.lists(times, min_size=1, max_size=20)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.lab.fit import fit
+from fairlead.lab.analysis.fit import fit
 
 TRIALS = 150
 times = st.floats(min_value=1e-5, max_value=1e5)

@@ -12,17 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlead.lab import registry, runner
-from fairlead.lab.analyse import summarise
-from fairlead.lab.course import Cell
-from fairlead.lab.interpreters import Interpreter
-from fairlead.lab.plan import Plan, Series
-from fairlead.lab.quiet import Meter, Reading
-from fairlead.lab.stop import Stop
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.interpreters import Interpreter
+from fairlead.lab.isolation.other_load import Meter, Reading
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run import runner
+from fairlead.lab.run.plan import Plan, Series
+from fairlead.lab.run.sampling import Cell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Subject, Summary
-from fairlead.report import text
+from fairlead.report.summary import text
 
 SIZES = (10, 100, 1_000, 10_000)
 SEEDS = 100

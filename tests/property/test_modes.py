@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairlead.lab.modes import FEWEST, modes
+from fairlead.lab.analysis.modes import FEWEST, modes
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 TRIALS = 600

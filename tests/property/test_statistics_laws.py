@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.lab.modes import modes
-from fairlead.lab.statistics import describe, interval
+from fairlead.lab.analysis.modes import modes
+from fairlead.lab.analysis.statistics import describe, interval
 
 times = st.floats(min_value=1e-5, max_value=1e5)
 any_time = st.floats(min_value=1e-12, max_value=1e12)

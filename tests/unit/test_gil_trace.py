@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from fairlead.gil.observe.access import why_not
-from fairlead.lab import registry
-from fairlead.lab.analyse import summarise
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.lab.catalogue import registry
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.sample import Sample
-from fairlead.report import battle, html, text
+from fairlead.report.summary import gil_timeline, html, text
 
 EVENTS = [
     [10.0, "take", 0, None, 0.0],
@@ -75,7 +75,7 @@ def test_details_that_make_no_sense_are_no_trace(change: dict[str, Any]) -> None
 
 
 def test_words_say_what_happens_at_each_switch() -> None:
-    first, each, times = battle.summary(trace())
+    first, each, times = gil_timeline.summary(trace())
     assert first.startswith("2 switches at n = 7: 2 x want, 1 x request, 1 x forced drop, 2 x drop, 3 x take")
     assert each == (
         "At each switch: 1.00 want, 0.50 request, 0.50 forced drop, 1.00 drop, 1.50 take, 1.00 hand-over."
@@ -84,7 +84,7 @@ def test_words_say_what_happens_at_each_switch() -> None:
 
 
 def test_strip_shows_who_holds_and_who_waits() -> None:
-    one, other, axis = battle.strip(trace())
+    one, other, axis = gil_timeline.strip(trace())
     assert one.startswith("cpu-1  " + "#" * 32 + "...")
     assert other.startswith("cpu-2  " + "." * 32 + "#" * 19)
     assert axis.endswith("10.0 ms")
@@ -92,7 +92,7 @@ def test_strip_shows_who_holds_and_who_waits() -> None:
 
 def test_picture_is_well_formed_and_has_every_hold_wait_and_line() -> None:
     hostile = replace(trace(), threads=("<script>", "cpu-2"))
-    picture = ET.fromstring(battle.svg(hostile))
+    picture = ET.fromstring(gil_timeline.svg(hostile))
     kinds = [element.get("class") for element in picture if element.tag in ("rect", "line")]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
         "hold": 3, "waiting": 2, "asks": 1, "gives": 2,
@@ -101,8 +101,8 @@ def test_picture_is_well_formed_and_has_every_hold_wait_and_line() -> None:
 
 def test_a_trace_in_which_nobody_let_go_has_no_picture() -> None:
     still = replace(trace(), events=trace().events[:3])
-    assert battle.svg(still) == ""
-    assert list(battle.strip(still)) == []
+    assert gil_timeline.svg(still) == ""
+    assert list(gil_timeline.strip(still)) == []
 
 
 def test_reports_show_the_battle_of_the_largest_size() -> None:
@@ -152,7 +152,7 @@ def test_take_that_was_waited_for_is_a_hand_over_by_the_last_holder(
     assert counted["events"][4:6] == [[5.0, "hand-over", 0, 1, 0.0], [5.0, "take", 1, 0, 3.0]]
     found = GilTrace.from_details(1, {"trace": counted})
     assert found is not None
-    assert battle.svg(found).count('class="gives"') == 1
+    assert gil_timeline.svg(found).count('class="gives"') == 1
 
 
 refusal = why_not()

@@ -39,7 +39,7 @@ def advise(
             their time, so that few short calls are best made without one.
         max_calls: the most calls in all.
         kinds: names of the kinds to be measured, "sequential" always among them; None: all that apply.
-        report: called with a ``fairlead.lab.runner.Progress`` before each step.
+        report: called with a ``fairlead.lab.run.runner.Progress`` before each step.
 
     Returns:
         the choice with its reasons, every candidate with its figures, and code to paste.

@@ -18,11 +18,11 @@ from fairlead.advice import child
 from fairlead.advice.child.worker import PROGRESS_BYTES
 from fairlead.advice.target import Target
 from fairlead.errors import CannotAdvise, UsageError
-from fairlead.lab import isolate
-from fairlead.lab.identify import how_it_ended
-from fairlead.lab.interpreters import Interpreter
-from fairlead.lab.runner import Progress
-from fairlead.lab.stop import Stop
+from fairlead.lab.catalogue.identify import how_it_ended
+from fairlead.lab.catalogue.interpreters import Interpreter
+from fairlead.lab.isolation import subprocess_runner
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run.runner import Progress
 
 Report = Callable[[Progress], None]
 
@@ -98,9 +98,11 @@ class Bench:
             path = [entry for entry in path if not _belongs_to_python(entry)]
             place = str(Path(child.__file__).parent)
             argv = [interpreter.path, "-P", "-c", _FOREIGN, json.dumps(path), str(job), place]
-            environment = isolate.clean_environment(free_threaded=interpreter.free_threaded)
+            environment = subprocess_runner.clean_environment(free_threaded=interpreter.free_threaded)
         begin = time.monotonic()
-        outcome = isolate.run(argv, env=environment, timeout_s=timeout_s, mark=self._mark, stop=self._stop)
+        outcome = subprocess_runner.run(
+            argv, env=environment, timeout_s=timeout_s, mark=self._mark, stop=self._stop
+        )
         self._stop.check("stopped: nothing is left of what was measured")
         if answer.exists():
             found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))

@@ -10,8 +10,8 @@ from fairlead.advice import scaling
 from fairlead.advice.halving import Standing
 from fairlead.advice.judging import judge
 from fairlead.advice.ways import KINDS
-from fairlead.lab import quiet
-from fairlead.lab.statistics import describe, ends, positive, resampled_medians
+from fairlead.lab.analysis.statistics import describe, ends, positive, resampled_medians
+from fairlead.lab.isolation import other_load
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 
 
@@ -72,7 +72,7 @@ class Figures:
             switches=median(one.switches),
             cpu_call_s=median(one.cpu_call),
             foreign=median(one.foreign) if one.foreign else None,
-            alone_s=self._alone(one) if self.foreign > quiet.NOISY else None,
+            alone_s=self._alone(one) if self.foreign > other_load.NOISY else None,
             verdict=verdict,
             advice=advice,
         )
@@ -108,7 +108,7 @@ class Figures:
         if kind in ("sequential", "free-threaded"):
             return {}
 
-        busy = self.foreign > quiet.NOISY
+        busy = self.foreign > other_load.NOISY
 
         def rate(one: Standing) -> float:
             return 1 / (self._alone_call(one) if busy else median(one.per_call))

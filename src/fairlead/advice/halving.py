@@ -18,9 +18,9 @@ from typing import Any
 from fairlead.advice.bench import Bench, Died
 from fairlead.advice.ways import Way
 from fairlead.errors import CannotAdvise
-from fairlead.lab import quiet
-from fairlead.lab.statistics import describe
-from fairlead.lab.stop import Stop
+from fairlead.lab.analysis.statistics import describe
+from fairlead.lab.isolation import other_load
+from fairlead.lab.isolation.stop import Stop
 from fairlead.record.advice import Status, in_workers
 
 PASSES = 3
@@ -116,7 +116,7 @@ class Halving:
         running = list(standings)
         self._afford(running)
         patience = self._terms.budget_s * QUIET_SHARE
-        meter = quiet.Meter()
+        meter = other_load.Meter()
         number = 0
         while running:
             number += 1
@@ -134,7 +134,7 @@ class Halving:
                 self._measure(one, slot, to_come)
                 if one is sequential and not one.runs:
                     raise CannotAdvise(f"{self._terms.label}, called one after another: {one.reason}")
-                if patience > 0 and one.foreign and one.foreign[-1] > quiet.NOISY:
+                if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
                     begin = time.monotonic()
                     meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)
                     patience -= time.monotonic() - begin
@@ -254,11 +254,11 @@ class Halving:
             one.memory.append(answer["memory_kib"])
         one.cpu_call.append((after["cpu_s"] - before["cpu_s"]) / calls)
         since, now = (
-            quiet.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
+            other_load.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
             for r in (answer["first"], after)
         )
-        if after["idle_s"] is not None and now.at_s - since.at_s >= quiet.WINDOW_S:
-            share = quiet.share(since, now, len(os.sched_getaffinity(0)))
+        if after["idle_s"] is not None and now.at_s - since.at_s >= other_load.WINDOW_S:
+            share = other_load.share(since, now, len(os.sched_getaffinity(0)))
             one.foreign += [share] * len(answer["passes"])
         passes_s = sum(wall for _, wall in answer["passes"])
         took: float = answer["elapsed_s"] - answer["start_s"] - passes_s

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fairlead.lab.modes import FEWEST
-from fairlead.lab.statistics import FOREIGN_LIMIT, Description
+from fairlead.lab.analysis.modes import FEWEST
+from fairlead.lab.analysis.statistics import FOREIGN_LIMIT, Description
 from fairlead.record.advice import Sureness
 
 DISTURBED_LIMIT = 0.25

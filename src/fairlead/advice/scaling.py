@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from fairlead.lab.arrays import np
+from fairlead.lab.analysis.arrays import np
 from fairlead.record.advice import Curve, Kind
 
 FAR = 10_000

@@ -20,10 +20,10 @@ from fairlead.advice.halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Te
 from fairlead.advice.target import Target
 from fairlead.advice.ways import COMPUTES, KINDS, Facts, Way, ways
 from fairlead.errors import CannotAdvise, UsageError
-from fairlead.lab.environment import environment
-from fairlead.lab.interpreters import Interpreter, free_threaded
-from fairlead.lab.runner import Progress
-from fairlead.lab.stop import Stop
+from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run.environment import environment
+from fairlead.lab.run.runner import Progress
 from fairlead.pools.choice import has_gil
 from fairlead.record.advice import Advice, Candidate, Kind, Plan, Work
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairlead.lab.interpreters import Interpreter
+from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.pools.auto import no_interpreters
 from fairlead.record.advice import Kind, Work
 

@@ -11,7 +11,7 @@ import click
 
 from fairlead.cli.root import root
 from fairlead.errors import FairleadError, Interrupted, UsageError
-from fairlead.report.names import clean
+from fairlead.report.common.names import clean
 
 __all__ = ["main"]
 

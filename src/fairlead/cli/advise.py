@@ -87,7 +87,7 @@ def advise(
     with named(target, items, inputs, requests) as found, shown("measurements") as progress:
         session = Session(found, budget_s, max_calls=max_calls, kinds=chosen, report=progress)
         if dry_run:
-            from fairlead.report import advice_text
+            from fairlead.report.advice import text as advice_text
 
             click.echo(advice_text.render_plan(session.plan()), nl=False)
             return
@@ -107,7 +107,7 @@ def show(advice: Advice, form: str, file: Path | None) -> None:
 
     from fairlead.cli.lab import results
 
-    module = import_module(f"fairlead.report.advice_{form}")
+    module = import_module(f"fairlead.report.advice.{form}")
     look = results.terminal() if form == "text" and file is None else {}
     content = module.render(advice, **look)
     if file is None:

@@ -11,9 +11,9 @@ import click
 
 from fairlead.cli.abilities import Ability, abilities
 from fairlead.cli.table import table
+from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.doctor import Examination, examine
-from fairlead.lab.interpreters import Interpreter
-from fairlead.lab.stop import Stop
+from fairlead.lab.isolation.stop import Stop
 
 
 @click.command(short_help="Say what this machine and its interpreters can measure.")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from fairlead.lab.runner import Progress
+from fairlead.lab.run.runner import Progress
 
 _EVERY_S = 5.0
 

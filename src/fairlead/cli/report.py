@@ -75,7 +75,11 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     from fairlead.gil.observe.analysis import analyse
     from fairlead.gil.observe.timeline import TimelineCollector
     from fairlead.record.recording import Recording
-    from fairlead.report import gil_html, gil_json, gil_perfetto, gil_stacks, gil_text
+    from fairlead.report.gil import html as gil_html
+    from fairlead.report.gil import json as gil_json
+    from fairlead.report.gil import perfetto as gil_perfetto
+    from fairlead.report.gil import stacks as gil_stacks
+    from fairlead.report.gil import text as gil_text
 
     recording = Recording(file)
     if form == "perfetto":
@@ -109,4 +113,4 @@ def _advice(file: Path, form: str) -> Iterable[bytes]:
     advice = load(file)
     if form not in ("text", "json", "html"):
         raise UsageError(f"{file} is an advice, and has no trace: choose text, json or html")
-    return [import_module(f"fairlead.report.advice_{form}").render(advice).encode()]
+    return [import_module(f"fairlead.report.advice.{form}").render(advice).encode()]

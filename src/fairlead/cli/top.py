@@ -89,7 +89,7 @@ class Watch:
 
 def rows(threads: list[GilThread], seconds: float) -> list[tuple[str, ...]]:
     """The table's lines, the head first."""
-    from fairlead.report import names, units
+    from fairlead.report.common import names, units
 
     head = ("thread", "held", "off CPU", "waited", "turns/s", "waits/s", "forced/s", "longest wait")
     return [
@@ -121,7 +121,7 @@ class _Screen:
         self.live: Any = None
         if not sys.stdout.isatty():
             return _plain
-        from fairlead.report.extra import needed_for
+        from fairlead.report.common.extra import needed_for
 
         with needed_for("the live table"):
             from rich.live import Live

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
-from fairlead.lab import isolate, registry
-from fairlead.lab.environment import environment
-from fairlead.lab.interpreters import Discovery, discover
-from fairlead.lab.registry import Experiment
-from fairlead.lab.stop import Stop
-from fairlead.lab.yields import yield_probe
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.interpreters import Discovery, discover
+from fairlead.lab.catalogue.registry import Experiment
+from fairlead.lab.isolation import subprocess_runner
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run.environment import environment
+from fairlead.lab.run.yield_cost import yield_probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def examine(stop: Stop) -> Examination:
         Interrupted: ``stop`` was set meanwhile.
     """
     discovery = discover(stop=stop)
-    refused = isolate.real_time_refused()
+    refused = subprocess_runner.real_time_refused()
     policies = [policy for policy in registry.POLICIES if policy != "rr" or refused is None]
     return Examination(
         machine=environment(),
@@ -86,7 +87,7 @@ def entries(stop: Stop) -> list[dict[str, Any]]:
         Interrupted: ``stop`` was set meanwhile.
     """
     discovery = discover(stop=stop)
-    refused = isolate.real_time_refused()
+    refused = subprocess_runner.real_time_refused()
     return [_entry(experiment, discovery, refused) for experiment in registry.catalogue().values()]
 
 

@@ -1,4 +1,4 @@
-"""How runs differ: the pure data between ``fairlead.lab.compare`` and the reports.
+"""How runs differ: the pure data between ``fairlead.lab.analysis.compare`` and the reports.
 
 Runs are called by letters, in the order in which they were named. What several of them measured is held
 against the first that has it, its base: mostly "a". "slower" means slower than that.

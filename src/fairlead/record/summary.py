@@ -1,6 +1,6 @@
 """What a set of samples says: the pure data between the lab's statistics and the reports.
 
-``fairlead.lab.analyse`` makes a ``Summary`` from samples; ``fairlead.report`` turns one
+``fairlead.lab.analysis.summarise`` makes a ``Summary`` from samples; ``fairlead.report`` turns one
 into a table, a page, JSON or CSV. Neither knows the other.
 """
 

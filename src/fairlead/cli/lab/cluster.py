@@ -10,11 +10,13 @@ import click
 from fairlead.cli.lab import results
 from fairlead.cli.progress import Machines
 from fairlead.errors import FairleadError
-from fairlead.lab import cluster
-from fairlead.lab.plan import Options
-from fairlead.lab.stop import Stop
-from fairlead.report import comparison_html, comparison_text, html, text
-from fairlead.report.names import clean
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run import dask_cluster
+from fairlead.lab.run.plan import Options
+from fairlead.report.common.names import clean
+from fairlead.report.comparison import html as comparison_html
+from fairlead.report.comparison import text as comparison_text
+from fairlead.report.summary import html, text
 
 
 def run_on(scheduler: str, options: Options, interpreters: dict[str, Any], out: Path, stop: Stop) -> None:
@@ -23,9 +25,9 @@ def run_on(scheduler: str, options: Options, interpreters: dict[str, Any], out: 
     Raises:
         FairleadError: a machine took no part, or was lost; said after all others have been shown.
     """
-    from fairlead.lab.compare import compare  # needs numpy, which not every command does
+    from fairlead.lab.analysis.compare import compare  # needs numpy, which not every command does
 
-    gathered = cluster.run_on(scheduler, options, interpreters, out, stop=stop, report=Machines())
+    gathered = dask_cluster.run_on(scheduler, options, interpreters, out, stop=stop, report=Machines())
     for line in gathered.lost:
         click.echo(f"! {clean(line)}", err=True)
     if gathered.runs:

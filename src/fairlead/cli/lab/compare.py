@@ -23,13 +23,13 @@ def compare(runs: tuple[Path, ...], form: str | None, file: Path | None) -> None
     They may come from different machines or interpreters. A RUN is a run's directory, its file of samples,
     or a directory of several runs.
     """
-    from fairlead.lab.compare import compare as compared
+    from fairlead.lab.analysis.compare import compare as compared
 
     paths = [run for path in runs for run in runs_in(path)]
     if len(paths) < 2:
         raise UsageError("one run has nothing to be compared with: name two or more")
     read = [results.summary([path]) for path in paths]
     comparison = compared([(str(path), run) for path, (run, _) in zip(paths, read, strict=True)])
-    results.deliver("comparison_", comparison, form, file)
+    results.deliver("comparison", comparison, form, file)
     if problems := next((problem for _, problem in read if problem), None):
         raise RecordError(problems)

@@ -9,9 +9,10 @@ from textwrap import fill
 import click
 
 from fairlead.cli.table import table
-from fairlead.lab import doctor, registry
-from fairlead.lab.registry import Experiment
-from fairlead.lab.stop import Stop
+from fairlead.lab import doctor
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.registry import Experiment
+from fairlead.lab.isolation.stop import Stop
 
 
 @click.command("list", short_help="List the experiments.")

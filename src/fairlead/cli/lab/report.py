@@ -21,6 +21,6 @@ def report(runs: tuple[Path, ...], form: str | None, detail: int, file: Path | N
     """Show the results of runs together: a RUN is a run's directory, its file of samples, or a directory of
     several runs."""
     summary, problems = results.summary(runs)
-    results.deliver("", summary, form, file, detail=detail)
+    results.deliver("summary", summary, form, file, detail=detail)
     if problems:
         raise RecordError(problems)

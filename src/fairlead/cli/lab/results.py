@@ -23,7 +23,7 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
     Raises:
         RecordError: a run cannot be read at all.
     """
-    from fairlead.lab.analyse import summarise
+    from fairlead.lab.analysis.summarise import summarise
 
     read = [read_results(run) for path in runs for run in runs_in(path)]
     problems = [problem for results in read for problem in results.problems]
@@ -36,7 +36,7 @@ FORMS = ("text", "html", "json", "csv")
 
 
 def deliver(
-    kind: Literal["", "comparison_"], thing: Any, form: str | None, file: Path | None, **more: Any
+    kind: Literal["summary", "comparison"], thing: Any, form: str | None, file: Path | None, **more: Any
 ) -> None:
     """Print a report, or put it into a file, whose name says its form unless that is given.
 
@@ -50,7 +50,7 @@ def deliver(
         ending = file.suffix.removeprefix(".") if file else ""
         form = ending if ending in FORMS else "text"
     look = {**(terminal() if file is None else {}), **more} if form == "text" else {}
-    content = import_module(f"fairlead.report.{kind}{form}").render(thing, **look)
+    content = import_module(f"fairlead.report.{kind}.{form}").render(thing, **look)
     if file is None:
         click.echo(content, nl=not content.endswith("\n"))
     else:
@@ -74,7 +74,7 @@ def terminal() -> Look:
 
 def show(summary: Summary, detail: int = 0) -> None:
     """Print the report as text."""
-    from fairlead.report import text
+    from fairlead.report.summary import text
 
     click.echo(text.render(summary, **terminal(), detail=detail), nl=False)
 

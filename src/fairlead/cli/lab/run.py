@@ -16,18 +16,19 @@ from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, Interrupted, MissingExtra, RecordError, UsageError
-from fairlead.lab import isolate, runner
+from fairlead.lab.catalogue.interpreters import choose
 from fairlead.lab.doctor import missing_extras
-from fairlead.lab.environment import environment
-from fairlead.lab.estimate import check_sizes
-from fairlead.lab.interpreters import choose
-from fairlead.lab.measure import LOOK, measure
-from fairlead.lab.plan import FILE_NAME, Options, Plan, make_plan
-from fairlead.lab.request import Request, forget
-from fairlead.lab.stop import Stop
-from fairlead.lab.yields import with_yield_probes
+from fairlead.lab.isolation import subprocess_runner
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run import runner
+from fairlead.lab.run.environment import environment
+from fairlead.lab.run.estimate import check_sizes
+from fairlead.lab.run.measure import LOOK, measure
+from fairlead.lab.run.plan import FILE_NAME, Options, Plan, make_plan
+from fairlead.lab.run.request import Request, forget
+from fairlead.lab.run.yield_cost import with_yield_probes
 from fairlead.record.sample import Sample
-from fairlead.report import html
+from fairlead.report.summary import html
 
 _KINDS_NAMED = 3
 _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
@@ -182,7 +183,7 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
     directories that were ``made`` for it go."""
     try:
         chosen = choose(request.asked, request.everyone, request.contrasted, stop)
-        plan = make_plan(request.options, chosen, environment(), isolate.real_time_refused())
+        plan = make_plan(request.options, chosen, environment(), subprocess_runner.real_time_refused())
         if request.options.sizes is not None:
             check_sizes(plan, measure, stop)
         plan = with_yield_probes(plan, stop)

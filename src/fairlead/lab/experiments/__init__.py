@@ -1,1 +1,1 @@
-"""The catalogue: one stand-alone program per experiment. See ``fairlead.lab.registry``."""
+"""The catalogue: one stand-alone program per experiment. See ``fairlead.lab.catalogue.registry``."""

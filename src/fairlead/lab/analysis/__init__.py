@@ -1,0 +1,1 @@
+"""From samples to summaries: intervals, growth, claims, and what differs between runs."""

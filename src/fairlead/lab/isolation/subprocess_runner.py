@@ -1,0 +1,276 @@
+"""Running one foreign program so that it can neither disturb nor outlive the process that runs it.
+
+A sample may spin at real-time priority, leave spinning children when it is killed, flood its
+output or wait for ever. So each one gets
+
+* a session of its own: no signal of the terminal reaches it, and one ``killpg`` ends it. The
+  group is killed while its leader is still unreaped, so the number cannot have become somebody else's;
+* a mark in its environment, which every descendant inherits. What left the session (``setsid``) is
+  found by the mark in /proc and killed too, and so is what a killed lab left behind;
+* the scheduling policy and the cores it asks for. They are set on the calling thread around the
+  spawn, because a child inherits them and so has them from its first instruction. While a real-time
+  sample runs, the calling thread stands one priority above it: its time-out always fires;
+* an environment without any ``PYTHON*`` of the caller, and bounded output.
+
+Rejected: ``preexec_fn`` (runs Python between fork and exec, unsafe beside threads), and waiting
+for the end of output (a grandchild may hold the pipe for ever): a pidfd says when the program ended.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Literal
+
+from fairlead.errors import FairleadError
+from fairlead.lab.isolation.stop import Stop
+
+MARK = "FAIRLEAD_SAMPLE"
+"""The environment variable that marks everything a sample starts."""
+
+Ended = Literal["exited", "timeout", "stopped"]
+
+_OUTPUT_LIMIT = 1 << 20
+_SAMPLE_PRIORITY = 1
+_KILL_LIMIT_S = 5.0
+_PASSED_ON = ("PYTHON_GIL", "PYTHON_JIT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an isolated program ended. When it is returned, nothing that the program started is alive."""
+
+    ended: Ended
+    """exited: by itself. timeout: killed after its time. stopped: killed because ``stop`` was set."""
+    returncode: int
+    """Its exit status, or minus the number of the signal that ended it."""
+    stdout: bytes
+    """At most the first MiB; the rest is read and thrown away."""
+    stderr: bytes
+    """At most the last MiB."""
+    elapsed_s: float
+    """From before the spawn until the end was seen."""
+    usage: resource.struct_rusage
+    """Of the program and the children it waited for."""
+
+
+def clean_environment(*, free_threaded: bool) -> dict[str, str]:
+    """The caller's environment without what bends an interpreter.
+
+    No ``PYTHON*`` passes, with two exceptions that say which interpreter is meant to be measured:
+    ``PYTHON_JIT``, and ``PYTHON_GIL`` where it is understood (other builds refuse to start with it).
+    Bytecode is not written: a run must not depend on what an earlier one cached.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTHON") or name in _PASSED_ON
+    }
+    if not free_threaded:
+        kept.pop("PYTHON_GIL", None)
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"
+    return kept
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    timeout_s: float,
+    mark: str,
+    stop: Stop | None = None,
+    policy: str = "other",
+    cpus: Collection[int] | None = None,
+) -> Outcome:
+    """Run a program to its end, to its time-out or until ``stop`` is set, and leave nothing of it behind.
+
+    Args:
+        argv: the program and its arguments; no shell, standard input is empty.
+        mark: a word nobody else uses; see ``MARK``.
+        policy: "other" (time sharing, whatever the caller itself runs under), or "rr" (round robin, real
+            time), which takes what ``real_time_refused`` tests.
+        cpus: the cores it may use; None: those of the caller.
+
+    Raises:
+        OSError: the program cannot be started, or the policy or the cores are refused.
+    """
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    started = time.monotonic()
+    try:
+        with _inherited(policy, cpus):
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**env, MARK: mark},
+                start_new_session=True,
+            )
+        with process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            stdout = _Capture(process.stdout, keep_last=False)
+            stderr = _Capture(process.stderr, keep_last=True)
+            try:
+                if policy == "rr":
+                    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_SAMPLE_PRIORITY + 1))
+                ended = _watch(process.pid, (stdout, stderr), started + timeout_s, stop)
+                elapsed = time.monotonic() - started
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                sweep(mark, process.pid)
+            for capture in (stdout, stderr):
+                with suppress(BlockingIOError):
+                    while capture.read():
+                        pass
+    finally:
+        os.sched_setscheduler(0, *before)
+    return Outcome(
+        ended=ended,
+        returncode=process.returncode,
+        stdout=bytes(stdout.data),
+        stderr=bytes(stderr.data),
+        elapsed_s=elapsed,
+        usage=usage,
+    )
+
+
+def sweep(mark: str, session: int | None = None) -> None:
+    """Kill every process whose mark begins with ``mark`` or that belongs to ``session``, and see them end.
+
+    Raises:
+        FairleadError: one of them is another user's, or does not end when it is killed; the message names it.
+    """
+    deadline = time.monotonic() + _KILL_LIMIT_S
+    while found := _members(mark, session):
+        if time.monotonic() >= deadline:
+            raise FairleadError(f"process {found[0]}, which a sample started, does not end when it is killed")
+        for pid in found:
+            try:
+                pidfd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            try:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                with selectors.DefaultSelector() as selector:
+                    selector.register(pidfd, selectors.EVENT_READ)
+                    selector.select(max(0.0, deadline - time.monotonic()))
+            except ProcessLookupError:
+                pass
+            except PermissionError as error:
+                raise FairleadError(
+                    f"process {pid}, which a sample started, is another user's and goes on: end it by hand"
+                ) from error
+            finally:
+                os.close(pidfd)
+
+
+def _members(mark: str, session: int | None) -> list[int]:
+    """The living processes that carry the mark or belong to the session."""
+    marked = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdecimal():
+            continue
+        try:
+            state, _parent, _group, its_session = _read(f"{entry.path}/stat").rpartition(b")")[2].split()[:4]
+            if state in (b"Z", b"X"):
+                continue
+            if int(its_session) == session or any(
+                variable.startswith(marked) for variable in _read(f"{entry.path}/environ").split(b"\0")
+            ):
+                found.append(int(entry.name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - a thousand of these per sample: no Path objects
+        return file.read()
+
+
+def real_time_refused() -> str | None:
+    """Why this process may not run samples under SCHED_RR; None if it may."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_SAMPLE_PRIORITY + 1))
+    except OSError as error:
+        return (
+            f"real-time scheduling is refused ({error.strerror}): needs root, CAP_SYS_NICE or `ulimit -r 2`"
+        )
+    os.sched_setscheduler(0, *before)
+    return None
+
+
+@contextmanager
+def _inherited(policy: str, cpus: Collection[int] | None) -> Iterator[None]:
+    """Give the calling thread what the child shall inherit; restore the cores, not the policy."""
+    before = os.sched_getaffinity(0)
+    try:
+        if cpus is not None:
+            os.sched_setaffinity(0, cpus)
+        if policy == "rr":
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_SAMPLE_PRIORITY))
+        else:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class _Capture:
+    """The bounded beginning or end of what comes out of a pipe."""
+
+    def __init__(self, pipe: IO[bytes], *, keep_last: bool) -> None:
+        self.fd = pipe.fileno()
+        self.data = bytearray()
+        self._keep_last = keep_last
+        os.set_blocking(self.fd, False)
+
+    def read(self) -> bool:
+        """Take one piece; False at the end.
+
+        Raises:
+            BlockingIOError: there is none yet.
+        """
+        piece = os.read(self.fd, 1 << 16)
+        self.data += piece
+        excess = len(self.data) - _OUTPUT_LIMIT
+        if excess > 0:
+            del self.data[: excess if self._keep_last else 0]
+            del self.data[_OUTPUT_LIMIT:]
+        return bool(piece)
+
+
+def _watch(pid: int, captures: Sequence[_Capture], deadline: float, stop: Stop | None) -> Ended:
+    """Collect output until the program ends, its time is up or ``stop`` is set."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            exited = selector.register(pidfd, selectors.EVENT_READ)
+            stopped = selector.register(stop, selectors.EVENT_READ) if stop is not None else None
+            for capture in captures:
+                selector.register(capture.fd, selectors.EVENT_READ, capture)
+            while (left := deadline - time.monotonic()) > 0:
+                ready = [key for key, _ in selector.select(left)]
+                if stopped in ready:
+                    return "stopped"
+                if exited in ready:
+                    return "exited"
+                for key in ready:
+                    with suppress(BlockingIOError):
+                        if not key.data.read():
+                            selector.unregister(key.fd)
+            return "timeout"
+    finally:
+        os.close(pidfd)

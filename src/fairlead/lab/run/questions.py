@@ -1,0 +1,134 @@
+"""What more samples are for: the cells that belong to one claim, and how wide its interval still is.
+
+``course.Course`` gives the rest of the budget to the question whose interval is widest per second that
+another round of its cells would take. A ratio's width is that of its paired interval. Of an exponent it is
+that of Student's interval of the slopes of the single rounds, in time at ten times the size, so that both
+are ratios of times. A cell that no claim is about asks for its own time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.declared import Declared
+
+if TYPE_CHECKING:
+    from fairlead.lab.catalogue.registry import Experiment
+    from fairlead.lab.run.sampling import Cell, Line
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """Cells that are measured together."""
+
+    cells: tuple[Cell, ...]
+    kind: str
+    """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
+    over_metric: str = ""
+    """Of the first cell, what its time is divided by in place of the second cell's."""
+
+    @property
+    def cost_s(self) -> float:
+        """What a round of it takes."""
+        return sum(cell.cost_s for cell in self.cells)
+
+    def width(self) -> float:
+        """Of the interval, as a logarithm; infinite without one."""
+        from fairlead.lab.analysis.statistics import paired  # needs numpy, which not every command does
+
+        def wide(ratios: list[float]) -> float:
+            found = paired(ratios)
+            return math.inf if found is None else found.width
+
+        rounds = [self._values(cell) for cell in self.cells]
+        common = sorted(set.intersection(*(set(one) for one in rounds)))
+        match self.kind:
+            case "ratio" if self.over_metric:
+                under = self._values(self.cells[0], self.over_metric)
+                return wide([rounds[0][r] / under[r] for r in common if r in under])
+            case "ratio":
+                return wide([rounds[0][r] / rounds[1][r] for r in common])
+            case "exponent":
+                x = [math.log(cell.n) for cell in self.cells]
+                middle = sum(x) / len(x)
+                spread = sum((one - middle) ** 2 for one in x)
+                slopes = [
+                    sum((one - middle) * math.log(values[r]) for one, values in zip(x, rounds, strict=True))
+                    / spread
+                    for r in common
+                ]
+                return wide([10.0**slope for slope in slopes])
+            case _:
+                return wide([rounds[0][r] for r in common])
+
+    def _values(self, cell: Cell, metric: str = "") -> dict[int, float]:
+        """By round; of the samples that were measured."""
+        value = metric or _value(cell.series.experiment)
+        found = {
+            number: sample.metric(value) if value else sample.wall_s
+            for number, sample in cell.samples.items()
+            if sample.status == "ok"
+        }
+        return {number: one for number, one in found.items() if one}
+
+
+def _value(experiment: str) -> str | None:
+    known = registry.catalogue().get(experiment)
+    return known.value if known else None
+
+
+def questions(lines: Sequence[Line], kept: Sequence[Cell]) -> list[Question]:
+    """Those of the claims that the kept cells can settle, and one for each cell that none is about."""
+    by_name: dict[str, list[Line]] = {}
+    for line in lines:
+        by_name.setdefault(line[0].series.interpreter, []).append(line)
+    asked = [
+        question
+        for its in by_name.values()
+        for name, experiment in _declaring(its).items()
+        for declared in experiment.claims
+        for question in _question(name, declared, its, kept)
+    ]
+    covered = {cell for question in asked for cell in question.cells}
+    return asked + [Question((cell,), "time") for cell in kept if cell not in covered]
+
+
+def _declaring(lines: Sequence[Line]) -> dict[str, Experiment]:
+    """The experiments among them, those of one group once."""
+    known = registry.catalogue()
+    found: dict[str, Experiment] = {}
+    for line in lines:
+        if experiment := known.get(line[0].series.experiment):
+            found.setdefault(experiment.subject.group or experiment.id, experiment)
+    return found
+
+
+def _question(
+    name: str, declared: Declared, lines: Sequence[Line], kept: Sequence[Cell]
+) -> Iterator[Question]:
+    from fairlead.lab.analysis import claims
+
+    alive = set(kept)
+
+    def side(wanted: dict[str, object]) -> list[Cell]:
+        experiment = wanted.get(claims.ANY_OF_GROUP, name)
+        for line in lines:
+            known = registry.catalogue().get(line[0].series.experiment)
+            own = (known.id, known.subject.group) if known else ()
+            if experiment in own and claims.fits(wanted, line[0].series.params):
+                return [cell for cell in line if cell in alive]
+        return []
+
+    of = side(declared.of)
+    if declared.kind == "exponent":
+        if len(of) > 1:
+            yield Question(tuple(of), "exponent")
+        return
+    pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
+    if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
+        cells = (pair[0],) if declared.over_metric else pair
+        yield Question(cells, "ratio", declared.over_metric)

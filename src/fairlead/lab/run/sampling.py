@@ -1,0 +1,301 @@
+"""The order in which a run measures, and what of it fits the budget. Pure: no clock, nothing is started.
+
+The first round calibrates. Every series runs once at its smallest size, and what its next sizes will take
+is predicted from that, as if the time grew with the square. A series of one or two sizes says nothing about
+growth. So rather than a little of everything, series are chosen, interpreter by interpreter, until the
+budget is spoken for. The chosen ones go on to larger sizes, side by side, as long as ``ENOUGH`` samples of
+everything fit. What does not fit is put off until it is known what the others leave, and then taken up, or
+dropped with a word. After that every cell runs once per round, A B A B, and backwards in every other round,
+so that neither a drift nor a disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
+
+What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
+one whose interval is widest per second that its round takes. Only cells of one round are paired, so that a
+question's cells are measured one right after the other.
+
+A run that is continued goes the same way again: what its file already holds is taken from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from fairlead.lab.run.plan import Series
+from fairlead.lab.run.questions import Question, questions
+from fairlead.record.sample import Sample
+
+ENOUGH = 5
+"""Samples of everything begun so far that must fit for one more size to be begun: with fewer a cell has no
+interval worth its name, so that a size more would cost the others what they are worth."""
+AT_MOST = 200
+"""Samples of a cell."""
+NARROW = 0.01
+"""An interval of one per cent from end to end needs no further round."""
+_SIZES_THAT_TELL = 3
+"""A series is chosen if so many of its sizes fit."""
+_OPENING = 0.3
+"""The part of the budget after which no further series is looked at, as long as others are not done."""
+_SHORTEST_S = 1e-3
+_FAILURES = 2
+"""Failures of an interpreter that never measured anything, after which it is left alone."""
+
+
+@dataclass(eq=False, slots=True)
+class Cell:
+    """One series at one size."""
+
+    series: Series
+    n: int
+    samples: dict[int, Sample] = field(default_factory=dict)
+    """By round."""
+
+    @property
+    def cost_s(self) -> float:
+        """What a sample of it takes, by the samples so far."""
+        return median(sample.elapsed_s or 0.0 for sample in self.samples.values())
+
+    @property
+    def worth_going_on(self) -> bool:
+        """Whether it has been measured, and mostly with success."""
+        good = sum(sample.status == "ok" for sample in self.samples.values())
+        return good > len(self.samples) - good
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was run, with whatever success."""
+        return 0 in self.samples and self.samples[0].status != "skipped"
+
+
+Line = list[Cell]
+"""The cells of one series, smallest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What comes next: a cell to be measured, or (``skip``) one to be recorded as not measured."""
+
+    cell: Cell
+    round: int
+    skip: str | None = None
+
+
+class Course:
+    """Yields turns; between two of them the caller puts the sample into ``turn.cell.samples[turn.round]``.
+
+    Args:
+        series: what is to be measured.
+        budget_s: the time for it.
+        used_s: tells how much of it has been used.
+        questions: what more samples of the cells are for; by default each asks for its own time.
+    """
+
+    def __init__(
+        self,
+        series: tuple[Series, ...],
+        budget_s: float,
+        used_s: Callable[[], float],
+        questions: Callable[[Sequence[Line], Sequence[Cell]], list[Question]] = questions,
+    ) -> None:
+        self.lines: list[Line] = [[Cell(one, n) for n in one.sizes] for one in series]
+        self._budget_s = budget_s
+        self._used_s = used_s
+        self._questions = questions
+        self._kept: list[Cell] = []
+        self._calibrated = False
+
+    def turns(self) -> Iterator[Turn]:
+        """All turns of the run, in order."""
+        yield from self._first_round()
+        self._calibrated = True
+        rank = {cell: rank for line in self.lines for rank, cell in enumerate(line)}
+        self._kept.sort(key=rank.__getitem__)
+        for number in range(1, ENOUGH):
+            cells = [cell for cell in self._kept if cell.worth_going_on]
+            took_part = False
+            for cell in reversed(cells) if number % 2 else cells:
+                if number in cell.samples or cell.cost_s <= self._left_s():
+                    took_part = True
+                    yield Turn(cell, number)
+            if not took_part:
+                return
+        yield from self._widest_first()
+
+    def _widest_first(self) -> Iterator[Turn]:
+        """Rounds of single questions, as long as one fits that is not narrow."""
+        asked = self._questions(self.lines, [cell for cell in self._kept if cell.worth_going_on])
+        number = max((max(cell.samples) for cell in self._kept if cell.samples), default=0)
+        width = {question: question.width() for question in asked}
+        while True:
+            able = [
+                question
+                for question in asked
+                if width[question] > NARROW
+                and question.cost_s <= self._left_s()
+                and max(len(cell.samples) for cell in question.cells) < AT_MOST
+                and all(cell.worth_going_on for cell in question.cells)
+            ]
+            if not able:
+                return
+            number += 1
+            widest = max(able, key=lambda question: width[question] / (question.cost_s or _SHORTEST_S))
+            for cell in reversed(widest.cells) if number % 2 else widest.cells:
+                yield Turn(cell, number)
+            touched = set(widest.cells)
+            width |= {q: q.width() for q in asked if touched.intersection(q.cells)}
+
+    def outlook(self) -> tuple[int, float]:
+        """How many samples are to come (0 in the first round, which finds that out), and their seconds."""
+        left = self._left_s()
+        cells = [cell for cell in self._kept if cell.worth_going_on]
+        if not self._calibrated or not cells:
+            return 0, max(0.0, left)
+        round_s = sum(cell.cost_s for cell in cells)
+        done = sum(len(cell.samples) for cell in cells)
+        rounds_left = left / round_s if round_s else AT_MOST
+        to_come = max(1, min(AT_MOST * len(cells) - done, int(rounds_left * len(cells))))
+        return to_come, max(0.0, left)
+
+    def _first_round(self) -> Iterator[Turn]:
+        able = [line for line in self.lines if not line[0].series.skipped]
+        for line in self.lines:
+            if line[0].series.skipped:
+                yield Turn(line[0], 0, line[0].series.skipped)
+        order = {
+            name: index
+            for index, name in enumerate(dict.fromkeys(line[0].series.interpreter for line in able))
+        }
+        able.sort(key=lambda line: order[line[0].series.interpreter])
+
+        opened: list[Line] = []
+        unopened: list[Line] = []
+        for line in able:
+            if 0 not in line[0].samples and self._used_s() >= _OPENING * self._budget_s:
+                unopened.append(line)
+            elif (yield from self._try(line, 0)):
+                opened.append(line)
+
+        chosen: list[Line] = []
+        spoken_for_s = 0.0
+        for line in opened:
+            opening_s = self._opening_s(line)
+            if any(cell.begun for cell in line[1:]) or spoken_for_s + opening_s <= self._left_s():
+                spoken_for_s += opening_s
+                chosen.append(line)
+        put_off = yield from self._grow(chosen)
+        put_off += [(line, 1) for line in opened if line not in chosen]
+        put_off += [(line, 0) for line in unopened]
+        yield from self._take_up(put_off)
+
+    def _grow(self, lines: list[Line]) -> Generator[Turn, None, list[tuple[Line, int]]]:
+        """Go on to larger sizes, side by side; which lines were put off, and at which rank."""
+        self._kept += [line[0] for line in lines]
+        growing = [line for line in lines if len(line) > 1]
+        put_off: list[tuple[Line, int]] = []
+        rank = 1
+        while growing:
+            # the cheap ones first: what they leave is known when the dear ones are decided
+            for line in sorted(growing, key=lambda line: _predicted_s(line, rank)):
+                if self._too_long(line, rank, len(growing)):
+                    put_off.append((line, rank))
+                    growing.remove(line)
+                elif (yield from self._try(line, rank)):
+                    self._kept.append(line[rank])
+                    if rank + 1 == len(line):
+                        growing.remove(line)
+                else:
+                    growing.remove(line)
+            rank += 1
+        return put_off
+
+    def _take_up(self, put_off: list[tuple[Line, int]]) -> Iterator[Turn]:
+        """Give what is left over to what was put off, in order, and drop what it does not reach."""
+        for line, start in put_off:
+            if start == len(line) == 1 and self._fits(ENOUGH * line[0].cost_s):
+                # its one size has been tried, and can be repeated
+                self._kept.append(line[0])
+            rank = start
+            while rank < len(line):
+                reason = self._too_long(line, rank, 1)
+                if reason:
+                    yield from self._drop(line, rank, reason)
+                    break
+                if not (yield from self._try(line, rank)):
+                    break
+                self._kept += [cell for cell in line[: rank + 1] if cell not in self._kept]
+                rank += 1
+
+    def _try(self, line: Line, rank: int) -> Generator[Turn, None, bool]:
+        """Run one size for the first time; whether it was run, and not skipped for a reason."""
+        cell = line[rank]
+        reason = self._hopeless(line, rank)
+        if reason is None:
+            yield Turn(cell, 0)
+            if cell.begun:
+                return True
+            reason, rank = cell.samples[0].reason or "the size before it was skipped", rank + 1
+        yield from self._drop(line, rank, reason)
+        return False
+
+    def _drop(self, line: Line, rank: int, reason: str) -> Iterator[Turn]:
+        for cell in line[rank:]:
+            yield Turn(cell, 0, reason)
+
+    def _hopeless(self, line: Line, rank: int) -> str | None:
+        """Why a size would only fail; None if it may not."""
+        if 0 in line[rank].samples:
+            return None
+        name = line[rank].series.interpreter
+        tried = [
+            c.samples[0] for other in self.lines for c in other if c.begun and c.series.interpreter == name
+        ]
+        if len(tried) >= _FAILURES and all(sample.status != "ok" for sample in tried):
+            return f"{name} failed {len(tried)} times and never measured anything"
+        if rank and (before := line[rank - 1].samples[0]).status != "ok":
+            return f"the size before it, {line[rank - 1].n}, ended as {before.status}"
+        return None
+
+    def _too_long(self, line: Line, rank: int, competing: int) -> str | None:
+        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
+        if 0 in line[rank].samples:
+            return None
+        needed = ENOUGH * _predicted_s(line, rank)
+        if self._fits(needed * competing):
+            return None
+        more = math.ceil(self._budget_s + needed * competing + self._committed_s() - self._left_s())
+        if rank == 0:
+            return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
+        takes = f"{ENOUGH} samples of n={line[rank].n} take about {needed:.1f} s"
+        return f"{takes}, more than the budget leaves; try --budget {more}s"
+
+    def _fits(self, needed_s: float) -> bool:
+        """Whether there is so much time beside what is to be measured already."""
+        left_s = self._left_s()
+        return left_s > 0 and needed_s <= left_s - self._committed_s()
+
+    def _committed_s(self) -> float:
+        """What it takes until all that is kept has ``ENOUGH`` samples."""
+        return sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
+
+    def _opening_s(self, line: Line) -> float:
+        """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
+        sizes = line[:_SIZES_THAT_TELL]
+        whole = sum(ENOUGH * _grown_s(line[0].samples[0], cell.n / line[0].n) for cell in sizes)
+        return whole - line[0].cost_s * len(line[0].samples)
+
+    def _left_s(self) -> float:
+        return self._budget_s - self._used_s()
+
+
+def _predicted_s(line: Line, rank: int) -> float:
+    """What a sample will take, judging by the size before it."""
+    if rank == 0:
+        return 0.0
+    return _grown_s(line[rank - 1].samples[0], line[rank].n / line[rank - 1].n)
+
+
+def _grown_s(sample: Sample, factor: float) -> float:
+    """What a sample of ``factor`` times the size takes, if its measured part grows with the square."""
+    elapsed, wall = sample.elapsed_s or 0.0, sample.wall_s or 0.0
+    return max(0.0, elapsed - wall) + wall * factor**2

@@ -1,0 +1,1 @@
+"""What ``fairlead advise`` found, as text, page and data."""

@@ -1,0 +1,158 @@
+"""An advice in the terminal: the answer first, then the figures behind it, then code to paste."""
+
+from __future__ import annotations
+
+from fairlead.record.advice import NAMES, Advice, Candidate, Curve, Plan, headline
+from fairlead.report.common import console, names, units
+
+WIDTH = 100
+
+
+def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The whole of it.
+
+    Raises:
+        MissingExtra: rich is not installed.
+    """
+    page = console.Page(width, colour)
+    page.line(names.clean(headline(advice)), style="bold")
+    for reason in advice.choice.reasons:
+        page.line(f"- {names.clean(reason)}", indent=2)
+    page.gap()
+    page.line(names.clean(subject(advice)))
+    # where others were busy, what matters is not how far measured times can be relied on
+    busy = advice.candidates[0].alone_s is not None
+    table = console.table(
+        "<way", "workers", "time", "speed-up", "left alone" if busy else "<", "CPU", "memory", "switches",
+        "<verdict",
+    )  # fmt: skip
+    for one in advice.candidates:
+        if one.total_s is not None:
+            cells = row(one, advice)
+            console.add_row(table, *cells[:3], cells[4], alone(one, advice) if busy else cells[5], *cells[6:])
+    page.table(table, indent=2)
+    for one in advice.candidates:
+        if one.reason:
+            page.line(f"{label(one, advice)}: {names.clean(one.reason)}", indent=2)
+    page.gap()
+    told = [said for curve in advice.curves if (said := law(curve))]
+    if told:
+        page.line("Over workers", style="bold")
+        for said in told:
+            page.line(said, indent=2)
+        page.gap()
+    page.line("In code", style="bold")
+    page.lines(map(plain, advice.code.splitlines()), indent=2)
+    page.gap()
+    page.line("Ask again", style="bold")
+    for when in advice.again:
+        page.line(f"- {names.clean(when)}", indent=2)
+    page.gap()
+    for note in advice.notes:
+        page.line(names.clean(note))
+    return page.text()
+
+
+def render_plan(plan: Plan) -> str:
+    """What ``--dry-run`` shows."""
+    most = "as many as there is time for" if plan.max_calls is None else f"at most {plan.max_calls:,} in all"
+    lines = [
+        f"Plan for {names.clean(plan.target)}: {_calls(plan.requests)}, {_items(plan.items)}, budget "
+        f"{units.seconds(plan.budget_s)}. Nothing has been called.",
+        "  1. Look at first calls, one at a time, twice over: what they do with their time, what they share.",
+        "  2. Measure, each in processes of its own, the faster half of them again and again:",
+    ]
+    shown: dict[tuple[str, str], list[str]] = {}
+    for kind, workers, interpreter in plan.ways:
+        shown.setdefault((NAMES[kind], interpreter), []).append(str(workers))
+    lines += [
+        f"       {name}{'' if name == NAMES['sequential'] else f', {_listed(counts)} workers'} on "
+        f"{names.clean(interpreter)}"
+        for (name, interpreter), counts in shown.items()
+    ]
+    lines += [f"     not {kind}: {names.clean(why)}" for kind, why in plan.refused.items()]
+    lines += [
+        "     The first calls may rule out more of them.",
+        f"Calls of the function: {most}. Whatever it writes, sends or deletes happens as often.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def subject(advice: Advice) -> str:
+    """What was measured, where, and for how much."""
+    cores = "1 core" if advice.cores == 1 else f"{advice.cores} cores"
+    return (
+        f"{advice.target}: {_calls(advice.requests)}, {_items(advice.items)}; {advice.python}, {cores}; "
+        f"measured for {units.seconds(advice.used_s)}"
+    )
+
+
+def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
+    """A candidate's figures: way, workers, time and its interval, speed-up and its, CPU, memory, switches,
+    verdict."""
+    low_high = ""
+    if one.low is not None and one.high is not None and one.kind != "sequential":
+        low_high = f"[{units.digits(one.low)}, {units.digits(one.high)}]"
+    return (
+        label(one, advice),
+        str(one.workers),
+        units.seconds(one.total_s),
+        units.interval(one.total_low_s, one.total_high_s, one.total_s),
+        units.factor(one.speedup),
+        low_high,
+        units.percent(one.cpu),
+        units.memory(one.memory_kib),
+        "-" if one.switches is None else units.digits(one.switches),
+        one.verdict if one.status == "measured" else one.status,
+    )
+
+
+def alone(one: Candidate, advice: Advice) -> str:
+    """The speed-up that it would have on a machine left alone, where that had to be worked out."""
+    base = advice.candidates[0].alone_s
+    return units.factor(base / one.alone_s if base is not None and one.alone_s else None)
+
+
+def label(one: Candidate, advice: Advice) -> str:
+    """The way's name; the interpreter's with it, where that is another."""
+    if one.kind == "free-threaded" and one.status != "refused":
+        return f"threads, {names.clean(one.interpreter)}"
+    name = NAMES[one.kind]
+    return f"{name} *" if (one.kind, one.workers) == (advice.choice.kind, advice.choice.workers) else name
+
+
+def law(curve: Curve) -> str | None:
+    """What the fit says, in a sentence; None where there is none."""
+    if curve.law == "none" or curve.alpha is None:
+        return None
+    name = "Amdahl's law" if curve.law == "amdahl" else "the universal scalability law"
+    parts = [
+        f"{NAMES[curve.kind]}: {name} with {units.percent(min(curve.alpha, 1.0))} that does not get faster"
+    ]
+    if curve.beta:
+        parts.append(f"{units.digits(curve.beta * 100)} % lost to each pair of workers")
+    if curve.best_workers is not None:
+        parts.append(f"best at {max(1, round(curve.best_workers))} workers")
+    if curve.limit is not None:
+        parts.append(
+            f"at most {units.factor(max(curve.limit, 1.0))} with any number of workers on these cores"
+        )
+    return "; ".join(parts)
+
+
+def plain(line: str) -> str:
+    """A line of code with its indentation, and nothing in it that a terminal would obey."""
+    body = line.lstrip(" ")
+    return " " * (len(line) - len(body)) + names.clean(body)
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _calls(requests: int) -> str:
+    return "1 call" if requests == 1 else f"{requests:,} calls"
+
+
+def _items(items: int) -> str:
+    return "1 item" if items == 1 else f"{items:,} items"

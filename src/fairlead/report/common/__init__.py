@@ -1,0 +1,1 @@
+"""What reports of all subjects share: names, units, words, the terminal, pages and pictures."""

@@ -1,0 +1,237 @@
+"""What the figures say, in sentences and in ASCII: shared by the terminal and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from fairlead.record.summary import (
+    Cell,
+    Fit,
+    Metric,
+    Place,
+    Ranking,
+    Reference,
+    Series,
+    Subject,
+    Summary,
+    Verdict,
+)
+from fairlead.report.common import names, units
+
+VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "settled": (
+        "The whole interval lies on one side of the claim's threshold. Ratios are paired by round, with an "
+        "interval of 99 %; exponents have one of 95 %.",
+        "There is nothing to do.",
+    ),
+    "open": (
+        "The interval holds the threshold, or there are too few rounds for one.",
+        "A larger --budget narrows it: rounds go to the widest interval first.",
+    ),
+    "contradicts the source": (
+        "Settled, and everything that was published of it lies on the other side of the threshold.",
+        "Look at what the source measured: its machine and its version of Python stand beside its figure.",
+    ),
+}
+"""Each verdict's meaning, and what to do about it."""
+
+MODELS: dict[str, str] = {
+    "1": "takes the same time whatever n is",
+    "n": "grows in step with n",
+    "n log n": "grows a little faster than n",
+    "n^2": "grows with the square of n",
+    "undecided": "follows none of the models clearly",
+}
+
+
+def subjects(summary: Summary) -> list[tuple[Subject, list[Series]]]:
+    """Every experiment that has a series, in the catalogue's order, with its series in theirs.
+
+    An experiment that the summary does not explain still gets its place, under its id.
+    """
+    known = {subject.id: subject for subject in summary.subjects}
+    ids = [i for i in known if any(s.experiment == i for s in summary.series)]
+    ids += [i for i in dict.fromkeys(s.experiment for s in summary.series) if i not in known]
+    return [
+        (
+            known.get(i) or Subject(id=i, title=i, question="", explanation="", size_name="n"),
+            [s for s in summary.series if s.experiment == i],
+        )
+        for i in ids
+    ]
+
+
+def measured(series: Series) -> bool:
+    """Whether any sample of the series succeeded."""
+    return any(cell.values for cell in series.cells)
+
+
+def standing(place: Place) -> str:
+    """ "best", "as fast", "wrong", "undecided"; of one that is slower, how many times: "x3.20"."""
+    return units.factor(place.times) if place.standing == "slower" else place.standing
+
+
+STANDINGS = (
+    "best: the least processor time of all that are as fast as the fastest, as far as the intervals of their "
+    "times can tell; where two use about as much of it, the one with less memory. x2.00: twice the time of "
+    "the fastest. wrong: some answers were, and however fast it is, it is no candidate."
+)
+"""The rule by which alternatives are ranked."""
+
+
+WORKS = {
+    "models.io": "I/O",
+    "models.cpu": "CPU work",
+    "models.mixed": "I/O and CPU work",
+    "models.blocking": "a blocking client in an event loop",
+}
+"""What the works of a family are called in a word or two, where several experiments are ways to do them."""
+
+
+def work_order(group: str) -> int:
+    """Works in the order in which one asks for them."""
+    return [*WORKS, group].index(group)
+
+
+def work(group: str, subjects: Mapping[str, Subject]) -> str:
+    """What a work is called in a word or two: "I/O", "a recursive function"."""
+    if group in WORKS:
+        return WORKS[group]
+    title = subjects[group].title if group in subjects else group
+    return names.clean(title.partition(": ")[2] or title)
+
+
+def way(place: Place, subjects: Mapping[str, Subject]) -> str:
+    """A way of doing it: what stands behind the comma of its title, or its short name."""
+    subject = subjects.get(place.series.experiment)
+    behind = subject.title.partition(", ")[2] if subject and subject.id != subject.group else ""
+    # that a build is free-threaded is said by its name
+    return names.clean(behind or place.case.removeprefix("free-threaded "))
+
+
+def ranking(ranking: Ranking, roster: names.Roster) -> str:
+    """ "models.io, 30 tasks, CPython 3.13.0": what is ranked."""
+    first = ranking.places[0].series
+    where = ", ".join(filter(None, (roster.of(first).label, names.clean(ranking.label))))
+    return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
+
+
+def further(subject: Subject) -> list[Metric]:
+    """The figures of an experiment besides the one that the statistics are about."""
+    return [metric for metric in subject.metrics if metric.title != subject.value_name]
+
+
+def switches(cell: Cell) -> float | None:
+    """Context switches of both kinds together; None when neither was counted."""
+    counted = [c for c in (cell.ctx_voluntary, cell.ctx_involuntary) if c is not None]
+    return sum(counted) if counted else None
+
+
+def power(exponent: float | None) -> str:
+    """ "n^2.05"; "-" for None."""
+    return units.NOTHING if exponent is None else f"n^{_two(exponent)}"
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """ "[1.98, 2.11]"; empty where an end is missing."""
+    return "" if low is None or high is None else f"[{_two(low)}, {_two(high)}]"
+
+
+def _two(exponent: float) -> str:
+    # adding zero turns the -0.0 that a small negative number is rounded to into 0.0
+    return f"{round(exponent, 2) + 0.0:.2f}"
+
+
+def fit(fit: Fit) -> str:
+    """ "grows as n^2.05 [1.98, 2.11] -> n^2"."""
+    if fit.exponent is None:
+        return "no exponent"
+    grows = " ".join(filter(None, ("grows as", power(fit.exponent), bounds(fit.low, fit.high))))
+    return f"{grows} -> {fit.model}"
+
+
+def cell(cell: Cell) -> str:
+    """ "344 ms ± 26 %", or both modes of a cell that has two: "190 ms or 4.10 s"."""
+    if len(cell.modes) > 1:
+        return " or ".join(map(units.seconds, cell.modes))
+    return " ".join(
+        filter(None, (units.seconds(cell.median), units.spread(cell.low, cell.high, cell.median)))
+    )
+
+
+def reference_exponent(reference: Reference) -> float | None:
+    """The published exponent, or else the slope from the curve's first point to its last."""
+    if reference.exponent is not None or not reference.points:
+        return reference.exponent
+    (n0, t0), (n1, t1) = reference.points[0], reference.points[-1]
+    return math.log(t1 / t0) / math.log(n1 / n0) if n1 > n0 > 0 and min(t0, t1) > 0 else None
+
+
+def published(subject: Subject, series: Series) -> tuple[Reference, ...]:
+    """The published figures that belong to the series: its variant's, and of its own implementation.
+
+    A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone, and one
+    that names the free-threaded build about that build.
+    """
+    own = str(series.interpreter.get("implementation"))
+    free_threaded = bool(series.interpreter.get("free_threaded"))
+    return tuple(
+        r
+        for r in subject.references
+        if all(series.variant.get(k) == v for k, v in r.variant.items())
+        and (not r.label.startswith(_IMPLEMENTATIONS) or r.label.startswith(own))
+        and (free_threaded or "free-threaded" not in r.label)
+    )
+
+
+def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
+    """Of those the curves of what the statistics are about, with the sizes that they were measured at."""
+    return tuple(
+        r for r in published(subject, series) if r.metric == "elapsed" and all(n for n, _ in r.points)
+    )
+
+
+_IMPLEMENTATIONS = ("CPython", "PyPy")
+"""Names that can begin a reference's label."""
+
+
+def reference(reference: Reference, fit: Fit | None = None) -> str:
+    """ "CPython, 2 cores: n^2.03, n = 100: 128 ms, n = 900: 11.0 s (x85.8); inside the interval"."""
+    exponent = reference_exponent(reference)
+    parts = [] if exponent is None else [power(exponent)]
+    if reference.points:
+        first, last = reference.points[0], reference.points[-1]
+        parts.append(f"n = {first[0]}: {units.seconds(first[1])}")
+        if last != first:
+            parts.append(f"n = {last[0]}: {units.seconds(last[1])} ({units.factor(last[1] / first[1])})")
+    text = f"{names.clean(reference.label)}: {', '.join(parts)}"
+    place = reference_place(reference, fit)
+    return f"{text}; {place}" if place else text
+
+
+def reference_place(reference: Reference, fit: Fit | None) -> str | None:
+    """Where the published exponent lies as seen from a series' fit; None where one of the two has none."""
+    exponent = reference_exponent(reference)
+    if fit is None or exponent is None or fit.low is None or fit.high is None:
+        return None
+    if fit.low <= exponent <= fit.high:
+        return "inside the interval"
+    return "steeper than here" if exponent > fit.high else "flatter than here"
+
+
+def p_value(p: float) -> str:
+    """ "0.012"; "<0.001" below."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def notes(series: Series) -> Iterator[str]:
+    """What a reader of the series' figures has to know: sizes with two populations, and the fit's note."""
+    for one in series.cells:
+        if len(one.modes) > 1:
+            yield (
+                f"n = {one.n}: two populations, {' and '.join(map(units.seconds, one.modes))}; "
+                "the median says little"
+            )
+    if series.cells and series.fit.note:
+        yield names.clean(series.fit.note)

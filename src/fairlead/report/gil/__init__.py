@@ -1,0 +1,1 @@
+"""A recording of the GIL, as text, page and data."""

@@ -1,0 +1,235 @@
+"""A recording of the GIL in the terminal: what was found in a line each, the threads, then the findings in
+full, the figures behind them, and how far to trust them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from fairlead.record.gil_summary import Finding, GilSummary, StackLoss
+from fairlead.record.recording import Frames
+from fairlead.report.common import names, units
+
+ROWS = 12
+"""How many threads, cells and stacks are shown; the rest is counted."""
+
+
+TITLES = 3
+"""How many findings are named before everything else."""
+
+MEANINGS = {
+    "convoy": "Convoy",
+    "long-hold": "Long hold",
+    "lock-square": "Lock square",
+    "starvation": "Starvation",
+    "no-core": "No core",
+    "switch-storm": "Switch storm",
+    "saturation": "Saturation",
+    "not-the-gil": "Not the GIL",
+}
+
+
+def render(summary: GilSummary, width: int = 100) -> str:
+    """The report as plain text in lines of at most so many characters, ending without a newline."""
+    return "\n".join(_lines(summary, max(40, width)))
+
+
+def headline(finding: Finding) -> str:
+    """A finding in one line."""
+    return f"{MEANINGS[finding.kind]}: {names.clean(finding.title)}"
+
+
+def circumstances(summary: GilSummary) -> str:
+    """Under which policy, and beside what else, in a few words."""
+    policies = " then ".join(map(names.clean, summary.policies)) or "policy not recorded"
+    if summary.policies:
+        policies = f"policy {policies}"
+    if summary.watchdog_tripped:
+        policies += " (the watchdog switched the scheduler off)"
+    if summary.other_load is None:
+        return policies
+    return f"{policies}, other programs used {units.percent(summary.other_load)} of {summary.cores} cores"
+
+
+def title(summary: GilSummary) -> str:
+    """Which program, for how long."""
+    process = summary.process
+    program = " ".join(map(str, process.get("argv", ()))) or "a Python program"
+    return names.shorten(names.clean(program), 80)
+
+
+def who(summary: GilSummary) -> dict[int, str]:
+    """A name for each thread by its serial, unlike all others; 0 is nobody."""
+    given = {thread.serial: names.clean(thread.name) for thread in summary.threads}
+    taken = list(given.values())
+    return {
+        0: "nobody (free)",
+        **{serial: name if taken.count(name) == 1 else f"{name} #{serial}" for serial, name in given.items()},
+    }
+
+
+def frame(frames: Frames) -> str:
+    """The innermost two frames in one line."""
+    return " < ".join(f"{names.clean(f)} ({names.clean(file)}:{line})" for f, file, line in frames[:2])
+
+
+def by_holder(stacks: Iterable[StackLoss]) -> dict[tuple[int, Frames], float]:
+    """Seconds of others' waiting by (holder, its stack), dearest first; without what has no stack."""
+    sums: defaultdict[tuple[int, Frames], float] = defaultdict(float)
+    for loss in stacks:
+        if loss.holder_frames:
+            sums[loss.holder, loss.holder_frames] += loss.seconds
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def evidence(values: dict[str, float | int | str]) -> str:
+    """The numbers behind a finding in one line: "mean wait 5.1 ms, waits 188"."""
+    return ", ".join(" ".join(pair) for pair in evidence_pairs(values))
+
+
+def evidence_pairs(values: dict[str, float | int | str]) -> Iterator[tuple[str, str]]:
+    """What each number is, and the number with its unit."""
+    for key, value in values.items():
+        for suffix, scale in (("_ms", 1e-3), ("_us", 1e-6), ("_seconds", 1.0)):
+            if key.endswith(suffix) and not isinstance(value, str):
+                yield key.removesuffix(suffix).replace("_", " "), units.seconds(value * scale)
+                break
+        else:
+            label = key.replace("_", " ")
+            if isinstance(value, str):
+                yield label, names.clean(value)
+            elif "share" in key:
+                yield label, units.percent(value)
+            else:
+                yield label, units.count(value) if value >= 100 else f"{value:.3g}"
+
+
+def _lines(summary: GilSummary, width: int) -> Iterator[str]:
+    process = summary.process
+    version = f"{process.get('implementation', 'Python')} {process.get('python_version', '')}".strip()
+    for problem in summary.problems:
+        yield from _wrapped(f"Problem: {names.clean(problem)}", width, 0)
+    for finding in summary.findings[:TITLES]:
+        yield from _wrapped(headline(finding), width, 0, 2)
+    if not summary.findings:
+        yield "No thread took the GIL while this was recorded."
+    yield ""
+    yield names.shorten(f"The GIL of {title(summary)}", width)
+    lasted = units.seconds(summary.wall_seconds)
+    about = f"{names.clean(version)}, pid {process.get('pid')}, {lasted}, {summary.events:,} events"
+    yield from _wrapped(f"{about}; {circumstances(summary)}", width, 2)
+    yield "\nThreads"
+    yield from _threads(summary, width)
+    for number, finding in enumerate(summary.findings, start=1):
+        yield ""
+        yield from _wrapped(f"{number}. {finding.kind}: {names.clean(finding.summary)}", width, 0, 3)
+        yield from _wrapped(f"Evidence: {evidence(finding.evidence)}.", width, 3)
+        yield from _wrapped(f"Advice: {names.clean(finding.advice)}", width, 3)
+    name = who(summary)
+    if summary.blame:
+        yield "\nWho waited behind whom"
+        cells = [
+            (
+                name[cell.waiter],
+                "behind",
+                name.get(cell.holder, f"thread {cell.holder}"),
+                units.seconds(cell.seconds),
+            )
+            for cell in summary.blame[:ROWS]
+        ]
+        yield from _table(cells, width)
+        yield from _more(len(summary.blame))
+    caught = by_holder(summary.stacks)
+    if caught:
+        yield "\nWhat holders were doing meanwhile (waits over the threshold)"
+        yield from _table(
+            [
+                (units.seconds(seconds), name.get(holder, f"thread {holder}"), frame(frames))
+                for (holder, frames), seconds in list(caught.items())[:ROWS]
+            ],
+            width,
+        )
+        yield from _more(len(caught))
+    yield ""
+    yield from _wrapped(f"Trust: {summary.trust.statement}", width, 0)
+
+
+def _wrapped(text: str, width: int, indent: int, further: int | None = None) -> Iterator[str]:
+    """Lines that keep a number and its unit together."""
+    bound = re.sub(r"(\d) (ns|us|ms|s|%|events|cores)\b", "\\1\u00a0\\2", text)
+    yield from (
+        line.replace("\u00a0", " ")
+        for line in textwrap.wrap(
+            bound,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent if further is None else further),
+            break_on_hyphens=False,
+        )
+    )
+
+
+def _threads(summary: GilSummary, width: int) -> Iterator[str]:
+    wall = summary.wall_seconds or 1.0
+    several = len(summary.gils) > 1
+    name = who(summary)
+    head = (
+        "thread",
+        "held",
+        "",
+        "off CPU",
+        "waited",
+        "",
+        "longest wait",
+        "turns",
+        "waits",
+        "forced",
+        "asked",
+    )
+    rows = [
+        (
+            names.shorten(name[thread.serial], 32) + (f" on GIL {thread.gil}" if several else ""),
+            units.seconds(thread.held_seconds),
+            units.percent(thread.held_seconds / wall),
+            units.seconds(thread.held_off_cpu_seconds),
+            units.seconds(thread.waited_seconds),
+            units.percent(thread.waited_seconds / wall),
+            units.seconds(thread.max_wait_seconds),
+            units.count(thread.acquisitions),
+            units.count(thread.contended),
+            units.count(thread.forced_drops),
+            units.count(thread.requests),
+        )
+        for thread in summary.threads[:ROWS]
+    ]
+    kept = list(range(len(head)))
+    for least in ("asked", "forced", "off CPU", "turns", "waits", "longest wait"):
+        if 2 + sum(max(len(row[at]) for row in (head, *rows)) + 2 for at in kept) - 2 <= width:
+            break
+        kept.remove(head.index(least))
+    yield from _table([tuple(row[at] for at in kept) for row in (head, *rows)], width)
+    yield from _more(len(summary.threads))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > ROWS:
+        yield f"  ... and {count - ROWS} more (--format json has all)"
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Columns of text to the left, of numbers to the right; a line that is too long loses its middle."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [
+        all(not cell or cell[0].isdigit() or cell == units.NOTHING for cell in column[1:])
+        for column in columns
+    ]
+    right[0] = False
+    for row in rows:
+        cells = (
+            cell.rjust(size) if to_right else cell.ljust(size)
+            for cell, size, to_right in zip(row, widths, right, strict=True)
+        )
+        yield names.shorten(("  " + "  ".join(cells)).rstrip(), width)

@@ -1,0 +1,1 @@
+"""A run of the lab, or several together, as text, page and data."""

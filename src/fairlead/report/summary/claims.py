@@ -1,0 +1,185 @@
+"""Claims and the conditions of a run in words: the short report, the head of the page, and the exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairlead.record.summary import Claim, Conditions, Side, Summary
+from fairlead.report.common import names, units, words
+
+AT_MOST = 15
+"""Of more claims the short report shows those that are declared as main ones."""
+
+_SIGNS = {"settled": "settled", "open": "open", "contradicts the source": "contrary"}
+
+QUIET = 0.10
+"""Other load below this leaves a run quiet."""
+
+
+def sign(claim: Claim) -> str:
+    """The verdict in one word: "settled", "open", "contrary"."""
+    return _SIGNS[claim.verdict]
+
+
+def value(claim: Claim, number: float | None) -> str:
+    """ "x42.0", "n^1.99"."""
+    if claim.kind == "exponent":
+        return words.power(number)
+    return units.factor(number)
+
+
+def interval(claim: Claim) -> str:
+    """ "[37.1, 48.0]"; empty where there is none."""
+    if claim.low is None or claim.high is None:
+        return ""
+    return f"[{units.digits(claim.low)}, {units.digits(claim.high)}]"
+
+
+def ours(claim: Claim) -> str:
+    """ "x42.0 [37.1, 48.0]"."""
+    return " ".join(filter(None, (value(claim, claim.value), interval(claim))))
+
+
+def sides(claim: Claim) -> str:
+    """The two times: "5.90 ms / 139 us"."""
+    return " / ".join(units.seconds(side.median) for side in claim.sides)
+
+
+def named_sides(claim: Claim) -> str:
+    """The two times with what they are: "5.90 ms (beside threads) against 139 us (beside nothing)"."""
+    return " against ".join(_named(side) for side in claim.sides)
+
+
+def _named(side: Side) -> str:
+    return f"{units.seconds(side.median)} ({names.clean(side.what)})"
+
+
+def published(claim: Claim) -> str:
+    """ "x300"; of several the least and the greatest: "x5.45..9.26"."""
+    values = sorted(one.value for one in claim.published)
+    ends = dict.fromkeys(value(claim, one) for one in (values[:1] + values[-1:]))
+    return "..".join(one if not i else one.lstrip("xn^") for i, one in enumerate(ends))
+
+
+def sources(claim: Claim) -> str:
+    """ "CPython, 2 cores: n^2.05"; one for each source."""
+    return "; ".join(f"{names.clean(one.label)}: {value(claim, one.value)}" for one in claim.published)
+
+
+def said(claim: Claim) -> str:
+    """What is claimed, as a title."""
+    text = names.clean(claim.text)
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def sentence(claim: Claim) -> str:
+    """The whole claim: what is said, ours, the times, and what was published."""
+    figures = [ours(claim)]
+    if claim.sides:
+        figures.append(named_sides(claim))
+    if claim.published:
+        figures.append(f"published {sources(claim)}")
+    return f"{said(claim)}: {'; '.join(figures)}."
+
+
+def why_open(claim: Claim) -> str:
+    """Of a claim that is open: what keeps it so."""
+    if claim.low is None or claim.high is None:
+        few = f"only {units.runs(claim.rounds)} so far" if claim.rounds else "no round has both times"
+        return names.clean(claim.note) if claim.note else f"{few}: give a larger --budget"
+    return f"the interval holds {value(claim, claim.threshold)}: a larger --budget narrows it"
+
+
+def main(claims: Sequence[Claim]) -> list[Claim]:
+    """Those of the short report: all if they are few, else one for each experiment and what is declared."""
+    if len(claims) <= AT_MOST:
+        return list(claims)
+    return [claim for claim in claims if claim.main]
+
+
+def ordered(summary: Summary) -> list[Claim]:
+    """All claims, the squares and what removes them first, then as the experiments stand in the catalogue."""
+    families = ("square", "cured", "gil", "models", "party")
+
+    def place(claim: Claim) -> int:
+        family = claim.experiment.partition(".")[0]
+        return families.index(family) if family in families else len(families)
+
+    return sorted(summary.claims, key=place)
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """ "12 of 15 claims are settled, 1 of them against the source; 3 are open"."""
+    count = len(claims)
+    still = sum(claim.verdict == "open" for claim in claims)
+    contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
+    text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
+    if contrary:
+        text += f", {contrary} of them against the source"
+    return text
+
+
+def machine(summary: Summary) -> str:
+    """What was measured on what, in one line."""
+    there = summary.environment
+    cores = there.get("cores")
+    parts = [
+        names.value(there.get("processor")) if there.get("processor") else names.value(there.get("machine")),
+        f"{cores} core{'s' * (cores != 1)}" if cores else "",
+        f"quota {there['quota']:g} cores" if isinstance(there.get("quota"), int | float) else "",
+        names.value(there.get("kernel")) if there.get("kernel") else "",
+    ]
+    roster = names.Roster(summary.series)
+    who = [one.label for one in roster]
+    listed = ", ".join(who[:3]) + (f" and {len(who) - 3} more" if len(who) > 3 else "")
+    place = ", ".join(part for part in parts if part and part != units.NOTHING)
+    more = f" ({summary.environments} environments)" if summary.environments > 1 else ""
+    return f"{place}{more}; {listed}" if listed else place
+
+
+def conditions(summary: Summary) -> str:
+    """What disturbed the run, in one line: "quiet: load 2 %, core speed ± 20 %, stolen 0 %, ..."."""
+    return f"{mood(summary.conditions)}{'; '.join(_parts(summary))}"
+
+
+def mood(found: Conditions) -> str:
+    """ "quiet: " or "busy: "; nothing where it is not known."""
+    if found.highest_load is None:
+        return ""
+    busy = found.highest_load > QUIET or (found.stolen or 0) > QUIET or bool(found.throttled_s)
+    return "busy: " if busy else "quiet: "
+
+
+def _parts(summary: Summary) -> Iterator[str]:
+    found = summary.conditions
+    told = []
+    if found.other_load is not None and found.highest_load is not None:
+        high = f" (5 % of samples above {units.percent(found.highest_load)})"
+        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > QUIET else ''}")
+    if found.speed_varied is not None:
+        told.append(f"core speed ± {units.percent(found.speed_varied)}")
+    if found.stolen is not None:
+        told.append(f"stolen {units.percent(found.stolen)}")
+    if found.throttled_s is not None:
+        told.append(f"throttled {units.seconds(found.throttled_s)}")
+    if told:
+        yield ", ".join(told)
+    yield f"{summary.samples} samples{f', {found.rejected} rejected' if found.rejected else ''}"
+    if found.warm_up:
+        yield f"{', '.join(map(names.clean, found.warm_up))}: each sample includes the JIT's warm-up"
+
+
+def headline(summary: Summary) -> str:
+    """The title of a page: the news of the first settled claim, or what to do."""
+    claims = ordered(summary)
+    convoy = [claim for claim in claims if claim.topic == "convoy"]
+    for claim in (*convoy, *claims):
+        if claim.verdict != "open":
+            return f"{said(claim)}: {value(claim, claim.value)}"
+    if claims:
+        return "Nothing is settled yet: a larger --budget narrows the intervals"
+    if any(map(words.measured, summary.series)):
+        return "Measured: see the tables"
+    if summary.series:
+        return "Nothing could be measured: see the reasons"
+    return "There is nothing to show: the run holds no sample. Start one with: fairlead lab run"

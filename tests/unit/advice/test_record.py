@@ -1,0 +1,148 @@
+"""An advice on file and in reports: nothing is lost, and nothing in a name is obeyed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from advices import advice, candidate
+
+from fairlead.errors import OutputError, RecordError
+from fairlead.record.advice import Plan, dumps, is_advice, load
+from fairlead.report.advice import html as advice_html
+from fairlead.report.advice import json as advice_json
+from fairlead.report.advice import text as advice_text
+
+
+def test_advice_survives_its_file(tmp_path: Path) -> None:
+    made = advice()
+    file = tmp_path / "runs" / "a.json"
+    made.save(file)
+    assert load(file) == made
+    assert is_advice(file)
+    assert advice_json.render(made) == file.read_text()
+
+
+def test_choice_and_candidates_are_where_programs_look_for_them() -> None:
+    data = json.loads(dumps(advice()))
+    assert data["schema"] == 1
+    assert (data["choice"]["kind"], data["choice"]["workers"]) == ("interpreters", 2)
+    assert data["choice"]["low"] < data["choice"]["speedup"] < data["choice"]["high"]
+    assert [one["kind"] for one in data["candidates"]][:2] == ["sequential", "threads"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda _: "{", "not valid JSON"),
+        (lambda _: "[]", "no advice"),
+        (lambda data: json.dumps({**data, "schema": 99}), "another version"),
+        (lambda data: json.dumps({k: v for k, v in data.items() if k != "work"}), "damaged"),
+        (lambda data: json.dumps({**data, "choice": {**data["choice"], "kind": "magic"}}), "damaged"),
+        (lambda data: json.dumps({**data, "candidates": 3}), "damaged"),
+        (lambda data: json.dumps({**data, "cores": "two"}), "damaged"),
+    ],
+)
+def test_what_is_no_advice_is_refused(tmp_path: Path, damage: object, said: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(damage(json.loads(dumps(advice()))))  # type: ignore[operator]
+    with pytest.raises(RecordError, match=said):
+        load(file)
+
+
+def test_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="No such file"):
+        load(tmp_path / "none.json")
+    assert not is_advice(tmp_path / "none.json")
+
+
+def test_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="choose another place"):
+        advice().save(tmp_path / "file" / "a.json")
+
+
+def test_text_begins_with_the_answer_and_ends_with_what_else_there_is() -> None:
+    lines = advice_text.render(advice()).splitlines()
+    assert lines[0] == "InterpreterPool, 2 workers: 1.9x (1.8 to 1.9)"
+    text = "\n".join(lines)
+    assert "shop:price: 100 calls, 100 items; CPython 3.14.0, 2 cores" in text
+    assert "InterpreterPool *" in text
+    assert "AsyncPool: the function is no coroutine function" in text
+    assert "      results = []" in text
+    assert "InterpreterPool: the universal scalability law with" in text
+    assert max(map(len, lines)) <= advice_text.WIDTH
+
+
+def test_plan_says_what_would_be_done() -> None:
+    plan = Plan(
+        target="shop:price", items=3, requests=10, budget_s=30.0, max_calls=50,
+        ways=(("sequential", 1, "CPython"), ("threads", 2, "CPython"), ("threads", 4, "CPython")),
+        refused={"async": "the function is no coroutine function"},
+    )  # fmt: skip
+    text = advice_text.render_plan(plan)
+    assert "Nothing has been called" in text
+    assert "ThreadPool, 2 and 4 workers" in text
+    assert "at most 50 in all" in text
+    assert "not async: the function is no coroutine function" in text
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(html: str) -> Page:
+    parser = Page()
+    parser.feed(html)
+    return parser
+
+
+def test_page_has_the_answer_the_picture_and_no_script() -> None:
+    html = advice_html.render(advice())
+    seen = page(html)
+    assert seen.tags.count("h1") == 1
+    assert "InterpreterPool, 2 workers: 1.9x (1.8 to 1.9)" in seen.text
+    assert "circle" in seen.tags
+    assert "polyline" in seen.tags
+    assert "script" not in seen.tags
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_page_without_curves_has_no_picture() -> None:
+    seen = page(advice_html.render(advice(candidate("sequential", 1, 1.0), curves=())))
+    assert "No pool: make the calls one after another" in seen.text
+    assert "svg" not in seen.tags
+
+
+def test_names_cannot_be_more_than_text() -> None:
+    nasty = "<script>alert(1)</script>\x1b[31m\u202e"
+    made = replace(advice(), target=nasty, code=nasty, notes=(nasty,))
+    assert "script" not in page(advice_html.render(made)).tags
+    assert "\x1b" not in advice_text.render(made)
+    assert "\u202e" not in advice_html.render(made)
+
+
+def test_on_a_busy_machine_the_table_has_what_was_worked_out_in_place_of_intervals() -> None:
+    busy = {"foreign": 0.5, "verdict": "noisy"}
+    made = advice(
+        candidate("sequential", 1, 1.0, alone_s=0.8, **busy),
+        candidate("processes", 2, 0.9, alone_s=0.44, **busy),
+    )
+    text = advice_text.render(made)
+    assert text.startswith("ProcessPool, 2 workers: about 1.8x on a machine left alone")
+    assert "left alone" in text
+    assert "x1.82" in text
+    assert "[1.09" not in text
+    assert "Left alone" in page(advice_html.render(made)).text

@@ -1,0 +1,268 @@
+"""Runs side by side: ratios, tests, corrections, and what cannot be said."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairlead.errors import UsageError
+from fairlead.lab.analysis import compare as comparing
+from fairlead.lab.analysis.compare import cliffs_delta, holm, u_test
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.record.comparison import Comparison, SeriesChange
+from fairlead.record.sample import Sample
+from fairlead.record.summary import Summary
+
+HERE = {"hostname": "here", "cores": 2, "affinity": [0, 1], "policy": "other"}
+SIZES = (50, 100, 200)
+
+
+def interpreter(version: str) -> dict[str, Any]:
+    return {"name": version, "executable": f"/opt/python{version}", "version": f"{version}.0"}
+
+
+def run(
+    factor: float = 1.0,
+    *,
+    seed: int = 1,
+    count: int = 9,
+    noise: float = 0.02,
+    version: str = "3.13",
+    sizes: tuple[int, ...] = SIZES,
+    environment: dict[str, Any] | None = None,
+    foreign_share: float = 0.01,
+    params: dict[str, Any] | None = None,
+) -> list[Sample]:
+    random = np.random.default_rng(seed)
+    return [
+        Sample(
+            experiment="made.up",
+            params={"n": n, **(params or {})},
+            interpreter=interpreter(version),
+            environment=environment or HERE,
+            status="ok",
+            wall_s=float(1e-5 * n * n * factor * random.lognormal(0, noise)),
+            foreign_share=foreign_share,
+        )
+        for n in sizes
+        for _ in range(count)
+    ]
+
+
+def summary(samples: list[Sample]) -> Summary:
+    return summarise(samples, catalogue={})
+
+
+def compare(*runs: Summary) -> Comparison:
+    return comparing.compare([(f"run {number}", run) for number, run in enumerate(runs)])
+
+
+def interpreters(series: SeriesChange) -> list[str]:
+    return [member.series.interpreter["name"] for member in series.members]
+
+
+@pytest.mark.parametrize(
+    ("factor", "change", "effect"),
+    [(2.0, "slower", 1.0), (0.5, "faster", -1.0), (1.0, "no difference shown", 0.0)],
+)
+def test_compare_calls_a_change_by_its_name(factor: float, change: str, effect: float) -> None:
+    (series,) = compare(summary(run()), summary(run(factor, seed=2))).series
+    assert [cell.change for cell in series.cells] == [change] * 3
+    assert [cell.advice for cell in series.cells] == [None] * 3
+    for cell in series.cells:
+        assert cell.ratio == pytest.approx(factor, rel=0.05)
+        assert cell.low <= cell.ratio <= cell.high
+        assert cell.effect == pytest.approx(effect, abs=0 if effect else 0.75)
+        assert (cell.samples_base, cell.samples) == (9, 9)
+
+
+def test_compare_of_a_run_with_itself_shows_no_difference_whatsoever() -> None:
+    one = summary(run())
+    found = compare(one, one)
+    assert {cell.change for series in found.series for cell in series.cells} == {"no difference shown"}
+    assert {(cell.ratio, cell.effect, cell.p) for series in found.series for cell in series.cells} == {
+        (1.0, 0.0, 1.0)
+    }
+    assert (found.unmatched, found.differing, found.problems) == ((), (), ())
+
+
+def test_compare_calls_a_significant_change_of_one_percent_no_difference() -> None:
+    (series,) = compare(summary(run(noise=0.001)), summary(run(1.01, noise=0.001, seed=2))).series
+    assert [cell.change for cell in series.cells] == ["no difference shown"] * 3
+    assert all(cell.p < 0.05 for cell in series.cells)
+
+
+def test_compare_with_too_few_samples_is_undecided_and_says_what_to_do() -> None:
+    (series,) = compare(summary(run(count=3)), summary(run(3.0, count=3))).series
+    assert {cell.change for cell in series.cells} == {"undecided"}
+    assert series.cells[0].advice == (
+        "3 samples cannot show a difference among 3 comparisons: repeat both runs with a larger --budget"
+    )
+
+
+def test_compare_under_foreign_load_is_undecided_and_names_the_run() -> None:
+    (series,) = compare(summary(run()), summary(run(2.0, foreign_share=0.4))).series
+    assert {cell.change for cell in series.cells} == {"undecided"}
+    assert series.cells[0].advice == (
+        "other processes took 40 % of the cores in run b: repeat it on a quieter machine"
+    )
+
+
+def test_compare_of_a_bimodal_cell_is_undecided() -> None:
+    two = [*run(noise=0.01), *run(20.0, noise=0.01)]
+    (series,) = compare(summary(two), summary(run())).series
+    assert {cell.change for cell in series.cells} == {"undecided"}
+    assert series.cells[0].advice == "run a has two populations here: compare their modes, not the medians"
+
+
+def test_compare_lists_what_only_one_run_measured() -> None:
+    one = summary([*run(sizes=(50, 100)), *run(sizes=(50,), version="3.12")])
+    other = summary([*run(sizes=(50, 200)), *run(sizes=(50,), params={"work": "spin"})])
+    found = compare(one, other)
+    assert [(lone.run, lone.interpreter["name"], lone.variant, lone.sizes) for lone in found.unmatched] == [
+        ("a", "3.13", {}, (100,)),
+        ("a", "3.12", {}, (50,)),
+        ("b", "3.13", {}, (200,)),
+        ("b", "3.13", {"work": "spin"}, (50,)),
+    ]
+    assert [[cell.n for cell in series.cells] for series in found.series] == [[50]]
+
+
+def test_compare_of_one_interpreter_with_another_matches_them() -> None:
+    (series,) = compare(summary(run(version="3.12")), summary(run(2.0, version="3.13"))).series
+    assert interpreters(series) == ["3.12", "3.13"]
+    assert {cell.change for cell in series.cells} == {"slower"}
+
+
+def test_compare_with_several_interpreters_matches_by_name_first() -> None:
+    both = summary([*run(version="3.12"), *run(2.0, version="3.13")])
+    found = compare(both, summary(run(version="3.13")))
+    assert [interpreters(one) for one in found.series] == [["3.13", "3.13"]]
+    assert [lone.interpreter["name"] for lone in found.unmatched] == ["3.12"]
+
+
+def test_compare_between_machines_names_what_differs() -> None:
+    there = {**HERE, "hostname": "there", "cores": 8, "load": 3.0}
+    found = compare(summary(run()), summary(run(environment=there)))
+    assert found.differing == ("hostname", "cores")
+    assert len(found.series) == 1
+
+
+def test_compare_says_when_a_run_comes_from_several_machines() -> None:
+    there = {**HERE, "hostname": "there"}
+    found = compare(summary([*run(), *run(environment=there)]), summary(run()))
+    assert found.problems == ("run a comes from 2 environments",)
+
+
+def test_compare_of_series_without_a_common_size_has_none() -> None:
+    found = compare(summary(run(sizes=(50,))), summary(run(sizes=(100,))))
+    assert found.series == ()
+    assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("a", (50,)), ("b", (100,))]
+
+
+def test_compare_of_several_runs_holds_each_against_the_first_that_has_the_cell() -> None:
+    found = compare(
+        summary(run(sizes=(50, 100))),
+        summary(run(2.0, seed=2, sizes=(50, 200))),
+        summary(run(0.5, seed=3, sizes=(50, 100, 200, 400))),
+    )
+    assert [one.letter for one in found.runs] == ["a", "b", "c"]
+    (series,) = found.series
+    assert [(cell.n, cell.base, cell.run, cell.change) for cell in series.cells] == [
+        (50, "a", "b", "slower"),
+        (50, "a", "c", "faster"),
+        (100, "a", "c", "faster"),
+        (200, "b", "c", "faster"),
+    ]
+    assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("c", (400,))]
+
+
+def test_compare_of_a_series_that_the_first_run_lacks_takes_the_next_as_base() -> None:
+    spin = {"work": "spin"}
+    found = compare(
+        summary(run()), summary(run(params=spin)), summary([*run(seed=2), *run(3.0, params=spin)])
+    )
+    assert [(one.variant, [member.run for member in one.members]) for one in found.series] == [
+        ({}, ["a", "c"]),
+        (spin, ["b", "c"]),
+    ]
+    assert {cell.change for cell in found.series[1].cells} == {"slower"}
+
+
+def test_compare_corrects_for_the_cells_of_all_runs() -> None:
+    runs = [summary(run(1.0 + seed / 50, seed=seed, count=5, noise=0.05)) for seed in range(4)]
+    two = {cell.n: cell.p for cell in compare(*runs[:2]).series[0].cells}
+    for cell in compare(*runs).series[0].cells:
+        if cell.run == "b":
+            assert cell.p >= two[cell.n]
+
+
+def test_runs_are_called_by_letters_however_many_there_are() -> None:
+    one = summary(run(sizes=(50, 100), count=5))
+    letters = [each.letter for each in compare(*[one] * 28).runs]
+    assert (letters[:2], letters[25:]) == (["a", "b"], ["z", "aa", "ab"])
+
+
+def test_holm_gives_the_textbook_correction_in_the_order_given() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_u_test_of_small_samples_counts_all_arrangements() -> None:
+    assert u_test([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]) == pytest.approx(2 / 20)
+    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    splits = [(list(a), [v for v in values if v not in a]) for a in itertools.combinations(values, 3)]
+    distances = [abs(sum(y > x for x in a for y in b) - 6) for a, b in splits]
+    for (a, b), distance in zip(splits, distances, strict=True):
+        assert u_test(a, b) == pytest.approx(sum(other >= distance for other in distances) / len(splits))
+
+
+def test_u_test_of_equal_values_shows_nothing() -> None:
+    assert u_test([2.0] * 8, [2.0] * 5) == 1.0
+    assert u_test([], [1.0]) == 1.0
+
+
+def test_u_test_refuses_what_is_no_time() -> None:
+    with pytest.raises(UsageError, match="finite"):
+        u_test([1.0], [float("nan")])
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 5), (5, 5), (8, 30), (15, 12), (30, 30)])
+def test_u_test_agrees_with_scipy_exactly_without_ties(m: int, n: int) -> None:
+    stats = pytest.importorskip("scipy.stats", reason="scipy is the oracle; install the oracle group")
+    random = np.random.default_rng(m * 100 + n)
+    for shift in (1.0, 1.5, 3.0):
+        a, b = random.lognormal(0, 0.5, m), shift * random.lognormal(0, 0.5, n)
+        theirs = stats.mannwhitneyu(a, b, alternative="two-sided", method="exact").pvalue
+        assert u_test(a.tolist(), b.tolist()) == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 5), (8, 30), (60, 70)])
+def test_u_test_agrees_with_scipy_with_ties_and_with_many(m: int, n: int) -> None:
+    stats = pytest.importorskip("scipy.stats", reason="scipy is the oracle; install the oracle group")
+    random = np.random.default_rng(m)
+    a, b = random.integers(1, 6, m).astype(float), random.integers(2, 8, n).astype(float)
+    theirs = stats.mannwhitneyu(
+        a, b, alternative="two-sided", method="asymptotic", use_continuity=True
+    ).pvalue
+    assert u_test(a.tolist(), b.tolist()) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_cliffs_delta_counts_pairs() -> None:
+    assert cliffs_delta([1.0, 2.0], [3.0, 4.0]) == 1
+    assert cliffs_delta([3.0, 4.0], [1.0, 2.0]) == -1
+    # of four pairs b is above in two, below in one, equal in one
+    assert cliffs_delta([1.0, 3.0], [2.0, 3.0]) == (2 - 1) / 4
+
+
+def test_compare_of_equal_runs_hardly_ever_finds_a_change() -> None:
+    changed = 0
+    for seed in range(40):
+        found = compare(summary(run(seed=seed, noise=0.1)), summary(run(seed=1000 + seed, noise=0.1)))
+        changed += any(cell.change in ("faster", "slower") for one in found.series for cell in one.cells)
+    # Holm holds the chance of any false change in a comparison at 5 %
+    assert changed <= 6

@@ -1,0 +1,444 @@
+"""The catalogue: what it reads, what it chooses, and how it refuses."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import UsageError
+from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.interpreters import Interpreter
+from fairlead.record.summary import Metric
+
+ROOT = Path(__file__).parents[3]
+
+DECLARED: dict[str, Any] = {
+    "id": "group.one-thing",
+    "title": "One thing",
+    "question": "What?",
+    "explanation": "Because.",
+    "size_name": "threads",
+    "parameters": {"work": {"default": "a", "choices": ["a", "bee"], "help": "what is done"}},
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "full"]},
+        {
+            "label": "rr",
+            "params": {"work": "bee"},
+            "modes": ["full"],
+            "policy": "rr",
+            "cores": "one",
+            "sizes": {"full": [30, 50], "full:PyPy": [2, 3]},
+        },
+    ],
+    "sizes": {
+        "quick": [10, 20],
+        "quick:PyPy": [5, 6],
+        "quick:2.7": [3, 4],
+        "quick:<3.11": [7, 8],
+        "standard": [20, 40],
+        "full": [100, 900],
+    },
+    "timeout_s": 5,
+    "pythons": ">=2.7,<3.15",
+}
+
+
+CASE = {"case": {"default": "c", "choices": ["c"], "help": "which"}}
+LATE = {"name": "late", "title": "lateness", "unit": "s"}
+
+
+def declare(directory: Path, **changes: Any) -> Path:
+    path = directory / "group_one_thing.py"
+    path.write_text(f"EXPERIMENT = {DECLARED | changes!r}\n")
+    return path
+
+
+def interpreter(version: str, implementation: str = "CPython") -> Interpreter:
+    return Interpreter(
+        name=version,
+        path="python",
+        executable="python",
+        implementation=implementation,
+        version=version,
+        free_threaded=False,
+        gil=True,
+        jit=False,
+        build={},
+    )
+
+
+def test_load_reads_everything_declared(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.id == "group.one-thing"
+    assert experiment.parameters["work"].choices == ("a", "bee")
+    assert [v.label for v in experiment.variants_for("full")] == ["", "rr"]
+    assert [v.label for v in experiment.variants_for("quick")] == [""]
+    assert experiment.variants[1].policy == "rr"
+    assert experiment.variants[1].cores == "one"
+    assert experiment.timeout_s == 5.0
+
+
+def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -> None:
+    experiment = registry.load(
+        declare(
+            tmp_path, metrics=[LATE], value="late", smallest=1, sizes=DECLARED["sizes"] | {"quick": [1, 2]}
+        )
+    )
+    assert (experiment.value, experiment.subject.value_name) == ("late", "lateness")
+    assert experiment.subject.metrics == (Metric(name="late", title="lateness", unit="s"),)
+    assert experiment.check_size(1) == 1
+    plain = registry.load(declare(tmp_path))
+    assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
+
+
+CASES = {
+    "cases": {"a-b": "A and b", "c": "C"},
+    "growth": False,
+    "sizes": DECLARED["sizes"] | {"quick": [10]},
+}
+
+
+def test_catalogue_has_an_experiment_for_each_case_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(tmp_path, **CASES)
+    monkeypatch.setattr(registry, "DIRECTORY", tmp_path)
+    registry.catalogue.cache_clear()
+    try:
+        known = registry.catalogue()
+        assert {name: one.subject.title for name, one in known.items()} == {
+            "group.one-thing-a-b": "A and b",
+            "group.one-thing-c": "C",
+        }
+        first = known["group.one-thing-a-b"]
+        assert (first.subject.group, first.subject.growth) == ("group.one-thing", False)
+        assert first.parameters["case"].default == "a-b"
+        with pytest.raises(UsageError, match="case='c' is not known: one of a-b"):
+            first.check_params({"case": "c"})
+        assert registry.select(["group.one-thing"]) == list(known.values())
+    finally:
+        registry.catalogue.cache_clear()
+
+
+WAYS = {
+    "cases": {
+        "a-b": {
+            "title": "A and b",
+            "question": "Which?",
+            "sizes": {"quick": [1], "standard": [2], "full": [3]},
+        },
+        "c": "C",
+    },
+    "ways": "method",
+    "base": "alone",
+    "growth": False,
+    "smallest": 1,
+    "parameters": {"method": {"default": "alone", "choices": ["alone", "threads"], "help": "by what"}},
+    "variants": [{"label": "", "params": {}, "modes": ["quick"]}],
+}
+
+
+def test_cases_have_what_is_their_own_and_share_the_rest(tmp_path: Path) -> None:
+    whole = registry.load(declare(tmp_path, **WAYS))
+    first, second = whole.cases.values()
+    assert (first.subject.title, first.subject.question, first.sizes["full"]) == ("A and b", "Which?", (3,))
+    assert (second.subject.title, second.subject.question) == ("C", whole.subject.question)
+    assert (first.id, first.subject.group) == ("group.one-thing-a-b", "group.one-thing-a-b")
+    assert (first.subject.ways, first.subject.base) == ("method", "alone")
+    assert [metric.name for metric in first.subject.metrics] == ["speed_up"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"ways": "metod"}, "ways 'metod' is no parameter"),
+        ({"base": "lone"}, "unknown base 'lone': one of alone, threads"),
+        ({"cases": {"a": {"titel": "A"}}}, r"unknown key of a case 'titel' \(did you mean title\?\)"),
+        ({"cases": {"a": {"title": "A", "sizes": {"quick": [1]}}}}, "no sizes for the mode 'standard'"),
+    ],
+)
+def test_faulty_ways_and_cases_are_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        registry.load(declare(tmp_path, **{**WAYS, **change}))
+
+
+def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp_path: Path) -> None:
+    (tmp_path / registry.REFERENCES).write_text(
+        "experiment,variant,label,metric,unit,n,value\n"
+        "group.one-thing,work=bee; cores=1,there,elapsed,s,10,1.0\n"
+        "group.one-thing,work=bee; cores=1,there,elapsed,s,100,100.0\n"
+        "group.one-thing,,there,max_rss_kb,KiB,,4096\n"
+        "group.other,,there,elapsed,s,1,1\n"
+    )
+    grown, memory = registry.load(declare(tmp_path)).subject.references
+    assert grown.points == ((10, 1.0), (100, 100.0))
+    assert grown.exponent == pytest.approx(2.0)
+    assert grown.variant == {"work": "bee", "cores": 1}
+    assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
+    assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
+
+
+def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experiment() -> None:
+    known = registry.catalogue()
+    rows = (registry.DIRECTORY / registry.REFERENCES).read_text(encoding="utf-8").splitlines()[1:]
+    counted = sum(len(r.points) for one in known.values() for r in one.subject.references)
+    assert counted == len(rows), "each row belongs to an experiment of the catalogue"
+    squares = [row for row in rows if row.startswith("square.")]
+    assert len(squares) == 12 * 9
+    assert sum(row.split(",")[0].startswith("models.") and ",elapsed," in row for row in rows) == 54
+    for experiment in known.values():
+        own = {metric.name for metric in experiment.subject.metrics} | {
+            "elapsed",
+            "cpu_percent",
+            "max_rss_kb",
+        }
+        for reference in experiment.subject.references:
+            assert reference.metric in own, (experiment.id, reference)
+            given = {k: v for k, v in reference.variant.items() if k not in ("policy", "cores")}
+            experiment.check_params(given)
+            usual = {name: {p.default, p.quick} for name, p in experiment.parameters.items()}
+            assert any(
+                all(
+                    value
+                    in (
+                        {one.params[name]}
+                        if name in one.params
+                        else usual.get(name, {getattr(one, name, None)})
+                    )
+                    for name, value in reference.variant.items()
+                )
+                for one in experiment.variants
+            ), f"no variant of {experiment.id} measures {reference.variant}"
+
+
+@pytest.mark.parametrize("broken", ["group.one-thing,,x,elapsed,s,1", "group.one-thing,,x,elapsed,miles,1,1"])
+def test_a_damaged_row_of_references_is_refused(tmp_path: Path, broken: str) -> None:
+    (tmp_path / registry.REFERENCES).write_text(f"experiment,variant,label,metric,unit,n,value\n{broken}\n")
+    with pytest.raises(UsageError, match="not valid"):
+        registry.load(declare(tmp_path))
+
+
+def test_load_never_executes_the_file(tmp_path: Path) -> None:
+    path = declare(tmp_path)
+    path.write_text(path.read_text() + "raise SystemExit('executed')\n")
+    assert registry.load(path).id == "group.one-thing"
+
+
+@pytest.mark.parametrize(
+    ("version", "implementation", "sizes"),
+    [
+        ("3.13.0", "CPython", (10, 20)),
+        ("2.7.18", "CPython", (3, 4)),
+        ("3.8.1", "CPython", (7, 8)),
+        ("3.11.13", "PyPy", (5, 6)),
+        ("2.7.18", "PyPy", (5, 6)),
+        ("3.15.0a1", "CPython", (10, 20)),
+    ],
+)
+def test_sizes_for_takes_the_first_key_that_fits(
+    tmp_path: Path, version: str, implementation: str, sizes: tuple[int, ...]
+) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.sizes_for("quick", interpreter(version, implementation)) == sizes
+    assert experiment.sizes_for("standard", interpreter(version, implementation)) == (20, 40)
+
+
+def test_sizes_for_a_variant_takes_its_own_where_it_has_any_for_the_mode(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    plain, rr = experiment.variants
+    assert experiment.sizes_for("full", interpreter("3.13.0"), rr) == (30, 50)
+    assert experiment.sizes_for("full", interpreter("3.11.1", "PyPy"), rr) == (2, 3)
+    assert experiment.sizes_for("quick", interpreter("2.7.1"), rr) == (3, 4)
+    assert experiment.sizes_for("full", interpreter("3.13.0"), plain) == (100, 900)
+
+
+def test_sizes_for_unknown_mode_names_the_modes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="quick, standard, full"):
+        registry.load(declare(tmp_path)).sizes_for("slow", interpreter("3.13.0"))
+
+
+def test_runs_on_gives_the_reason_or_none(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    assert experiment.runs_on(interpreter("2.7.18")) is None
+    assert experiment.runs_on(interpreter("3.14.2")) is None
+    reason = experiment.runs_on(interpreter("3.15.0b1"))
+    assert reason == "group.one-thing needs Python >=2.7,<3.15; this is 3.15.0b1"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"wrok": "a"}, r"no parameter 'wrok' \(did you mean work\?\): it has work"),
+        ({"work": "be"}, r"work='be' is not known \(did you mean bee\?\): one of a, bee"),
+        ({"n": 1}, "size 1 is too small for group.one-thing: at least 2"),
+        ({"n": 4194305}, "size 4194305 is too large: at most 4194304"),
+        ({"n": "12"}, "size '12' is not a whole number"),
+        ({"n": True}, "size True is not a whole number"),
+        ({"n": 2.5}, "size 2.5 is not a whole number"),
+    ],
+)
+def test_check_params_refuses_and_names_what_is_allowed(
+    tmp_path: Path, params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        registry.load(declare(tmp_path)).check_params(params)
+
+
+def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
+    experiment = registry.load(declare(tmp_path))
+    experiment.check_params({"n": 2, "work": "bee"})
+    experiment.check_params({})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"title": 1}, "title is a text"),
+        ({"question": ""}, "question is a text"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        ({"tilte": 1}, r"unknown key 'tilte' \(did you mean title\?\)"),
+        ({"id": "group.other"}, "the file is named after 'group.one-thing'"),
+        ({"pythons": "3.x"}, "'3.x' is no version"),
+        ({"timeout_s": 0}, "timeout_s is above 0"),
+        ({"timeout_s": "soon"}, "could not convert"),
+        ({"sizes": {"quick": [1, 2]}}, "no sizes for the mode 'standard'"),
+        ({"sizes": DECLARED["sizes"] | {"quick": [3, 2]}}, "at least two, rising"),
+        ({"sizes": DECLARED["sizes"] | {"quick": [1, 2]}}, "size 1 is too small"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "sizes": {"full": [5]}}]}, "at least two"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "sizes": {"full:2.7": [5, 6]}}]}, "alone"),
+        ({"sizes": DECLARED["sizes"] | {"fast": [2, 3]}}, "unknown mode 'fast'"),
+        ({"sizes": DECLARED["sizes"] | {"quick:Pypy": [2, 3]}}, "'Pypy' is no version"),
+        ({"variants": [{"label": "", "params": {"x": 1}, "modes": []}]}, "no parameter 'x'"),
+        ({"variants": [{"label": "", "params": {}, "modes": ["all"]}]}, "unknown mode 'all'"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "policy": "fifo"}]}, "unknown policy 'fifo'"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "cores": "two"}]}, "unknown cores 'two'"),
+        ({"variants": [{"label": "", "params": {}, "modes": []}] * 2}, "the same label"),
+        ({"variants": [{"params": {}, "modes": []}]}, "label"),
+        ({"parameters": {"p": {"default": 1, "choices": [2], "help": ""}}}, "none of its choices"),
+        ({"parameters": {"p": {"choices": [2], "help": ""}}}, "lacks the key 'default'"),
+        ({"smallest": 0}, "size 0 is too small"),
+        ({"smallest": 11}, "size 2 is too small for group.one-thing: at least 11"),
+        ({"value": "late"}, "value 'late' is no metric with the unit s"),
+        ({"metrics": [LATE | {"unit": "ms"}]}, "unknown unit 'ms'"),
+        ({"metrics": [LATE | {"unit": "count"}], "value": "late"}, "no metric with the unit s"),
+        ({"metrics": [LATE, LATE]}, "two metrics have the same name"),
+        ({"metrics": [{"name": "late"}]}, "title"),
+        (CASES | {"parameters": CASE}, "the parameter case is made of what stands in cases"),
+        ({"parameters": CASE}, "the parameter case is made of what stands in cases"),
+        (CASES | {"growth": True}, "at least two, rising"),
+        (CASES | {"sizes": DECLARED["sizes"] | {"quick": []}}, "at least one, rising"),
+    ],
+)
+def test_load_refuses_what_cannot_be_meant(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
+    path = declare(tmp_path, **changes)
+    with pytest.raises(UsageError, match=fault) as caught:
+        registry.load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "no EXPERIMENT"),
+        ("EXPERIMENT = {", "not valid"),
+        ("EXPERIMENT = dict(id=1)", "not valid"),
+        ("EXPERIMENT = {}", "lacks the key 'id'"),
+        ("EXPERIMENT = []", "not valid"),
+        ("\0", "not valid"),
+    ],
+)
+def test_load_refuses_a_broken_file(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "group_one_thing.py"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=fault):
+        registry.load(path)
+
+
+def test_load_refuses_an_unreadable_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        registry.load(tmp_path / "group_absent.py")
+
+
+def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
+    known = registry.catalogue()
+    assert "square.mutex" in known
+    for experiment in known.values():
+        assert experiment.subject.question.endswith("?")
+        assert len(experiment.subject.explanation) > 200
+        if experiment.id.startswith("square."):
+            assert experiment.subject.references, "squares have been measured before"
+        for mode in registry.MODES:
+            assert experiment.variants_for(mode)
+
+
+def test_select_takes_ids_families_and_patterns_each_once() -> None:
+    everything = list(registry.catalogue().values())
+    squares = [e for e in everything if e.id.startswith("square.")]
+    mutex = registry.catalogue()["square.mutex"]
+    assert registry.select([]) == everything
+    assert registry.select(["square"]) == squares
+    assert registry.select(["square.*"]) == squares
+    assert registry.select(["square.mutex", "square.mutex"]) == [mutex]
+    assert registry.select(["square.mutex", "square"])[0] == mutex
+    assert len(registry.select(["square.mutex", "square"])) == len(squares)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("square.mutx", "square.mutex"),
+        ("mutex", "square.mutex"),
+        ("sqare", "square"),
+        ("square_mutex", "square.mutex"),
+    ],
+)
+def test_select_unknown_experiment_suggests_the_nearest(word: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"did you mean {meant}\?\).*fairlead lab list"):
+        registry.select([word])
+
+
+@pytest.mark.parametrize("word", ["", "*", "zebra", "square.mutex.*", ".*"])
+def test_select_unknown_word_says_where_to_look(word: str) -> None:
+    with pytest.raises(UsageError, match="fairlead lab list"):
+        registry.select([word])
+
+
+def test_parse_sizes_sorts_and_drops_duplicates() -> None:
+    assert registry.parse_sizes("200, 50,100,50") == (50, 100, 200)
+
+
+@pytest.mark.parametrize("text", ["", "a", "10,,20", "-5", "2.5", "10;20", "0"])
+def test_parse_sizes_refuses_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="size"):
+        registry.parse_sizes(text)
+
+
+def test_quick_value_of_a_parameter_is_for_quick_runs_alone() -> None:
+    seconds = registry.catalogue()["gil.convoy"].parameters["seconds"]
+    assert (seconds.value("quick"), seconds.value("standard"), seconds.value("full")) == (0.2, 1, 1)
+    assert registry.Parameter(default=3, choices=(3,), help="").value("quick") == 3
+
+
+def test_pages_say_of_every_experiment_what_it_declares() -> None:
+    script = runpy.run_path(str(ROOT / "tools" / "experiment_pages.py"))
+    for family in script["known"]():
+        page = (script["PAGES"] / f"{family.id}.md").read_text(encoding="utf-8")
+        for topic in family.topics:
+            again = "run tools/experiment_pages.py with a run that has it"
+            assert script["declared"](topic) in page, f"{topic.id} is not as declared: {again}"
+        measured = page.count("\nWhat came out:\n\n```text\n")
+        assert measured + page.count(f"\n{script['NOT_MEASURED']}") == len(family.topics)
+        assert measured >= len(family.topics) / 2, f"{family.id}: half of it was never measured"
+
+
+def test_every_experiment_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+[a-z0-9])`", text))
+    for work, ways in re.findall(r"^\| `([a-z]+\.[a-z]+-)` \| (.*) \|$", text, re.MULTILINE):
+        named |= {work + way for way in re.findall(r"`([a-z-]+)`", ways)}
+    known = registry.catalogue()
+    assert named - ({one.subject.group for one in known.values()} - set(known)) == set(known)

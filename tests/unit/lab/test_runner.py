@@ -1,0 +1,265 @@
+"""The runner with a made-up measurement, clock and machine: retries, resumption, stopping."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import Interrupted, OutputError, RecordError, UsageError
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.lab.catalogue.interpreters import Interpreter
+from fairlead.lab.isolation.other_load import Meter, Reading
+from fairlead.lab.isolation.stop import Stop
+from fairlead.lab.run import runner
+from fairlead.lab.run.plan import Plan, Series
+from fairlead.lab.run.runner import Progress, Tally
+from fairlead.lab.run.sampling import Cell
+from fairlead.record.results import read_results
+from fairlead.record.sample import Sample
+
+PYTHON = Interpreter(
+    name="3.13",
+    path="/opt/python",
+    executable="/opt/python",
+    implementation="CPython",
+    version="3.13.0",
+    free_threaded=False,
+    gil=True,
+    jit=False,
+    build={},
+)
+ENVIRONMENT = {"hostname": "here", "affinity": [0, 1], "cores": 2, "load": 0.5}
+
+
+SAYS = {name: value for name, value in PYTHON.as_record().items() if name not in ("name", "path")}
+
+
+def continued(directory: Path, environment: dict[str, Any], says: dict[str, Any] = SAYS) -> Plan:
+    with Stop() as stop:
+        return runner.continued(directory, environment, stop, lambda _path, _stop: says)
+
+
+class Bench:
+    """A machine whose time passes only while it measures, and whose noise is decided by ``foreign``."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.now = 0.0
+        self.measured: list[int] = []
+        self.foreign: Callable[[int], float] = lambda _number: 0.0
+        self.noise_s = 0.0
+        self.at: dict[int, Callable[[], object]] = {}
+        self.told: list[Progress] = []
+        self.plan = Plan(
+            run="0123",
+            created="2026-01-01T00:00:00+00:00",
+            budget_s=60.0,
+            interpreters=(PYTHON,),
+            environment=ENVIRONMENT,
+            series=(
+                Series(
+                    experiment="square.mutex",
+                    params={"policy": "other", "cores": "one"},
+                    interpreter="3.13",
+                    sizes=(10, 20),
+                    cpus=(0,),
+                    timeout_s=9,
+                ),
+            ),
+        )
+
+    def read(self, cpus: frozenset[int]) -> Reading:
+        """Idle throughout, apart from the noise so far."""
+        return Reading(self.now, self.now * len(cpus) - self.noise_s, 0.0)
+
+    def measure(
+        self, cell: Cell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
+    ) -> Sample | None:
+        number = len(self.measured)
+        assert mark.startswith(self.plan.run)
+        self.at.get(number, lambda: None)()
+        if stop.signum is not None:
+            return None
+        self.measured.append(cell.n)
+        self.now += 1.0
+        self.noise_s += self.foreign(number) * len(os.sched_getaffinity(0))
+        return Sample(
+            experiment=cell.series.experiment,
+            params={"n": cell.n, **cell.series.params},
+            interpreter=interpreter.as_record(),
+            environment=environment,
+            status="ok",
+            wall_s=0.1 + 0.01 * (7 * number % 11),
+            elapsed_s=1.0,
+            details={"number": number},
+        )
+
+    def run(self) -> Tally:
+        meter = Meter(self.read, lambda: 0.005)
+        meter.wait_for_quiet = lambda *_: None  # type: ignore[method-assign]
+        with Stop() as stop:
+            return runner.run(
+                self.plan,
+                self.directory,
+                stop=stop,
+                report=self.told.append,
+                measure=self.measure,
+                meter=meter,
+                clock=lambda: self.now,
+            )
+
+    def samples(self) -> tuple[Sample, ...]:
+        return read_results(self.directory).samples
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "run")
+    runner.begin(made.plan, made.directory)
+    yield made
+    keys = [(s.params.get("n"), s.round, s.status) for s in made.samples()]
+    assert len(keys) == len(set(keys)), "a sample was taken twice"
+
+
+def test_run_quiet_machine_keeps_to_the_budget_and_records_everything(bench: Bench) -> None:
+    tally = bench.run()
+    assert tally.samples == len(bench.samples()) == len(bench.measured) == 60
+    assert {s.environment["policy"] for s in bench.samples()} == {"other"}
+    assert {tuple(s.environment["affinity"]) for s in bench.samples()} == {(0,)}
+    assert {s.foreign_share for s in bench.samples()} == {0.0}
+    assert bench.told[-1].left_s <= 1.0
+
+
+def test_run_noisy_sample_is_tried_again_and_the_quietest_kept(bench: Bench) -> None:
+    noise = {3: 0.5, 4: 0.2, 5: 0.3}
+    bench.foreign = lambda number: noise.get(number, 0.0)
+    bench.run()
+    (kept,) = [s for s in bench.samples() if s.attempt]
+    assert (kept.details["number"], kept.attempt, kept.foreign_share) == (4, 2, pytest.approx(0.2))
+
+
+def test_run_noise_that_ends_is_tried_again_once(bench: Bench) -> None:
+    bench.foreign = lambda number: 0.5 if number == 3 else 0.0
+    bench.run()
+    assert [(s.details["number"], s.attempt) for s in bench.samples() if s.attempt] == [(4, 1)]
+
+
+def test_run_machine_that_is_never_quiet_spends_a_fifth_of_the_budget_on_trying_again(bench: Bench) -> None:
+    bench.foreign = lambda _number: 0.9
+    bench.run()
+    samples = bench.samples()
+    assert 10 <= sum(s.attempt for s in samples) <= 12
+    assert all(s.foreign_share == pytest.approx(0.9) for s in samples)
+    assert bench.now <= 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_stopped_and_continued_loses_and_repeats_nothing(bench: Bench, number: int) -> None:
+    bench.at[7] = lambda: os.kill(os.getpid(), number)
+    with pytest.raises(Interrupted, match=r"stopped: 7 samples kept in .*--resume --out") as caught:
+        bench.run()
+    assert caught.value.signum == number
+    before = bench.samples()
+    bench.at.clear()
+    bench.plan = continued(bench.directory, ENVIRONMENT)
+    tally = bench.run()
+    assert bench.samples()[:7] == before
+    assert tally.samples == 60
+
+
+def test_run_stopped_while_trying_again_keeps_the_noisy_sample(bench: Bench) -> None:
+    bench.foreign = lambda number: 0.5 if number == 2 else 0.0
+    bench.at[3] = lambda: os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(Interrupted, match="3 samples kept"):
+        bench.run()
+    assert bench.samples()[-1].foreign_share == pytest.approx(0.5)
+
+
+def test_run_finished_and_continued_measures_nothing_more(bench: Bench) -> None:
+    bench.run()
+    bench.measured.clear()
+    assert bench.run().samples == 60
+    assert bench.measured == []
+
+
+def test_run_continued_with_a_larger_budget_goes_on(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=20.0)
+    bench.run()
+    assert len(bench.samples()) == 20
+    bench.plan = replace(bench.plan, budget_s=30.0)
+    bench.run()
+    assert len(bench.samples()) == 30
+
+
+def test_run_continued_with_a_larger_budget_measures_sizes_that_did_not_fit(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=4.0)
+    bench.run()
+    (dropped,) = [s for s in bench.samples() if s.status == "skipped"]
+    assert dropped.params["n"] == 20
+    before = bench.samples()
+    assert bench.run().samples == len(before)
+    assert bench.samples() == before
+    bench.plan = replace(bench.plan, budget_s=60.0)
+    bench.run()
+    assert {s.params["n"] for s in bench.samples() if s.status == "ok"} == {10, 20}
+    (series,) = summarise(bench.samples()).series
+    assert series.failures == ()
+
+
+def test_run_series_that_cannot_run_is_recorded_once_with_its_reason(bench: Bench) -> None:
+    (one,) = bench.plan.series
+    bench.plan = replace(bench.plan, series=(replace(one, skipped="refused here"),))
+    bench.run()
+    assert bench.run().samples == 1
+    (sample,) = bench.samples()
+    assert (sample.status, sample.reason, "n" in sample.params) == ("skipped", "refused here", False)
+
+
+def test_run_of_a_directory_that_somebody_else_writes_to_is_refused(bench: Bench) -> None:
+    def intrude() -> None:
+        with pytest.raises(OutputError, match="another run"):
+            bench.run()
+
+    bench.at[1] = intrude
+    assert bench.run().samples == 60
+
+
+def test_begin_in_a_directory_with_a_run_says_resume(bench: Bench) -> None:
+    bench.run()
+    with pytest.raises(UsageError, match="--resume"):
+        runner.begin(bench.plan, bench.directory)
+
+
+def test_continued_on_another_machine_is_refused(bench: Bench) -> None:
+    bench.run()
+    with pytest.raises(UsageError, match="begun with hostname here, here it is there"):
+        continued(bench.directory, {**ENVIRONMENT, "hostname": "there"})
+    assert continued(bench.directory, {**ENVIRONMENT, "load": 9.0}) == bench.plan
+
+
+def test_continued_with_an_interpreter_that_has_changed_is_refused(bench: Bench) -> None:
+    bench.run()
+    with pytest.raises(UsageError, match="/opt/python has changed since"):
+        continued(bench.directory, ENVIRONMENT, {**SAYS, "version": "3.13.1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"schema": 1}', "damaged"),
+        ('{"schema": 99}', "newer version"),
+        ('{"schema": "1"}', "damaged"),
+    ],
+)
+def test_continued_with_a_damaged_plan_says_so(tmp_path: Path, text: str, word: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(RecordError, match=word):
+        continued(tmp_path, ENVIRONMENT)

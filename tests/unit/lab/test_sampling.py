@@ -1,0 +1,209 @@
+"""The order and the calibration of a run, by a clock that only the samples move."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable
+
+from fairlead.lab.run.plan import Series
+from fairlead.lab.run.sampling import AT_MOST, ENOUGH, Course, Turn
+from fairlead.record.sample import Sample, Status
+
+Cost = Callable[[Series, int], float]
+
+
+def series(
+    interpreter: str = "3.13", sizes: tuple[int, ...] = (10, 20, 40), skipped: str | None = None
+) -> Series:
+    return Series(
+        experiment="square.mutex",
+        params={"policy": "other", "cores": "all"},
+        interpreter=interpreter,
+        sizes=sizes,
+        cpus=(0,),
+        timeout_s=9,
+        skipped=skipped,
+    )
+
+
+class Drive:
+    """Runs a course with made-up costs and statuses, and keeps what happened."""
+
+    def __init__(
+        self,
+        lines: tuple[Series, ...],
+        budget_s: float,
+        cost: Cost = lambda _series, n: n * n / 10_000,
+        status: Callable[[Series, int, int], Status] = lambda _series, _n, _round: "ok",
+        noise: float = 0.0,
+    ) -> None:
+        self.now = 0.0
+        self.turns: list[Turn] = []
+        self.course = Course(lines, budget_s, lambda: self.now)
+        self.cost = cost
+        self.status = status
+        self.noise = noise
+        self.random = random.Random(1)
+
+    def go(self, at_most: int = 10_000) -> Drive:
+        for turn in self.course.turns():
+            if len(self.turns) == at_most:
+                break
+            self.turns.append(turn)
+            if turn.round not in turn.cell.samples:
+                self.take(turn)
+        return self
+
+    def take(self, turn: Turn) -> None:
+        one, n = turn.cell.series, turn.cell.n
+        cost = 0.0 if turn.skip else self.cost(one, n)
+        self.now += cost
+        turn.cell.samples[turn.round] = Sample(
+            experiment=one.experiment,
+            params={"n": n},
+            interpreter={},
+            environment={},
+            status="skipped" if turn.skip else self.status(one, n, turn.round),
+            reason=turn.skip,
+            elapsed_s=cost,
+            wall_s=cost * math.exp(self.random.gauss(0, self.noise)) or None,
+        )
+
+    def seen(self, round_: int) -> list[tuple[str, int]]:
+        return [(t.cell.series.interpreter, t.cell.n) for t in self.turns if t.round == round_ and not t.skip]
+
+    def skips(self) -> dict[tuple[str, int], str]:
+        return {(t.cell.series.interpreter, t.cell.n): t.skip for t in self.turns if t.skip}
+
+
+def test_turns_with_time_enough_are_interleaved_and_alternate_in_direction() -> None:
+    drive = Drive((series("a"), series("b")), 1e6).go()
+    forward = [(name, n) for n in (10, 20, 40) for name in "ab"]
+    assert drive.seen(0) == forward
+    assert drive.seen(1) == forward[::-1]
+    assert drive.seen(2) == forward
+    assert len(drive.turns) == ENOUGH * len(forward), "nothing varies: no interval is left to narrow"
+
+
+def test_turns_of_the_budget_are_kept() -> None:
+    drive = Drive((series("a"), series("b")), 10.0, noise=0.3).go()
+    assert 9 < drive.now <= 10
+    assert all(len(cell.samples) >= ENOUGH for line in drive.course.lines for cell in line)
+
+
+def test_turns_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
+    drive = Drive((series(sizes=(10, 100, 1000, 2000)),), 1.0).go()
+    assert drive.skips().keys() == {("3.13", 1000), ("3.13", 2000)} | drive.skips().keys() & {("3.13", 100)}
+    assert all("--budget" in reason for reason in drive.skips().values())
+    assert drive.now <= 1.0
+
+
+def test_turns_every_kept_size_gets_enough_samples() -> None:
+    drive = Drive((series("a", (10, 20, 40, 80, 160)), series("b", (10, 20, 40, 80, 160))), 1.5).go()
+    assert drive.skips()
+    for line in drive.course.lines:
+        for cell in line:
+            if cell.samples[0].status == "ok":
+                assert len(cell.samples) >= ENOUGH
+
+
+def test_turns_series_that_needs_little_leaves_its_time_to_others() -> None:
+    small = Drive((series("a", (10, 40)), *(series(f"b{k}", (1, 2)) for k in range(3))), 2.0).go()
+    assert ("a", 40) in small.seen(0)
+
+
+def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
+    dear = series("a", (10, 40, 80))
+    cheap = tuple(series(f"b{k}", (10, 11, 12, 13, 14)) for k in range(4))
+    drive = Drive((dear, *cheap), 8.0).go()
+    order = drive.seen(0)
+    assert order.index(("a", 80)) > order.index(("b3", 14))
+    assert not drive.skips()
+
+
+def test_turns_series_of_one_size_that_was_put_off_is_repeated_when_others_leave_the_time() -> None:
+    # the first is expected to grow with the square, which speaks for nearly all of the budget, and does not
+    drive = Drive((series("3.13"), series("3.14", sizes=(10,))), 107, cost=lambda _series, _n: 1.0).go()
+    taken = [turn for turn in drive.turns if turn.cell.series.interpreter == "3.14"]
+    assert ENOUGH <= len(taken) <= AT_MOST
+    assert drive.now <= 107
+
+
+def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
+    skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
+    said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
+    assert re.fullmatch(said, skips["a", 1000] or "")
+
+
+def test_turns_skipped_series_is_told_once_and_not_run() -> None:
+    drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
+    assert drive.skips() == {("a", 10): "too old"}
+    assert ("a", 20) not in drive.seen(0)
+
+
+def test_turns_after_a_failed_size_the_larger_ones_are_left_out() -> None:
+    drive = Drive(
+        (series("a"), series("b")),
+        100.0,
+        status=lambda s, n, _: "timeout" if (s.interpreter, n) == ("a", 20) else "ok",
+    ).go()
+    assert drive.skips() == {("a", 40): "the size before it, 20, ended as timeout"}
+    assert ("a", 20) not in drive.seen(1)
+    assert ("a", 10) in drive.seen(1)
+
+
+def test_turns_interpreter_that_only_fails_is_left_alone() -> None:
+    broken = Drive(
+        tuple(series(name) for name in "aaab"),
+        100.0,
+        status=lambda s, *_: "crashed" if s.interpreter == "a" else "ok",
+    ).go()
+    assert broken.seen(0).count(("a", 10)) == 2
+    assert {n for name, n in broken.seen(4)} == {10, 20, 40}
+
+
+def test_turns_cell_that_fails_now_and_then_goes_on() -> None:
+    drive = Drive((series(),), 1e6, status=lambda _s, n, r: "crashed" if (n, r) == (20, 3) else "ok").go()
+    assert drive.seen(ENOUGH - 1)[::-1] == [("3.13", 40), ("3.13", 20), ("3.13", 10)]
+
+
+def test_turns_probe_that_skips_itself_ends_its_series() -> None:
+    drive = Drive((series(),), 100.0, status=lambda *_: "skipped").go()
+    assert drive.seen(0) == [("3.13", 10)]
+    assert drive.skips().keys() == {("3.13", 20), ("3.13", 40)}
+    assert drive.seen(1) == []
+
+
+def test_turns_without_any_budget_left_measure_nothing() -> None:
+    drive = Drive((series(),), 0.0).go()
+    assert drive.seen(0) == []
+    assert "--budget" in drive.skips()[("3.13", 10)]
+
+
+def test_turns_continued_after_any_sample_repeat_nothing_and_end_the_same() -> None:
+    lines = (series("a", (10, 20, 40, 400)), series("b"))
+    whole = Drive(lines, 3.0).go()
+    for cut in range(len(whole.turns)):
+        first = Drive(lines, 3.0).go(at_most=cut)
+        second = Drive(lines, 3.0)
+        second.now = first.now
+        for line, other in zip(first.course.lines, second.course.lines, strict=True):
+            for before, cell in zip(line, other, strict=True):
+                cell.samples.update(before.samples)
+        taken = first.now
+        second.go()
+        assert second.now >= taken
+        measured = {(t.cell.series.interpreter, t.cell.n, t.round) for t in second.turns}
+        assert {(t.cell.series.interpreter, t.cell.n, t.round) for t in first.turns} <= measured
+        assert second.now <= 3.0
+
+
+def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
+    drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
+    for turn in drive.course.turns():
+        to_come, left_s = drive.course.outlook()
+        assert 0 <= left_s <= 10.0 - drive.now + 1e-9
+        assert turn.round == 0 or to_come > 0
+        drive.take(turn)

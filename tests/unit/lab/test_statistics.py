@@ -1,0 +1,75 @@
+"""Median, spread, interval and outliers of a cell, and the ratio of two."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fairlead.errors import UsageError
+from fairlead.lab.analysis.statistics import describe, paired, student
+
+STEADY = [1.00, 1.01, 1.02, 0.99, 0.98, 1.00, 1.03, 0.97]
+
+
+def test_describe_of_known_numbers_gives_known_quartiles() -> None:
+    found = describe([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+    assert (found.median, found.q1, found.q3, found.iqr) == (5.0, 3.0, 7.0, 4.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert 1.0 <= found.low < 5.0 < found.high <= 9.0
+
+
+def test_describe_counts_an_outlier_and_keeps_the_median() -> None:
+    found = describe([*STEADY, 3.0])
+    assert found.outliers == 1
+    assert found.median == 1.0
+
+
+def test_describe_of_no_values_has_nothing_computed() -> None:
+    found = describe([])
+    assert (found.median, found.low, found.iqr, found.modes) == (None, None, None, ())
+
+
+def test_describe_of_two_populations_shows_both() -> None:
+    found = describe([0.190, 4.10, 0.200, 4.20, 0.195, 4.05, 0.193, 4.15])
+    assert found.modes == pytest.approx((0.194, 4.125))
+
+
+def test_paired_of_fewer_than_three_rounds_is_nothing() -> None:
+    assert paired([]) is None
+    assert paired([2.0, 2.1]) is None
+
+
+def test_paired_is_the_geometric_mean_with_its_interval() -> None:
+    found = paired([1.0, 2.0, 4.0])
+    assert found is not None
+    assert found.value == pytest.approx(2.0)
+    assert found.low * found.high == pytest.approx(4.0), "as far down as up"
+    assert found.width == pytest.approx(math.log(found.high / found.low))
+    assert found.rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(2, 9.925), (3, 5.841), (4, 4.604), (9, 3.250), (29, 2.756), (199, 2.601)]
+)
+def test_student_is_the_published_table_at_99_per_cent(freedom: int, quantile: float) -> None:
+    assert student(freedom) == pytest.approx(quantile, abs=6e-4)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.0, -1.0])
+def test_describe_refuses_what_is_no_time(bad: float) -> None:
+    with pytest.raises(UsageError, match="finite numbers above zero"):
+        describe([1.0, bad])
+
+
+def test_describe_agrees_with_scipy_on_interquartile_range_and_bootstrap() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="scipy is the oracle; install the oracle group")
+    values = np.random.default_rng(5).lognormal(0, 0.3, 25)
+    found = describe(values.tolist())
+    assert found.iqr == pytest.approx(stats.iqr(values))
+    theirs = stats.bootstrap((values,), np.median, method="percentile", n_resamples=20_000, random_state=1)
+    width = theirs.confidence_interval.high - theirs.confidence_interval.low
+    assert found.low == pytest.approx(theirs.confidence_interval.low, abs=0.15 * width)
+    assert found.high == pytest.approx(theirs.confidence_interval.high, abs=0.15 * width)

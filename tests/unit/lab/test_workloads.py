@@ -1,0 +1,65 @@
+"""The lab's work for pools: right one by one, wrong where tasks at once change what they share."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from fairlead.lab.catalogue import registry
+from fairlead.lab.experiments import probe_workloads as workloads
+from fairlead.pools import SequentialPool
+
+
+def test_workloads_have_the_answers_that_are_known() -> None:
+    known = {work.name: work for work in workloads.catalogue()}
+    assert workloads.fib(28) == workloads.fib2(28) == known["fib"].answer(28) == 317_811
+    assert known["data-pass"].wrong([workloads.data_pass(known["data-pass"].item), 3]) == 1
+    assert known["data-return"].wrong([workloads.data_return(workloads.WORDS)]) == 0
+    assert len(known["data-pass"].item) == 524_288
+    assert [name for name, work in known.items() if work.shares] == ["nbody"]
+
+
+@pytest.mark.parametrize("work", workloads.catalogue(), ids=lambda work: work.name)
+def test_workload_gives_what_is_right_every_time(work: workloads.Workload) -> None:
+    with SequentialPool() as pool:
+        first, second = pool.map(work.function, [work.small] * 2)
+    assert first == second == work.answer(work.small)
+
+
+def test_workload_of_bodies_keeps_their_energy() -> None:
+    before = workloads.energy(workloads.bodies())
+    assert workloads.nbody_unshared(500) == pytest.approx(before, rel=1e-3)
+    assert workloads.nbody(500) == workloads.nbody_unshared(500)
+
+
+def test_workload_that_shares_comes_out_wrong_when_another_task_is_in_its_midst() -> None:
+    alone = workloads.nbody_unshared(10)
+    workloads._shared[0].x += 1.0
+    assert workloads.nbody(10) == alone  # begins with fresh places
+    moved = workloads.bodies()
+    workloads._advance(moved, 5)
+    moved[1].x += 1e-3  # what another has done meanwhile
+    workloads._advance(moved, 5)
+    assert workloads.energy(moved) != alone
+
+
+def test_workload_has_as_many_items_as_asked_for() -> None:
+    fib = workloads.catalogue()[0]
+    assert len(fib.items()) == 64
+    assert len(fib.items(0.25)) == 16
+    assert len(fib.items(0.0001)) == 1
+
+
+def test_party_counts_answers_that_are_wrong_and_lets_go_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(registry.DIRECTORY)
+    methods = importlib.import_module("probe_methods")
+    answers = iter([1, 2, 1, 3])
+    job = methods.Job(lambda _: next(answers), [0] * 4, 1, 1)
+    methods.sequential(job)
+    assert (job.taken, job.wrong) == (4, 2)
+    # of a list only its length and its ends are looked at
+    lists = methods.Job(None, [], [0.5] * 3, 1)
+    for result in ([0.5] * 3, [0.5] * 2, [0.5, 0.5, 0.0]):
+        lists.take(result)
+    assert (lists.taken, lists.wrong) == (3, 2)

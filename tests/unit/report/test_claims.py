@@ -1,0 +1,321 @@
+"""The claims of a run are those of its samples, and stand in every form of its report."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io as io_module
+import itertools
+import json as json_module
+import re
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from fairlead.lab.catalogue import registry
+from fairlead.record.sample import Sample
+from fairlead.record.summary import Claim, Summary
+from fairlead.report.common import names
+from fairlead.report.summary import bar_charts, claims, csv, html, json, sections, text
+
+pytest.importorskip("numpy")
+pytest.importorskip("rich")
+pytest.importorskip("jinja2")
+
+HERE = {"hostname": "here", "cores": 2, "affinity": [0, 1], "policy": "other"}
+PLAIN = {"policy": "other", "cores": "all"}
+WIGGLE = (1.0, 1.01, 0.99, 1.005, 0.995, 1.002)
+
+
+def samples(
+    experiment: str,
+    wall_s: float,
+    n: int = 1,
+    *,
+    version: str = "3.13",
+    metrics: dict[str, float] | None = None,
+    value: str | None = None,
+    details: dict[str, Any] | None = None,
+    cpu_s: float | None = None,
+    **params: Any,
+) -> list[Sample]:
+    """Six samples about a time, which is that of a metric if one is named."""
+    return [
+        Sample(
+            experiment=experiment,
+            params={"n": n, **PLAIN, **params},
+            interpreter={
+                "name": version,
+                "implementation": "CPython",
+                "version": f"{version.removesuffix('t')}.0",
+                "free_threaded": version.endswith("t"),
+                "path": f"/opt/{version}",
+                "executable": f"/opt/{version}",
+            },
+            environment=HERE,
+            status="ok",
+            started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00",
+            round=number,
+            wall_s=1.0 if value else wall_s * wiggle,
+            user_s=wall_s / 2 if cpu_s is None else cpu_s,
+            sys_s=0.0,
+            cpu_percent=100.0,
+            sum_rss_kb=20_000,
+            foreign_share=0.0,
+            details={
+                **(details or {}),
+                "metrics": {**(metrics or {}), **({value: wall_s * wiggle} if value else {})},
+            },
+        )
+        for number, wiggle in enumerate(WIGGLE)
+    ]
+
+
+def convoy(request_s: float, n: int = 1, **params: Any) -> list[Sample]:
+    set_ = {"beside": "nothing", "computing": 1, "seconds": 1, "interval_ms": 5, "scheduler": "off"}
+    return samples("gil.convoy", request_s, n, value="request_s", **{**set_, **params})
+
+
+def io(case: str, wall_s: float, cpu_s: float, version: str = "3.13") -> list[Sample]:
+    more = {"case": case, "workers": "default", "delay_ms": 100}
+    return samples(f"models.io-{case}", wall_s, 30, version=version, cpu_s=cpu_s, **more)
+
+
+def party(method: str, wall_s: float, *, version: str = "3.13", **metrics: float) -> list[Sample]:
+    more = {"case": "fib", "method": method, "workers": "cores", "task": "whole"}
+    reasons = {} if "gil_share" in metrics else {"gil_share": "nothing observes it on this build"}
+    return samples(
+        "party.fib", wall_s, 16, version=version, metrics=metrics, details={"not_measured": reasons}, **more
+    )
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    from fairlead.lab.analysis.summarise import summarise
+
+    taken = [
+        *io("sequential", 3.0, 0.02),
+        *io("async", 0.11, 0.01),
+        *io("threads", 0.11, 0.03),
+        *io("async", 0.12, 0.01, "3.14"),
+        *io("threads", 0.12, 0.03, "3.14"),
+        *party("sequential", 2.0, cpu_share=0.5, peak_kb=10_000, gil_share=1.0, wrong_answers=0),
+        *party("threads", 2.1, cpu_share=0.5, peak_kb=11_000, gil_share=1.0, wrong_answers=0),
+        *party("processes-fork", 1.0, cpu_share=1.0, peak_kb=30_000, gil_share=0.9, wrong_answers=0),
+        *party("futures", 0.5, cpu_share=1.0, peak_kb=30_000, wrong_answers=3),
+        *convoy(20e-6),
+        *convoy(5e-3, beside="threads"),
+        *convoy(25e-6, beside="processes"),
+        *convoy(40e-6, beside="threads", scheduler="interactive"),
+        *(
+            s
+            for n in (50, 100, 200)
+            for s in samples("square.mutex", 1e-5 * n * n, n, work="sleep0", scheduler="off")
+        ),
+        *(s for n in (50, 100, 200) for s in samples("cured.mutex", 1e-5 * n, n, work="sleep0")),
+    ]
+    return summarise(taken)
+
+
+def found(summary: Summary) -> dict[str, Claim]:
+    return {f"{claim.experiment}: {claim.topic}": claim for claim in summary.claims}
+
+
+def test_best_way_is_the_one_with_the_least_processor_time_of_those_as_fast(summary: Summary) -> None:
+    ranking = next(one for one in summary.rankings if one.group == "models.io")
+    assert {p.case: p.standing for p in ranking.places} == {
+        "sequential": "slower",
+        "async": "best",
+        "threads": "as fast",
+    }
+
+
+def test_way_with_wrong_answers_is_never_best(summary: Summary) -> None:
+    ranking = next(one for one in summary.rankings if one.group == "party.fib")
+    standings = {p.case: p.standing for p in ranking.places}
+    assert (standings["futures"], standings["processes-fork"]) == ("wrong", "best")
+
+
+def test_convoy_and_its_remedies_are_ratios_with_both_times_and_what_was_published(summary: Summary) -> None:
+    convoy = found(summary)["gil.convoy: convoy"]
+    assert convoy.value == pytest.approx(250, rel=0.03)
+    assert convoy.verdict == "settled"
+    assert [(side.what, side.median) for side in convoy.sides] == [
+        ("beside threads", pytest.approx(5e-3, rel=0.01)),
+        ("beside nothing", pytest.approx(20e-6, rel=0.01)),
+    ]
+    assert [round(one.value) for one in convoy.published] == [300]
+    assert convoy.low < 250 < convoy.high  # type: ignore[operator]
+    scheduled = found(summary)["gil.convoy: convoy, GIL scheduled"]
+    assert scheduled.value == pytest.approx(125, rel=0.03)
+    assert scheduled.published == (), "what was published of the stock GIL is no figure of the scheduled one"
+    assert "gil.convoy: convoy, switch 0.5 ms" not in found(summary), "it was not measured"
+
+
+def test_what_removes_a_square_is_held_against_the_square_at_the_largest_common_size(
+    summary: Summary,
+) -> None:
+    claim = found(summary)["cured.mutex: CombiningLock"]
+    assert claim.value == pytest.approx(200, rel=0.03)
+    assert claim.text == "200 threads pass a CombiningLock faster than a Lock"
+
+
+def test_square_is_the_exponent_of_the_fit(summary: Summary) -> None:
+    claim = found(summary)["square.mutex: passing a lock"]
+    series = next(one for one in summary.series if one.experiment == "square.mutex")
+    assert (claim.value, claim.low, claim.high) == (series.fit.exponent, series.fit.low, series.fit.high)
+    assert (claim.kind, claim.verdict) == ("exponent", "settled")
+    assert [one.label for one in claim.published] == ["CPython, 2 cores"]
+
+
+def test_two_of_six_rounds_leave_a_claim_open() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    few = summarise([*convoy(20e-6), *convoy(5e-3, beside="threads")[:2]])
+    claim = found(few)["gil.convoy: convoy"]
+    assert (claim.verdict, claim.low, claim.rounds) == ("open", None, 2)
+    assert claims.why_open(claim) == "only 2 runs so far: give a larger --budget"
+
+
+def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    def drifting(taken: list[Sample]) -> list[Sample]:
+        return [
+            replace(
+                one,
+                details={"metrics": {"request_s": one.details["metrics"]["request_s"] * 1.5**one.round}},
+            )
+            for one in taken
+        ]
+
+    found_then = summarise([*drifting(convoy(20e-6)), *drifting(convoy(4e-5, beside="threads"))])
+    claim = found(found_then)["gil.convoy: convoy"]
+    assert claim.verdict == "settled"
+    assert claim.value == pytest.approx(2.0, rel=0.02)
+    assert claim.high / claim.low < 1.05  # type: ignore[operator]
+
+
+def test_a_claim_that_goes_against_its_source_says_so() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    more = {"check_interval": 100, "interval_ms": 5, "count": "nothing"}
+    taken = samples("gil.battle", 1.0, 4000, metrics={"series_s": 1.0}, **more)
+    (claim,) = summarise(taken).claims
+    assert claim.verdict == "contradicts the source"
+    assert claim.text == "2 threads are no slower than the same in series"
+    assert [(one.label, round(one.value, 2)) for one in claim.published] == [
+        ("CPython 2, 2 cores, OS X", 1.85)
+    ]
+
+
+def test_a_size_is_no_claim_against_itself() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    more = {"interval_ms": 5, "signals": 20}
+    one = samples("gil.signal", 5e-3, 1, value="delay_s", **more)
+    assert summarise(one).claims == ()
+    (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
+    assert claim.value == pytest.approx(4, rel=0.02)
+
+
+def test_nothing_measured_is_no_claim() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    assert summarise([]).claims == ()
+
+
+def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None:
+    known = registry.catalogue()
+    for experiment in known.values():
+        for declared in experiment.claims:
+            for side in (declared.of, declared.over):
+                name = side.get("experiment", experiment.id)
+                there = known[name]
+                case = {"case"} if experiment.subject.group else set()
+                assert set(side) - {"n", "experiment", "policy", "cores"} - case <= set(there.parameters)
+                for key, value in side.items():
+                    if key in there.parameters and key != "case":
+                        assert value in there.parameters[key].choices
+            assert declared.says != declared.otherwise
+            assert not declared.over_metric or declared.over_metric in {
+                metric.name for metric in experiment.subject.metrics
+            }
+        topics = [declared.topic for declared in experiment.claims]
+        assert len(topics) == len(set(topics))
+        assert all(len(topic) <= 22 for topic in topics), "a claim stands in one line of 80 columns"
+
+
+@pytest.mark.parametrize("form", [text, html, json, csv])
+def test_every_form_has_every_claim_and_every_family(form: ModuleType, summary: Summary) -> None:
+    page = form.render(summary, detail=1) if form is text else form.render(summary)
+    said = [claims.sentence(claim) for claim in claims.ordered(summary)]
+    assert len(said) == 9
+    if form is json:
+        data = json_module.loads(page)
+        assert [claim["topic"] for claim in data["claims"]] == [c.topic for c in claims.ordered(summary)]
+        assert {one["family"] for one in data["experiments"]} == {"square", "gil", "models", "party"}
+    elif form is csv:
+        table = [row for row in csv_module.DictReader(io_of(page)) if row["kind"] == "claim"]
+        assert [row["text"] for row in table] == said
+    else:
+        flat = " ".join(re.sub(r"<sup>([^<]+)</sup>", r"^\1", page).split())
+        for claim in summary.claims:
+            assert (claims.sentence(claim) if form is text else claims.said(claim)) in flat
+        for family in sections.families(summary):
+            assert (family.title.upper() if form is text else f"<h2>{family.title}</h2>") in page
+
+
+def io_of(page: str) -> io_module.StringIO:
+    return io_module.StringIO(page, newline="")
+
+
+def test_families_come_in_order_with_cures_beside_their_squares(summary: Summary) -> None:
+    shown = sections.families(summary)
+    assert [family.id for family in shown] == ["square", "gil", "models", "party"]
+    assert [topic.id for topic in shown[0].topics] == ["square.mutex", "cured.mutex"]
+    (work,) = shown[2].topics
+    assert (work.id, work.title, len(work.subjects)) == ("models.io", "I/O", 3)
+
+
+def test_losses_are_told_once_for_all_that_they_are_true_of() -> None:
+    from fairlead.lab.analysis.summarise import summarise
+
+    reason = "no room"
+    skipped = [
+        Sample(
+            experiment=experiment, params=PLAIN, interpreter={"name": name, "version": name},
+            environment=HERE, status="skipped", reason=reason,
+        )
+        for experiment in ("gil.convoy", "gil.battle") for name in ("3.13", "3.14")
+    ]  # fmt: skip
+    summary = summarise(skipped)
+    (family,) = sections.families(summary)
+    (loss,) = sections.losses(family, names.Roster(summary.series))
+    assert (loss.what, loss.reason, len(loss.who), len(loss.series)) == ("skipped", reason, 2, 2)
+
+
+def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summary: Summary) -> None:
+    subjects = {subject.id: subject for subject in summary.subjects}
+    (ranking,) = (one for one in summary.rankings if one.group == "party.fib")
+    pictures = bar_charts.pictures(ranking, subjects)
+    assert [one.title for one in pictures] == ["Time", "CPU, all cores", "Memory, all processes", "GIL held"]
+    for picture in pictures:
+        assert max(bar.width or 0 for bar in picture.bars) <= 100
+        assert [bar.case for bar in picture.bars] == [place.case for place in ranking.places]
+    held = {bar.case: bar for bar in pictures[3].bars}
+    assert (held["sequential"].value, held["sequential"].width) == ("100 %", 100)
+    assert (held["futures"].value, held["futures"].width) == ("not measurable here", None)
+    assert held["futures"].standing == "wrong"
+    assert "nothing observes it on this build" in html.render(summary)
+
+
+def test_page_of_works_has_headings_in_order_and_names_for_all_that_is_linked(summary: Summary) -> None:
+    page = html.render(summary)
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    names_of = set(re.findall(r' id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= names_of
+    assert len(names_of) == len(re.findall(r' id="', page))

@@ -1,0 +1,186 @@
+"""Runs side by side: in the terminal, as a page, and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json as json_module
+import random
+import re
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+import summaries
+
+from fairlead.record.comparison import Comparison
+from fairlead.record.summary import Summary
+from fairlead.report.common import words
+from fairlead.report.comparison import csv as comparison_csv
+from fairlead.report.comparison import html as comparison_html
+from fairlead.report.comparison import json as comparison_json
+from fairlead.report.comparison import text as comparison_text
+
+pytest.importorskip("rich")
+pytest.importorskip("jinja2")
+pytest.importorskip("numpy")
+
+
+def run(exponent: float = 2.04, python: dict[str, Any] | None = None, **more: Any) -> Summary:
+    return summaries.summary(
+        summaries.series(random.Random(exponent), python=python, exponent=exponent), **more
+    )
+
+
+def compared(*runs: Summary) -> Comparison:
+    from fairlead.lab.analysis.compare import compare
+
+    return compare([(f"runs/{number}", run) for number, run in enumerate(runs)])
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    """Faster below 100, slower above: the exponent has grown; and a third that is as the first."""
+    return compared(run(1.5), run(2.5), run(1.5))
+
+
+FORMS = (comparison_text, comparison_html, comparison_json, comparison_csv)
+
+
+def rows(page: str) -> dict[tuple[int, str], str]:
+    """The lines of the tables by size and run."""
+    found, n = {}, 0
+    for line in page.splitlines():
+        if match := re.match(r" +(\d+ )? *([a-c]) +[\d.]+ [mu]?s\b", line):
+            n = int(match[1] or n)
+            found[n, match[2]] = line
+    return found
+
+
+def test_every_cell_is_shown_with_ratio_effect_and_change(comparison: Comparison) -> None:
+    shown = rows(comparison_text.render(comparison))
+    assert len(shown) == 3 * 4
+    for cell in comparison.series[0].cells:
+        assert cell.base == "a"
+        line = shown[cell.n, cell.run]
+        assert f" {cell.ratio:.2f} " in line
+        assert f" {cell.effect:+.2f} " in line
+        assert line.endswith(cell.change)
+    assert shown[50, "b"].endswith("faster")
+    assert shown[400, "b"].endswith("slower")
+    assert shown[400, "c"].endswith("no difference shown")
+
+
+def test_fits_eighty_plain_columns_and_sums_up_at_the_end(comparison: Comparison) -> None:
+    page = comparison_text.render(comparison)
+    assert max(map(len, page.splitlines())) <= 80
+    assert page.isascii()
+    assert page.endswith(
+        "\nOf 4 cells in b, held against a: 1 faster, 2 slower, 1 no difference shown.\n"
+        "Of 4 cells in c, held against a: 4 no difference shown.\n"
+    )
+    for member in comparison.series[0].members:
+        assert f"{member.run} {words.fit(member.series.fit)}\n" in page
+
+
+def test_colour_is_written_only_when_asked(comparison: Comparison) -> None:
+    assert "\x1b" not in comparison_text.render(comparison)
+    assert "\x1b[31mslower" in comparison_text.render(comparison, colour=True)
+
+
+def test_interpreters_are_named_once_or_each() -> None:
+    other = summaries.interpreter(path="/elsewhere/python")
+    assert "\n  CPython 3.13.0\n" in comparison_text.render(compared(run(), run()))
+    crossed = comparison_text.render(compared(run(), run(python=summaries.PYTHONS[2])))
+    assert "\n  a: CPython 3.13.0; b: CPython 3.15.2\n" in crossed
+    twins = " ".join(comparison_text.render(compared(run(), run(python=other))).split())
+    assert "a: CPython 3.13.0 (/opt/pythons/3.13/bin/python); b: CPython 3.13.0 (/elsewhere/python)" in twins
+
+
+def test_advice_gathers_the_sizes_that_it_is_about(comparison: Comparison) -> None:
+    cells = tuple(
+        replace(cell, advice="more samples") for cell in comparison.series[0].cells if cell.run == "b"
+    )
+    advised = replace(comparison, series=(replace(comparison.series[0], cells=cells[:2]),))
+    assert "! b, n = 50, 100: more samples" in comparison_text.render(advised)
+
+
+def test_what_only_one_run_has_and_what_differs_is_told() -> None:
+    a, b = run(environment={"cores": 2}), run(environment={"cores": 8}, problems=("line 3: cut",))
+    alone = replace(a.series[0], experiment="square.semaphore")
+    page = comparison_text.render(compared(replace(a, series=(*a.series, alone)), b, a))
+    assert "! cores differs: 2 in a and c, 8 in b; compare exponents, not times" in page
+    assert "a: square.semaphore, CPython 3.13.0: n = 50, 100, 200, 400" in page
+    assert "line 3: cut" in page
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_runs_without_a_common_cell_are_said_to_be(form: ModuleType) -> None:
+    page = form.render(compared(run(), summaries.summary()))
+    if form in (comparison_text, comparison_html):
+        assert "nothing can be compared." in page
+    elif form is comparison_json:
+        assert json_module.loads(page)["series"] == []
+    else:
+        assert len(page.splitlines()) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hostile_names_stay_text(form: ModuleType, comparison: Comparison) -> None:
+    bad = "\x1b[31m[red]\u202e<script>=1"
+    one = comparison.series[0]
+    series = replace(
+        one,
+        subject=replace(one.subject, id=bad, title=bad, size_name=bad, question=bad),
+        members=tuple(
+            replace(m, series=replace(m.series, label=bad, interpreter=summaries.interpreter(bad, bad, bad)))
+            for m in one.members
+        ),
+        cells=tuple(replace(cell, advice=bad) for cell in one.cells),
+    )
+    page = form.render(
+        replace(
+            comparison,
+            runs=tuple(replace(r, name=bad, environment={bad: bad}) for r in comparison.runs),
+            series=(series,),
+            differing=(bad,),
+            problems=(bad,),
+        )
+    )
+    assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", page)
+    assert form is not comparison_html or "<script" not in page
+
+
+def test_page_has_every_run_and_every_cell(comparison: Comparison) -> None:
+    page = comparison_html.render(comparison)
+    for one in comparison.runs:
+        assert one.name in page
+    for cell in comparison.series[0].cells:
+        assert f"<td>{cell.ratio:.2f}</td><td>{words.bounds(cell.low, cell.high)}</td>" in page
+    places = [float(place) for place in re.findall(r"left: ([\d.]+)%", page)]
+    assert places
+    assert all(0 <= place <= 100 for place in places)
+    assert len(page) < 100_000
+
+
+def test_json_gives_back_the_comparison(comparison: Comparison) -> None:
+    data = json_module.loads(comparison_json.render(comparison))
+    assert data["version"] == 2
+    assert [one["name"] for one in data["runs"]] == ["runs/0", "runs/1", "runs/2"]
+    (series,) = data["series"]
+    assert [member["interpreter"] for member in series["members"]] == [summaries.PYTHONS[0]] * 3
+    assert series["members"][1]["fit"]["exponent"] == comparison.series[0].members[1].series.fit.exponent
+    expected = [(c.n, c.run, c.ratio, c.effect, c.p, c.change) for c in comparison.series[0].cells]
+    keys = ("n", "run", "ratio", "effect", "p", "change")
+    assert [tuple(cell[key] for key in keys) for cell in series["cells"]] == expected
+
+
+def test_csv_has_a_row_for_each_cell(comparison: Comparison) -> None:
+    table = list(csv.DictReader(io.StringIO(comparison_csv.render(comparison), newline="")))
+    cells = comparison.series[0].cells
+    assert [(row["n"], row["run"], float(row["ratio"]), row["change"]) for row in table] == [
+        (str(cell.n), cell.run, cell.ratio, cell.change) for cell in cells
+    ]
+    assert {row["run_name"] for row in table} == {"runs/1", "runs/2"}
+    assert {row["base_on"] for row in table} == {"CPython 3.13.0"}

@@ -1,0 +1,168 @@
+"""JSON and CSV: what other programs read."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import json as json_module
+import math
+import random
+from dataclasses import replace
+
+import pytest
+import summaries
+
+from fairlead.record.summary import Summary
+from fairlead.report.summary import claims, csv, json
+
+
+@pytest.fixture(params=[1, 2, 3])
+def summary(request: pytest.FixtureRequest) -> Summary:
+    print(f"seed {request.param}")
+    return summaries.realistic(request.param)
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def loaded(summary: Summary) -> dict:
+    return json_module.loads(json.render(summary), parse_constant=refuse)
+
+
+def test_json_gives_back_every_cell(summary: Summary) -> None:
+    results = loaded(summary)["results"]
+    cells = [(s, c) for s in summary.series for c in s.cells]
+    assert len(results) == len(cells)
+    for result, (series, cell) in zip(results, cells, strict=True):
+        assert result["experiment"] == series.experiment
+        assert result["interpreter"] == series.interpreter["name"]
+        assert result["params"] == cell.params
+        assert result["samples"] == len(cell.values)
+        assert result["values"] == list(cell.values)
+        assert (result["median"], result["iqr"], result["rounds"]) == (
+            cell.median,
+            cell.iqr,
+            list(cell.rounds),
+        )
+        fit = result["fit"]
+        expected = (series.fit.exponent, series.fit.low, series.fit.high, series.fit.model)
+        assert (fit["exponent"], fit["low"], fit["high"], fit["model"]) == expected
+
+
+def test_json_holds_environment_interpreters_skips_and_problems(summary: Summary) -> None:
+    data = loaded(summary)
+    assert data["version"] == 2
+    assert data["environment"] == summary.environment
+    assert data["interpreters"] == {p["name"]: p for p in summaries.PYTHONS}
+    assert [(s["experiment"], s["interpreter"]) for s in data["skipped"]] == [
+        ("square.process-start", "3.13t")
+    ]
+    assert data["skipped"][0]["reason"].startswith("needs fork")
+    assert data["problems"] == list(summary.problems)
+    assert data["failures"] == []
+
+
+def test_json_gives_back_every_claim_and_the_conditions(summary: Summary) -> None:
+    data = loaded(summary)
+    assert data["conditions"]["rejected"] == 3
+    told = [(c["topic"], c["interpreter"], c["value"], c["low"], c["verdict"]) for c in data["claims"]]
+    assert told == [
+        (c.topic, c.interpreter["name"], c.value, c.low, c.verdict) for c in claims.ordered(summary)
+    ]
+
+
+def test_json_reports_failures_with_their_place() -> None:
+    failed = replace(summaries.skipped("square.mutex"), skipped=None, failures=("3 crashed: signal 11",))
+    assert loaded(summaries.summary(failed))["failures"] == [
+        {
+            "experiment": "square.mutex",
+            "interpreter": "3.13",
+            "label": "",
+            "params": {},
+            "reason": "3 crashed: signal 11",
+        }
+    ]
+
+
+def test_json_has_null_where_a_number_is_not_finite() -> None:
+    curve = summaries.series(random.Random(1))
+    odd = replace(curve.cells[0], median=math.nan, high=math.inf, cpu_s=-math.inf)
+    data = loaded(summaries.summary(replace(curve, cells=(odd,)), environment={"load": [math.nan]}))
+    assert [data["results"][0][key] for key in ("median", "high", "cpu_s")] == [None, None, None]
+    assert data["environment"] == {"load": [None]}
+
+
+def test_json_of_interpreters_with_one_name_tells_them_apart() -> None:
+    rng = random.Random(1)
+    twins = [summaries.interpreter(version=v) for v in ("3.13.0", "3.13.1")]
+    data = loaded(summaries.summary(*(summaries.series(rng, python=p) for p in twins)))
+    assert sorted(data["interpreters"]) == ["CPython 3.13.0", "CPython 3.13.1"]
+    assert {r["interpreter"] for r in data["results"]} == set(data["interpreters"])
+
+
+def test_json_of_half_characters_is_ascii() -> None:
+    bad = summaries.interpreter("\udc80\u202e</script>")
+    rendered = json.render(summaries.summary(summaries.series(random.Random(1), python=bad)))
+    assert rendered.isascii()
+    assert json_module.loads(rendered)["results"][0]["interpreter"] == "\udc80\u202e</script>"
+
+
+def rows(summary: Summary) -> list[dict[str, str]]:
+    return list(csv_module.DictReader(io.StringIO(csv.render(summary), newline=""), strict=True))
+
+
+def test_csv_has_a_row_for_each_cell(summary: Summary) -> None:
+    cells = [(s, c) for s in summary.series for c in s.cells]
+    table = [row for row in rows(summary) if row["kind"] == "measured"]
+    assert len(table) == len(cells)
+    for row, (series, cell) in zip(table, cells, strict=True):
+        assert row["experiment"] == series.experiment
+        assert json_module.loads(row["params"]) == cell.params
+        assert int(row["n"]) == cell.n
+        assert float(row["median_s"]) == cell.median
+        assert float(row["fit_exponent"]) == series.fit.exponent
+
+
+def test_csv_lines_end_as_the_standard_says(summary: Summary) -> None:
+    rendered = csv.render(summary)
+    assert rendered.endswith("\r\n")
+    assert rendered.count("\n") == rendered.count("\r\n") == 1 + len(rows(summary))
+
+
+def test_csv_says_what_was_skipped_what_failed_and_what_it_all_means(summary: Summary) -> None:
+    told = {(row["kind"], row["experiment"], row["text"]) for row in rows(summary)}
+    for series in summary.series:
+        if series.skipped:
+            assert ("skipped", series.experiment, series.skipped) in told
+        for failure in series.failures:
+            assert ("missing", series.experiment, failure) in told
+    table = [row for row in rows(summary) if row["kind"] == "claim"]
+    assert len(table) == len(summary.claims)
+    for row, claim in zip(table, claims.ordered(summary), strict=True):
+        assert (row["variant"], row["verdict"]) == (claim.topic, claim.verdict)
+        assert (float(row["value"]), float(row["value_low"])) == (claim.value, claim.low)
+        assert row["text"] == claims.sentence(claim)
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\uff1d"])
+def test_csv_names_cannot_be_formulas(start: str) -> None:
+    bad = summaries.interpreter(f"{start}cmd|' /C calc'!A0", "1", implementation=f'{start}HYPERLINK("x","y")')
+    curve = replace(
+        summaries.series(random.Random(1), python=bad, label=f"{start}1+1"), experiment=f"{start}2"
+    )
+    for row in (row for row in rows(summaries.summary(curve)) if row["kind"] == "measured"):
+        for key in ("experiment", "interpreter", "name", "variant"):
+            assert row[key][0] == "'", (key, row[key])
+
+
+def test_csv_leaves_what_was_not_measured_empty() -> None:
+    curve = summaries.series(random.Random(1))
+    odd = replace(curve.cells[0], cpu_s=None, factor=math.nan)
+    (row,) = (r for r in rows(summaries.summary(replace(curve, cells=(odd,)))) if r["kind"] == "measured")
+    assert (row["cpu_s"], row["factor"], row["text"]) == ("", "", "")
+
+
+def test_csv_of_nothing_is_a_head() -> None:
+    assert csv.render(summaries.summary()).startswith("kind,experiment,interpreter,")
+    assert rows(summaries.summary()) == []

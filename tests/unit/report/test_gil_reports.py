@@ -1,0 +1,165 @@
+"""Reports of a recording as text and JSON, and the command that makes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from gilprograms import example
+from gilsim import MS, Simulation
+from recordings import RecordingWriter
+
+from fairlead import cli
+from fairlead.gil.observe.analysis import analyse
+from fairlead.record.gil_summary import GilSummary
+from fairlead.record.recording import BlockType, Recording
+from fairlead.report.gil import json as gil_json
+from fairlead.report.gil import text as gil_text
+
+
+@pytest.fixture(scope="module")
+def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    simulation = Simulation(example("convoy"), until_ns=500 * MS)
+    return simulation.writer().save(tmp_path_factory.mktemp("recordings") / "convoy.flrec")
+
+
+@pytest.fixture(scope="module")
+def summary(convoy: Path) -> GilSummary:
+    return analyse(Recording(convoy))
+
+
+def fairlead(*args: str | Path) -> int:
+    with pytest.raises(SystemExit) as exited:
+        cli.main([str(arg) for arg in args])
+    return int(exited.value.code or 0)
+
+
+def test_text_says_finding_threads_blame_stack_and_trust(summary: GilSummary) -> None:
+    text = gil_text.render(summary)
+    assert text.startswith("Convoy: io waits 5.")
+    assert text.splitlines()[0].endswith("ms a turn: cpu computes")
+    assert "The GIL of app.py --fast" in text
+    assert text.index("\nThreads\n") < text.index("1. convoy")
+    assert "1. convoy: io needs the GIL for 20 us" in text
+    assert "io   behind  cpu" in text
+    assert "work (cpu.py:10) < main (cpu.py:99)" in text
+    assert "events are here; the clock counts in 1 ns" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_text_lines_fit_and_no_number_is_parted_from_its_unit(summary: GilSummary, width: int) -> None:
+    lines = gil_text.render(summary, width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if line[-1:].isdigit() and not line.startswith("  ")] == []
+
+
+def test_text_of_long_names_fits_too(tmp_path: Path) -> None:
+    simulation = Simulation(example("convoy"), until_ns=100 * MS)
+    for thread in simulation.threads:
+        thread.name = f"{thread.name}-" + "x" * 60
+    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "long.flrec"))), 80)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+SNAPSHOT = {"t_ns": 3_000_000_000, "threads": [], "blame": []}
+
+
+@pytest.mark.parametrize(
+    ("modes", "load", "says"),
+    [
+        ([], None, "policy not recorded"),
+        ([0], None, "policy stock"),
+        ([0, 1, 1], None, "policy stock then interactive"),
+        ([1, 9], None, "policy interactive then policy 9"),
+        (
+            [1],
+            {"own_ns": 10**9, "machine_ns": 3 * 10**9, "cores": 2},
+            "policy interactive, other programs used 50 % of 2 cores",
+        ),
+    ],
+)
+def test_text_names_the_policy_and_the_load(
+    modes: list[int], load: dict[str, int] | None, says: str, tmp_path: Path
+) -> None:
+    writer = Simulation(example("convoy"), until_ns=100 * MS).writer()
+    for mode in modes:
+        snapshot = {**SNAPSHOT, "scheduler": {"mode": mode, "tripped": 0}}
+        writer.block(BlockType.COUNTERS, json.dumps(snapshot | ({"load": load} if load else {})).encode())
+    summary = analyse(Recording(writer.save(tmp_path / "a.flrec")))
+    assert says in gil_text.render(summary, 200).splitlines()[3]
+    assert ("fairlead run" in summary.findings[0].advice) == (modes in ([], [0]))
+
+
+def test_text_threads_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    simulation = Simulation(example("saturation"), until_ns=100 * MS)
+    for thread in simulation.threads:
+        thread.name = "same\x1b[31m"
+    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "same.flrec"))))
+    assert "#1" in text
+    assert "#2" in text
+    assert "\x1b" not in text
+
+
+def test_json_has_the_names_of_the_records(summary: GilSummary) -> None:
+    data = json.loads(gil_json.render(summary))
+    assert data["schema"] == 1
+    io = next(thread for thread in data["threads"] if thread["name"] == "io")
+    for name in (
+        "name", "native_id", "acquisitions", "held_seconds", "waited_seconds", "max_wait_seconds",
+        "forced_drops", "voluntary_drops", "wait_histogram",
+    ):  # fmt: skip
+        assert name in io
+    assert sum(io["wait_histogram"]) == io["contended"]
+    assert {(cell["waiter_name"], cell["holder_name"]) for cell in data["blame"]} >= {
+        ("io", "cpu"),
+        ("io", None),
+    }
+    assert data["findings"][0]["kind"] == "convoy"
+    assert data["trust"]["complete"] is True
+
+
+def test_report_command_text_goes_to_the_terminal(convoy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fairlead("report", convoy) == 0
+    assert "convoy" in capsys.readouterr().out
+
+
+def test_report_command_json_into_a_file(convoy: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    assert fairlead("report", convoy, "--format", "json", "-o", target) == 0
+    assert json.loads(target.read_text())["wall_seconds"] == 0.5
+
+
+def test_report_command_cut_recording_shows_what_is_there(
+    convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut.flrec"
+    cut.write_bytes(convoy.read_bytes()[:-100])
+    assert fairlead("report", cut) == 0
+    assert capsys.readouterr().out.startswith("Problem: recording ends in the middle of block")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"MZ something", "is not a recording"),
+        (RecordingWriter(version=9).meta().bytes(), "version 9"),
+    ],
+)
+def test_report_command_what_cannot_be_read_is_one_line_and_status_1(
+    content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.flrec"
+    path.write_bytes(content)
+    assert fairlead("report", path) == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+def test_report_command_unwritable_place_names_it(
+    convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fairlead("report", convoy, "-o", tmp_path / "no" / "where.txt") == 1
+    assert "where.txt cannot be written: No such file" in capsys.readouterr().err

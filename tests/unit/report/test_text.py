@@ -1,0 +1,168 @@
+"""The report for the terminal."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+import summaries
+
+from fairlead.errors import MissingExtra
+from fairlead.record.summary import Summary
+from fairlead.report.common import names, words
+from fairlead.report.summary import claims, text
+
+pytest.importorskip("rich")
+
+
+@pytest.fixture(params=[1, 2, 3])
+def summary(request: pytest.FixtureRequest) -> Summary:
+    print(f"seed {request.param}")
+    return summaries.realistic(request.param)
+
+
+def test_fits_eighty_columns_in_plain_characters(summary: Summary) -> None:
+    for detail in (0, 1, 2):
+        page = text.render(summary, detail=detail)
+        assert max(map(len, page.splitlines())) <= 80
+        assert "\x1b" not in page
+        assert page.replace("±", "").isascii()
+
+
+def test_a_run_on_one_interpreter_is_told_in_twenty_lines() -> None:
+    curve = summaries.series(random.Random(1))
+    found = [summaries.ratio_claim(curve, topic=f"claim {i}", main=i < 15) for i in range(20)]
+    page = text.render(summaries.summary(curve, claims=tuple(found)))
+    assert len(page.splitlines()) <= 19, "and one line says where the page is"
+    shown = [line for line in page.splitlines() if line.startswith("settled")]
+    assert len(shown) == 15, "of many claims the main ones"
+    assert "5 more with -v" in page
+    (line,) = [line for line in shown if "claim 3 " in line]
+    assert "x42.0 [37.1, 48.0]" in line
+
+
+def test_a_claim_stands_in_one_line_with_its_verdict_times_and_source(summary: Summary) -> None:
+    page = text.render(summary)
+    for claim in summary.claims:
+        assert any(
+            line.split()[0] == claims.sign(claim) and claims.ours(claim) in line and claim.topic in line
+            for line in page.splitlines()
+        ), claim
+    roster = names.Roster(summary.series)
+    assert all(who.label in page for who in roster)
+
+
+def test_machine_and_what_disturbed_the_run_are_told_once(summary: Summary) -> None:
+    page = " ".join(text.render(summary, detail=2).split())
+    assert page.count("quiet: load 2 %, core speed ± 20 %, stolen 0 %, throttled 0 s; ") == 1
+    assert page.count("samples, 3 rejected") == 1
+
+
+@pytest.mark.parametrize("width", range(60, 110, 7))
+def test_no_figure_is_split_from_its_unit(summary: Summary, width: int) -> None:
+    for line in text.render(summary, width=width, detail=2).splitlines():
+        assert not re.match(r"\s*(ms|us|s|%|MiB|KiB|k/s|M/s)(\s|$)", line), line
+
+
+def test_every_cell_and_fit_is_shown_where_it_is_asked_for(summary: Summary) -> None:
+    page = text.render(summary, detail=2)
+    squeezed = " ".join(page.split())
+    rows = [" ".join(line.split()) for line in page.splitlines()]
+    for series in summary.series:
+        for cell in series.cells:
+            assert any(row.startswith(f"{cell.n} {words.cell(cell)} {len(cell.values)} ") for row in rows)
+        if series.cells:
+            assert words.fit(series.fit) in squeezed
+    for claim in summary.claims:
+        assert claims.sentence(claim) in squeezed
+
+
+def test_tables_without_cells_have_the_ends_of_each_series(summary: Summary) -> None:
+    page = " ".join(text.render(summary, detail=1).split())
+    for series in summary.series:
+        for cell in (series.cells[:1] + series.cells[-1:]) if series.cells else ():
+            assert words.cell(cell) in page
+    assert "published by" in page
+
+
+def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
+    page = text.render(summaries.with_metrics(), detail=2)
+    assert max(map(len, page.splitlines())) <= 80
+    (head,) = [line for line in page.splitlines() if line.split()[:2] == ["threads", "request"]]
+    for title in ("runs", "rate", "p99", "memory", "held", "slower"):
+        assert title in head
+    assert "elapsed" not in page
+    (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
+    for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
+        assert figure in row
+
+
+def test_figure_that_was_not_measured_is_a_dash() -> None:
+    page = text.render(summaries.with_metrics(metrics={}), detail=2)
+    (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
+    assert row.split()[-5:] == ["-"] * 5
+
+
+def test_skips_failures_notes_and_problems_are_told() -> None:
+    rng = random.Random(1)
+    failed = replace(
+        summaries.series(rng, note="two sizes cannot show a bend"),
+        failures=("2 timeout: killed after 30 s; give it smaller sizes",),
+    )
+    both = summaries.summary(
+        failed, summaries.skipped("square.mutex", reason="no fork here"), problems=("line 7: cut",)
+    )
+    page = text.render(both, detail=1)
+    assert "skipped: no fork here" in page
+    assert "missing: 2 timeout: killed after 30 s; give it smaller sizes" in page
+    assert "two sizes cannot show a bend" in page
+    assert "line 7: cut" in page
+    short = " ".join(text.render(both).split())
+    assert "2 series incomplete (-v); 1 lines could not be read" in short
+
+
+def test_what_contradicts_a_source_names_it(summary: Summary) -> None:
+    curve = summary.series[0]
+    claim = summaries.exponent_claim(curve, verdict="contradicts the source")
+    page = text.render(replace(summary, claims=(claim,)))
+    assert "contrary: settled, against what was published for CPython, 2 cores" in page
+
+
+def test_colour_is_written_only_when_asked(summary: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plain = text.render(summary)
+    monkeypatch.delenv("FORCE_COLOR")
+    coloured = text.render(summary, colour=True)
+    assert "\x1b" not in plain
+    assert "\x1b[32msettled" in coloured
+    assert [
+        line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", coloured).splitlines()
+    ] == plain.splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 132])
+def test_other_widths_are_kept_too(summary: Summary, width: int) -> None:
+    assert max(map(len, text.render(summary, width=width).splitlines())) <= width
+
+
+def test_hostile_names_reach_the_terminal_as_text() -> None:
+    bad = summaries.interpreter("\x1b]0;owned\x07[red]x[/red] \u202e", "3.13 [bold]:smile:", path="/x" * 2000)
+    page = text.render(
+        summaries.summary(summaries.series(random.Random(1), python=bad, label="\x9b31m[link]")), detail=2
+    )
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", page)
+    assert "[bold]:smile:" in page
+    assert "[link]" in page
+
+
+def test_empty_summary_says_so() -> None:
+    assert "holds no sample" in text.render(summaries.summary())
+
+
+def test_without_rich_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(MissingExtra, match=r"rich.*fairlead\[lab\]"):
+        text.render(summaries.summary())

@@ -1,0 +1,216 @@
+"""Numbers, names and sentences of the reports."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import summaries
+
+from fairlead.lab.catalogue.registry import catalogue
+from fairlead.record.summary import Conditions, Fit, Reference, Unit
+from fairlead.report.common import names, units, words
+from fairlead.report.summary import claims, schedule
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        (0.0, "0 s"),
+        (0.0407, "40.7 ms"),
+        (0.9994, "999 ms"),
+        (0.9999, "1.00 s"),
+        (0.00999999, "10.0 ms"),
+        (71e-6, "71.0 us"),
+        (4.2e-9, "4.20 ns"),
+        (10.99, "11.0 s"),
+        (4070.0, "4070 s"),
+    ],
+)
+def test_seconds_have_three_digits_and_a_fitting_unit(value: float | None, shown: str) -> None:
+    assert units.seconds(value) == shown
+
+
+def test_interval_is_in_the_unit_of_its_median() -> None:
+    assert units.interval(0.0399, 1.2, 0.0407) == "[39.9, 1200]"
+    assert units.interval(None, 1.2, 0.0407) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", "\ufffd[31mred"),
+        ("a\u202eb", "a\ufffdb"),
+        ("two\nlines\tand  more", "two lines and more"),
+        ("half \udc80", "half \ufffd"),
+        ("äöü 日本", "äöü 日本"),
+    ],
+)
+def test_clean_leaves_only_what_can_be_seen(text: str, shown: str) -> None:
+    assert names.clean(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2026-03-02T12:14:05.25+02:00", "2026-03-02 10:14 UTC"),
+        ("2026-03-02T10:14:05Z", "2026-03-02 10:14 UTC"),
+        ("yester\u202eday", "yester\ufffdday"),
+    ],
+)
+def test_moment_is_told_in_utc(text: str, shown: str) -> None:
+    assert names.moment(text) == shown
+
+
+def test_labels_are_told_apart_when_version_and_name_are_the_same() -> None:
+    rng = random.Random(1)
+    twins = [summaries.interpreter(path=f"/opt/{i}/python") for i in range(2)]
+    twins += [summaries.interpreter("3.13#2"), summaries.interpreter(build={"debug": True})]
+    roster = names.Roster([summaries.series(rng, python=p) for p in twins])
+    labels = [who.label for who in roster]
+    assert len(set(labels)) == len(labels) == 4
+    assert "CPython 3.13.0 (3.13#2)" in labels
+    assert "CPython 3.13.0 (3.13) (/opt/1/python)" in labels
+
+
+def test_label_names_a_free_threaded_build_and_its_gil() -> None:
+    rng = random.Random(1)
+    with_gil = summaries.interpreter("3.13t", "3.13.1", free_threaded=True, gil=True)
+    roster = names.Roster([summaries.series(rng, python=p) for p in (summaries.PYTHONS[3], with_gil)])
+    assert [w.label for w in roster] == [
+        "CPython 3.13.1 free-threaded",
+        "CPython 3.13.1 free-threaded with GIL",
+    ]
+
+
+def test_fit_line_names_exponent_interval_and_model() -> None:
+    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
+    assert words.fit(fit) == "grows as n^2.05 [1.98, 2.11] -> n^2"
+    assert words.fit(replace(fit, model="undecided")).endswith("-> undecided")
+    assert words.fit(replace(fit, exponent=None)) == "no exponent"
+
+
+def test_cell_is_its_median_with_the_reach_of_its_interval_or_its_modes() -> None:
+    cell = summaries.series(random.Random(1)).cells[0]
+    plain = replace(cell, median=0.344, low=0.3, high=0.433, modes=(0.344,))
+    assert words.cell(plain) == "344 ms ± 26 %"
+    assert words.cell(replace(plain, low=0.3435, high=0.3445)) == "344 ms ± 0.1 %"
+    assert words.cell(replace(plain, modes=(0.19, 4.1))) == "190 ms or 4.10 s"
+
+
+def test_reference_is_placed_against_the_interval() -> None:
+    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
+    published = Reference(label="there", points=((100, 0.1), (1000, 10.0)), exponent=None)
+    assert words.reference_exponent(published) == pytest.approx(2.0)
+    assert words.reference(published, fit) == (
+        "there: n^2.00, n = 100: 100 ms, n = 1000: 10.0 s (x100); inside the interval"
+    )
+    assert words.reference(replace(published, exponent=1.2), fit).endswith("flatter than here")
+    assert words.reference(replace(published, exponent=2.5), fit).endswith("steeper than here")
+
+
+def test_references_belong_to_variant_and_implementation() -> None:
+    rng = random.Random(1)
+    mutex, semaphore, _ = summaries.SUBJECTS
+    on = {p["name"]: summaries.series(rng, python=p) for p in summaries.PYTHONS}
+    assert [r.label for r in words.references(mutex, on["3.13"])] == ["CPython, 2 cores"]
+    assert [r.label for r in words.references(mutex, on["pypy3.11"])] == ["PyPy, 2 cores"]
+    assert words.references(semaphore, replace(on["3.13"], variant={"how": "event"})) == ()
+    assert len(words.references(semaphore, replace(on["3.13"], variant={"how": "release"}))) == 1
+
+
+def test_notes_are_two_populations_and_what_the_fit_says() -> None:
+    curve = summaries.series(random.Random(1), note="the curve bends")
+    odd = replace(curve.cells[3], modes=(0.0625, 4.1))
+    assert list(words.notes(replace(curve, cells=(*curve.cells[:3], odd)))) == [
+        "n = 400: two populations, 62.5 ms and 4.10 s; the median says little",
+        "the curve bends",
+    ]
+    assert list(words.notes(summaries.series(random.Random(1)))) == []
+
+
+def test_headline_is_the_news_of_the_convoy_or_of_the_first_settled_claim() -> None:
+    curve = summaries.series(random.Random(1))
+    still, firm = summaries.exponent_claim(curve, verdict="open"), summaries.ratio_claim(curve)
+    convoy = summaries.ratio_claim(curve, topic="convoy", text="a request takes longer")
+    told = claims.headline(summaries.summary(curve, claims=(still, firm)))
+    assert told == "Many threads take longer than few: x42.0"
+    told = claims.headline(summaries.summary(curve, claims=(firm, convoy)))
+    assert told == "A request takes longer: x42.0"
+    assert "Nothing is settled yet" in claims.headline(summaries.summary(curve, claims=(still,)))
+
+
+@pytest.mark.parametrize(
+    ("curves", "part"),
+    [
+        ((), "holds no sample"),
+        ((summaries.skipped("square.mutex"),), "Nothing could be measured"),
+        ((summaries.series(random.Random(1)),), "see the tables"),
+    ],
+)
+def test_headline_without_a_claim_names_no_figure(curves: tuple, part: str) -> None:
+    assert part in claims.headline(summaries.summary(*curves))
+
+
+def test_a_busy_machine_is_called_one_and_each_disturbance_is_named() -> None:
+    curve = summaries.series(random.Random(1))
+    found = Conditions(
+        other_load=0.2,
+        highest_load=0.5,
+        stolen=0.12,
+        throttled_s=1.5,
+        speed_varied=0.01,
+        rejected=2,
+        warm_up=("PyPy 3.11.13",),
+    )
+    assert claims.conditions(summaries.summary(curve, conditions=found)) == (
+        "busy: load 20 % (5 % of samples above 50 %), core speed ± 1 %, stolen 12 %, "
+        "throttled 1.50 s; 28 samples, 2 rejected; "
+        "PyPy 3.11.13: each sample includes the JIT's warm-up"
+    )
+    assert claims.conditions(summaries.summary(curve)) == "28 samples"
+
+
+def test_exponent_a_little_below_zero_has_no_sign() -> None:
+    assert words.power(-0.001) == "n^0.00"
+    assert words.bounds(-0.004, 0.02) == "[0.00, 0.02]"
+
+
+def test_experiments_without_a_subject_come_last_under_their_id() -> None:
+    rng = random.Random(1)
+    found = words.subjects(summaries.summary(summaries.series(rng, "new.one"), summaries.series(rng)))
+    assert [subject.id for subject, _ in found] == ["square.mutex", "new.one"]
+    assert found[1][0].title == "new.one"
+
+
+@pytest.mark.parametrize("experiment", catalogue().values(), ids=lambda e: e.id)
+def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # type: ignore[no-untyped-def]
+    subject = experiment.subject
+    assert subject.schedule in {"", "start", "pass"}
+    assert all(words.reference(r) for r in subject.references)
+    assert bool(schedule.svg(subject.schedule, 6, subject.size_name)) == bool(subject.schedule)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (8.1e-6, "s", "8.10 us"),
+        (1536, "KiB", "1.50 MiB"),
+        (0.98, "share", "98 %"),
+        (1.8, "ratio", "x1.80"),
+        (2_412.4, "per s", "2,412/s"),
+        (20_412.4, "per s", "20.4 k/s"),
+        (49_123_456.0, "per s", "49.1 M/s"),
+        (0.5, "per s", "0.50/s"),
+        (12, "count", "12"),
+        (1.5, "count", "1.50"),
+        (12_403.2, "count", "12,403"),
+        (None, "count", "-"),
+        (None, "per s", "-"),
+        (None, "s", "-"),
+    ],
+)
+def test_metric_is_told_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
+    assert units.metric(value, unit) == shown
