@@ -90,7 +90,7 @@ def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -
     assert "AsyncPool" in page
     shown = command(shop, "report", "run.json")
     assert shown.stdout.startswith("AsyncPool, ")
-    assert json.loads(command(shop, "report", "run.json", "--format", "json").stdout)["schema"] == 1
+    assert json.loads(command(shop, "report", "run.json", "--format", "json").stdout)["schema"] == 2
     assert command(shop, "report", "run.json", "--format", "perfetto").returncode == 2
 
 
@@ -194,6 +194,16 @@ def test_one_call_is_best_made_alone() -> None:
     made = fairlead.advise(time.sleep, [0.05], budget=2)
     assert made.choice.kind == "sequential"
     assert "there is one call, and nothing to make beside it" in made.choice.reasons
+
+
+@pytest.mark.parametrize(("items", "line"), [("stock:ITEMS", "ITEMS"), ("stock:made()", "made()")])
+def test_items_are_named_as_the_function_is_and_the_code_runs(shop: Path, items: str, line: str) -> None:
+    (shop / "stock.py").write_text("ITEMS = [5, 6]\ndef made():\n    return [5, 6]\n")
+    made = advised(shop, "shop:price", "--items", items, "--budget", "1s", "--kinds", "sequential")
+    assert made.items == 2
+    assert f"from stock import {line.removesuffix('()')}\n" in made.code
+    assert f"    items = {line}\n" in made.code
+    assert results(shop, made.code) == [10, 12]
 
 
 def test_progress_is_reported_and_coroutine_functions_are_taken_in_code() -> None:

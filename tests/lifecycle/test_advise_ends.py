@@ -122,7 +122,7 @@ def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, n
         (["shop:fine", "--items", "range("], "cannot be evaluated: SyntaxError"),
         (["shop:fine", "--items", "nothing"], "cannot be evaluated: NameError"),
         (["shop:fine", "--items", "5"], "gives no items: TypeError"),
-        (["shop:fine"], "give the function's items: either --items EXPRESSION or --inputs FILE"),
+        (["shop:fine"], "give the function's items: either --items MODULE:NAME or --inputs FILE"),
         (["shop", "--items", "[1]"], "'shop' names no function: write module:function"),
         (["shop:fine", "--inputs", "none.jsonl"], "none.jsonl: cannot be read"),
         (["shop:fine", "--inputs", "lines.jsonl"], "lines.jsonl:4: not JSON"),

@@ -5,9 +5,10 @@
    Where other programs took more than a tenth of the machine meanwhile, that time is worked out from
    processor time, which hardly depends on them (``alone_s``). And threads are never taken to be faster than
    the time with the GIL allows.
-3. Whatever cannot be told from the fastest (intervals overlap, or within ``AS_FAST``) is as fast, and among
+3. A way that is expected to lose at most ``AFFORDABLE`` against the fastest is as fast (``loss``), and among
    these the one that costs least is taken: of kinds, no pool before threads and loops, these before
-   interpreters, and those before processes; of one kind, the fewest workers.
+   interpreters, and those before processes; of one kind, the fewest workers. So noise never makes a slow
+   way as good as a fast one: the less is known, the more may be lost.
 4. A pool that gains less than ``WORTH`` is not worth having.
 
 Another interpreter is never the choice, because changing it is another decision: it is a note.
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fairlead.advice.loss import expected_loss, versus
 from fairlead.advice.ways import KINDS
 from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work
 
 _VERBS = {"refused": "were not tried", "failed": "failed", "wrong": "came to other results"}
 
-AS_FAST = 1.05
-OVERLAP = 1.15
-"""Intervals that overlap are no reason to take what is slower by more than this: they are wide, then."""
+AFFORDABLE = 0.05
+"""The expected loss that a cheaper way may have."""
+NEAR = 1.15
+"""A way that takes up to this many times as long as the choice is near it, in a sentence."""
 WORTH = 1.15
 """The least speed-up that is worth a pool."""
 TELLING = 1.3
@@ -41,7 +44,7 @@ def choose(candidates: Sequence[Candidate], work: Work, requests: int, cores: in
     ]
     bound = {one: _time_of(one, sequential, work) for one in here}
     fastest = min(here, key=lambda one: bound[one])
-    equal = [one for one in here if _is_as_fast(one, fastest, bound)]
+    equal = [one for one in here if one is fastest or _loss(one, fastest, bound) <= AFFORDABLE]
     best = min(equal, key=lambda one: (KINDS.index(one.kind), one.workers))
     if bound[sequential] / bound[best] < WORTH:
         best = sequential
@@ -52,6 +55,8 @@ def choose(candidates: Sequence[Candidate], work: Work, requests: int, cores: in
         speedup=best.speedup if measured else bound[sequential] / bound[best],
         low=best.low if measured else None,
         high=best.high if measured else None,
+        estimated=not measured,
+        loss=max((_loss(best, one, bound) for one in here if one is not best), default=0.0),
         reasons=tuple(_reasons(best, candidates, work, requests, cores)),
     )
 
@@ -65,16 +70,12 @@ def _time_of(one: Candidate, sequential: Candidate, work: Work) -> float:
     return total
 
 
-def _is_as_fast(one: Candidate, fastest: Candidate, times: Mapping[Candidate, float]) -> bool:
-    slower = times[one] / times[fastest]
-    if slower <= AS_FAST:
-        return True
-    overlap = (
-        one.total_low_s is not None
-        and fastest.total_high_s is not None
-        and one.total_low_s <= fastest.total_high_s
-    )
-    return overlap and one.alone_s is None and slower <= OVERLAP
+def _loss(one: Candidate, other: Candidate, times: Mapping[Candidate, float]) -> float:
+    """What taking ``one`` is expected to cost where ``other`` could be taken."""
+    slower = times[one] / times[other]
+    if one.alone_s is not None:
+        return max(0.0, slower - 1)
+    return expected_loss(slower, versus(dict(one.rounds), dict(other.rounds)))
 
 
 def _total(one: Candidate) -> float:
@@ -165,9 +166,9 @@ def _against(
     if best.alone_s is not None and top.alone_s is not None:
         assert candidates[0].alone_s is not None
         gain = gain.replace(times(top.speedup), times(candidates[0].alone_s / top.alone_s))
-        near = top.alone_s < best.alone_s * OVERLAP
+        near = top.alone_s < best.alone_s * NEAR
     else:
-        near = best.speedup is not None and top.speedup > best.speedup / OVERLAP
+        near = best.speedup is not None and top.speedup > best.speedup / NEAR
     if near and best.kind != "sequential":
         return f"{gain}, and cost more" if KINDS.index(kind) > KINDS.index(best.kind) else gain
     why = _why_slow(kind, top, work, cores)
@@ -272,14 +273,6 @@ def notes(choice: Pick, work: Work, candidates: Sequence[Candidate], calls: int)
                 found.append(
                     f"{one.interpreter} would do better: {one.workers} threads there give {one.speedup:.1f}x."
                 )
-    chosen = next(c for c in candidates if (c.kind, c.workers) == (choice.kind, choice.workers))
-    if chosen.alone_s is not None:
-        found.append(
-            "Other programs took part of the machine meanwhile: measured times say little, and the choice "
-            "goes by processor time. Ask again on a quieter machine."
-        )
-    elif chosen.verdict != "stable" and chosen.advice:
-        found.append(f"The time of the choice is {chosen.verdict}: {chosen.advice}.")
     return tuple(found)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from fairlead.advice import scaling
 from fairlead.advice.halving import Standing
-from fairlead.advice.judging import judge
+from fairlead.advice.loss import versus
 from fairlead.advice.ways import KINDS
-from fairlead.lab.analysis.statistics import describe, ends, positive, resampled_medians
 from fairlead.lab.isolation import other_load
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 
@@ -45,27 +44,22 @@ class Figures:
         )  # fmt: skip
         if not one.totals:
             return plain
-        described = describe(one.totals)
-        verdict, advice = judge(len(one.totals), described, one.foreign)
-        ratio = ends(
-            resampled_medians(positive(sequential.totals)) / resampled_medians(positive(one.totals), 1)
-        )
         alone = one is sequential
+        ratio = versus(sequential.by_round, one.by_round)
         return Candidate(
             kind=one.way.kind,
             workers=one.way.workers,
             interpreter=one.interpreter,
             status=one.status,
             reason=one.reason,
-            total_s=described.median,
-            total_low_s=described.low,
-            total_high_s=described.high,
-            speedup=1.0 if alone else sequential.total / one.total,
-            low=1.0 if alone else ratio[0],
-            high=1.0 if alone else ratio[1],
+            total_s=one.total,
+            rounds=tuple(sorted(one.by_round.items())),
+            speedup=1.0 if alone else ratio.value if ratio else _gain(sequential.by_round, one.by_round),
+            low=1.0 if alone else ratio.low if ratio else None,
+            high=1.0 if alone else ratio.high if ratio else None,
             start_s=median(one.starts),
             call_s=median(one.per_call),
-            passes=len(one.totals),
+            passes=one.passes,
             calls=one.calls,
             cpu=median(one.cpu),
             memory_kib=median(one.memory) if one.memory else None,
@@ -73,8 +67,6 @@ class Figures:
             cpu_call_s=median(one.cpu_call),
             foreign=median(one.foreign) if one.foreign else None,
             alone_s=self._alone(one) if self.foreign > other_load.NOISY else None,
-            verdict=verdict,
-            advice=advice,
         )
 
     def _alone(self, one: Standing) -> float:
@@ -119,3 +111,11 @@ class Figures:
             if one.way.kind == kind and one.per_call and one.runs
         }
         return {1: rate(self.standings[0])} | points if points else {}
+
+
+def _gain(sequential: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The speed-up of one or two rounds: from those that both ran in, for the machine may change."""
+    common = sorted(sequential.keys() & other.keys()) or None
+    return median(sequential[number] for number in common or sequential) / median(
+        other[number] for number in common or other
+    )

@@ -16,9 +16,10 @@ from statistics import median
 from typing import Any
 
 from fairlead.advice.bench import Bench, Died
+from fairlead.advice.loss import expected_loss, versus
 from fairlead.advice.ways import Way
 from fairlead.errors import CannotAdvise
-from fairlead.lab.analysis.statistics import describe
+from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
 from fairlead.record.advice import Status, in_workers
@@ -28,10 +29,10 @@ PASSES = 3
 START_S = 0.3
 """What a process takes besides its pool and its passes, until it is known."""
 FEWEST_PASSES = 5
-"""Below these an interval says nothing."""
-ENOUGH = 9
-"""Passes after which a way that is clearly ahead needs no more."""
-MOST_PASSES = 30
+"""Of calls in turn, where nothing else is measured."""
+MOST_ROUNDS = 10
+SETTLED = 0.005
+"""An expected loss below this needs no further round."""
 SLOT_S = (0.04, 0.5)
 """The shortest and the longest time that a pass is made to take, unless one call takes longer."""
 CHECK_SHARE = 0.02
@@ -56,7 +57,8 @@ class Standing:
     start_cpu: list[float] = field(default_factory=list)
     """Processor time of each start."""
     per_call: list[float] = field(default_factory=list)
-    totals: list[float] = field(default_factory=list)
+    totals: dict[int, list[float]] = field(default_factory=dict)
+    """By round: what all the calls take by each pass of its process, with the start."""
     foreign: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
     cpu_call: list[float] = field(default_factory=list)
@@ -73,7 +75,16 @@ class Standing:
 
     @property
     def total(self) -> float:
-        return median(self.totals)
+        return median(self.by_round.values())
+
+    @property
+    def by_round(self) -> dict[int, float]:
+        """A process is one observation: the median of its passes."""
+        return {number: median(passes) for number, passes in self.totals.items()}
+
+    @property
+    def passes(self) -> int:
+        return sum(map(len, self.totals.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +135,15 @@ class Halving:
             share = 0.4 if number == 1 else 0.5
             slot = left * share / len(running) / (PASSES + 1) - median(self._overheads) / PASSES
             slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
-            for place, one in enumerate(running):
+            # backwards in every other round, so that a drift falls on no way alone
+            for place, one in enumerate(running if number % 2 else running[::-1]):
                 if number > 1 and time.monotonic() + self._cost(one, slot) > self._terms.end:
                     continue
                 if number > 1 and self.calls + self._fewest_calls(one) > self._terms.most_calls:
                     continue
                 to_come = len(running) - place
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
-                self._measure(one, slot, to_come)
+                self._measure(one, slot, to_come, number)
                 if one is sequential and not one.runs:
                     raise CannotAdvise(f"{self._terms.label}, called one after another: {one.reason}")
                 if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
@@ -197,7 +209,7 @@ class Halving:
         start = median(one.starts) if one.starts else 0.0
         return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * PASSES)
 
-    def _measure(self, one: Standing, slot: float, to_come: int) -> None:
+    def _measure(self, one: Standing, slot: float, to_come: int, number: int) -> None:
         first = not one.rounds
         check = self._check_places(one, first=first)
         # in the first round each leaves as much for those that follow
@@ -234,9 +246,9 @@ class Halving:
         self.calls += answer["calls"]
         if first:
             one.marks = answer["fingerprints"]
-        self._overheads.append(self._note(one, answer))
+        self._overheads.append(self._note(one, answer, number))
 
-    def _note(self, one: Standing, answer: dict[str, Any]) -> float:
+    def _note(self, one: Standing, answer: dict[str, Any], round_number: int) -> float:
         """Adds a process's passes to what is known; returns what it took besides them and the pool."""
         one.interpreter = answer["interpreter"]
         before, after = answer["before"], answer["after"]
@@ -246,7 +258,8 @@ class Halving:
         one.start_cpu.append(answer["started"]["cpu_s"] - answer["first"]["cpu_s"])
         for number, wall in answer["passes"]:
             one.per_call.append(wall / number)
-            one.totals.append(max(answer["start_s"] + wall / number * self._terms.requests, 1e-9))
+            total = max(answer["start_s"] + wall / number * self._terms.requests, 1e-9)
+            one.totals.setdefault(round_number, []).append(total)
         one.calls += calls
         one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
         one.switches.append(max(0, after["switches"] - before["switches"]) / calls)
@@ -294,11 +307,13 @@ class Halving:
     def _is_clear(self, running: list[Standing]) -> bool:
         """Whether more passes would hardly change the answer."""
         if len(running) == 1:
-            return len(running[0].totals) >= FEWEST_PASSES
-        if any(len(one.totals) < ENOUGH for one in running):
+            return running[0].passes >= FEWEST_PASSES
+        if any(len(one.totals) < FEWEST_ROUNDS for one in running):
             return False
-        if all(len(one.totals) >= MOST_PASSES for one in running):
+        if all(len(one.totals) >= MOST_ROUNDS for one in running):
             return True
-        described = sorted((describe(one.totals) for one in running), key=lambda d: d.median or 0.0)
-        best, second = described[0], described[1]
-        return best.high is not None and second.low is not None and best.high < second.low
+        best, *others = sorted(running, key=lambda one: one.total)
+        losses = (
+            expected_loss(best.total / one.total, versus(best.by_round, one.by_round)) for one in others
+        )
+        return max(losses) < SETTLED

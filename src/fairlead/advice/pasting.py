@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
+from fairlead.advice.child.loading import elsewhere
 from fairlead.advice.target import Target
 from fairlead.record.advice import NAMES, Kind
 
@@ -13,6 +14,7 @@ def code(target: Target, kind: Kind, workers: int, *, coroutines: bool, requests
     """A program that makes the calls in that way and leaves the results in ``results``. Where the items were
     given in code, ``items`` is the caller's; so is a function that has no module to be imported from."""
     awaits = coroutines and kind != "async"
+    items_from = elsewhere(target.expression)
     imports = [
         *["import asyncio"] * awaits,
         *["import json"] * (target.inputs is not None),
@@ -22,8 +24,10 @@ def code(target: Target, kind: Kind, workers: int, *, coroutines: bool, requests
     own = [f"from fairlead.pools import {NAMES[kind]}"] if kind != "sequential" else []
     source = []
     if target.module is not None:
-        names = sorted({target.name.partition(".")[0], *_free(target.expression)})
-        source = [f"from {target.module} import {', '.join(names)}"]
+        names = {target.module: {target.name.partition(".")[0], *_free(target.expression)}}
+        if items_from is not None:
+            names.setdefault(items_from[0], set()).add(items_from[1].partition(".")[0].removesuffix("()"))
+        source = [f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)]
     given = f"islice(cycle(items), {requests})" if requests > items else "items"
     function = target.name
     body = []
@@ -32,7 +36,7 @@ def code(target: Target, kind: Kind, workers: int, *, coroutines: bool, requests
             f"items = [json.loads(line) for line in Path({str(target.inputs)!r}).open() if line.strip()]"
         )
     elif target.expression:
-        body.append(f"items = {target.expression.strip()}")
+        body.append(f"items = {items_from[1] if items_from else target.expression.strip()}")
     definition = []
     if kind == "sequential" and coroutines:
         definition = ["async def in_turn(items):", f"    return [await {function}(item) for item in {given}]"]
@@ -56,7 +60,7 @@ def code(target: Target, kind: Kind, workers: int, *, coroutines: bool, requests
 
 def _free(expression: str) -> set[str]:
     """Names that an expression takes from the module that it was evaluated in."""
-    if not expression:
+    if not expression or elsewhere(expression):
         return set()
     found = [
         node for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)

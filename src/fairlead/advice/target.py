@@ -92,7 +92,7 @@ def named(target: str, expression: str | None, inputs: Path | None, requests: in
     if not colon or not module or not name or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"{target!r} names no function: write module:function")
     if (expression is None) == (inputs is None):
-        raise UsageError("give the function's items: either --items EXPRESSION or --inputs FILE")
+        raise UsageError("give the function's items: either --items MODULE:NAME or --inputs FILE")
     with _directory() as directory:
         if inputs is not None:
             (directory / "items").write_bytes(_pickled(_read(inputs), "the items"))

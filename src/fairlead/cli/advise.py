@@ -22,8 +22,9 @@ FORMS = ("text", "json", "html")
 @click.argument("target", metavar="MODULE:FUNCTION")
 @click.option(
     "--items",
-    metavar="EXPRESSION",
-    help="What it is called with, one at a time: 'range(100)', or whatever MODULE's names make.",
+    metavar="MODULE:NAME",
+    help="What it is called with, one at a time: an iterable, MODULE:NAME() if a function makes it, or an "
+    "expression with MODULE's names, as 'range(100)'.",
 )
 @click.option(
     "--inputs",

@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import OutputError, RecordError
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the file; a reader refuses a newer one."""
 
 Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "free-threaded"]
@@ -25,11 +25,6 @@ interpreter, one without a GIL that was found on this machine."""
 Status = Literal["measured", "refused", "failed", "wrong"]
 """refused: not run, because it cannot be or must not be. failed: it was run and did not come to an end.
 wrong: its results are not those of the sequential run."""
-
-
-Sureness = Literal["stable", "noisy", "bimodal", "undecided"]
-"""stable: the median can be relied on. noisy: other load, or a wide spread. bimodal: two populations.
-undecided: too few samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +75,13 @@ class Candidate:
     reason: str | None = None
     """Why it was refused, how it failed, or what is wrong with its results."""
     total_s: float | None = None
-    """Median time of all the calls, the start of the pool counted; computed from ``start_s`` and ``call_s``
-    where not all were made."""
-    total_low_s: float | None = None
-    total_high_s: float | None = None
+    """Median time of all the calls over ``rounds``, the start of the pool counted; computed from ``start_s``
+    and ``call_s`` where not all were made."""
+    rounds: tuple[tuple[int, float], ...] = ()
+    """(number, seconds) of each round that it was measured in, with a process of its own: the median of its
+    passes."""
     speedup: float | None = None
-    """Against sequential; ``low`` and ``high`` bound it at 95 %."""
+    """Against sequential, paired by round; ``low`` and ``high`` bound it at 95 %, from three rounds on."""
     low: float | None = None
     high: float | None = None
     start_s: float | None = None
@@ -108,8 +104,6 @@ class Candidate:
     alone_s: float | None = None
     """What ``total_s`` would be on a machine left alone, worked out from processor time; None where other
     programs left it alone."""
-    verdict: Sureness = "undecided"
-    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +136,13 @@ class Pick:
     kind: Kind
     workers: int
     speedup: float | None
-    """Measured, with ``low`` and ``high``; without these where it is worked out from ``alone_s``."""
+    """That of the candidate; where it is ``estimated``, worked out from ``alone_s``."""
     low: float | None
+    """``low`` and ``high`` are None where it is estimated, and with fewer than three rounds."""
     high: float | None
+    estimated: bool
+    loss: float
+    """What taking this rather than the best of the others is expected to cost, as a share of the time."""
     reasons: tuple[str, ...]
 
 
@@ -236,8 +234,10 @@ def headline(advice: Advice) -> str:
     gain = ""
     if pick.speedup is not None and pick.low is not None and pick.high is not None:
         gain = f": {pick.speedup:.1f}x ({pick.low:.1f} to {pick.high:.1f})"
-    elif pick.speedup is not None:
+    elif pick.speedup is not None and pick.estimated:
         gain = f": about {pick.speedup:.1f}x on a machine left alone"
+    elif pick.speedup is not None:
+        gain = f": {pick.speedup:.1f}x"
     return f"{NAMES[pick.kind]}, {count}{gain}"
 
 

@@ -18,7 +18,8 @@ def standing(kind: Kind, workers: int, per_call: float, **changes: Any) -> Stand
     start = 0.0 if kind == "sequential" else 0.2
     known: dict[str, Any] = {
         "starts": [start] * 3, "start_cpu": [start / 4] * 3, "per_call": [per_call] * 9,
-        "totals": [start + per_call * 100] * 9, "foreign": [0.01] * 9, "cpu": [1.0] * 3,
+        "totals": {n: [start + per_call * 100] * 3 for n in (1, 2, 3)}, "foreign": [0.01] * 9,
+        "cpu": [1.0] * 3,
         "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900, "rounds": 3,
     }  # fmt: skip
     return Standing(Way(kind, workers), "CPython 3.14.0", **known | changes)
@@ -34,8 +35,8 @@ def test_speedup_is_that_of_all_calls_with_the_start() -> None:
     one, two = figures.candidates()
     assert (one.speedup, one.low, one.high) == (1.0, 1.0, 1.0)
     assert two.total_s == pytest.approx(0.7)
-    assert two.speedup == two.low == two.high == pytest.approx(1 / 0.7)
-    assert (two.verdict, two.alone_s) == ("stable", None)
+    assert (two.low, two.speedup, two.high) == pytest.approx((1 / 0.7,) * 3)
+    assert (len(two.rounds), two.passes, two.alone_s) == (3, 9, None)
 
 
 def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
@@ -80,3 +81,21 @@ def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
         standing("processes", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
     ]
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.0, 0.5])
+
+
+def test_speedup_is_paired_by_round_and_has_an_interval_from_three_rounds_on() -> None:
+    """The machine became twice as slow from round to round; both ways met that alike."""
+    first = standing("sequential", 1, 0.01, totals={n: [2.0**n] * 3 for n in range(3)})
+    other = standing("processes", 2, 0.01, totals={n: [0.5 * 2.0**n] * 3 for n in range(3)})
+    one = Figures([first, other], work(), 100, 2).candidates()[1]
+    assert (one.low, one.speedup, one.high) == pytest.approx((2.0, 2.0, 2.0))
+    del other.totals[2]
+    one = Figures([first, other], work(), 100, 2).candidates()[1]
+    assert (one.low, one.speedup, one.high) == (None, pytest.approx(2.0), None)
+
+
+def test_passes_of_one_process_are_one_observation() -> None:
+    first = standing("sequential", 1, 0.01, totals={1: [1.0] * 9, 2: [1.0] * 9})
+    other = standing("processes", 2, 0.01, totals={1: [0.5] * 9, 2: [0.5] * 9})
+    one = Figures([first, other], work(), 100, 2).candidates()[1]
+    assert (one.passes, one.low) == (18, None), "eighteen passes of two processes bound nothing"

@@ -61,6 +61,13 @@ def load(job: dict[str, Any], say: Callable[[str], None]) -> tuple[Callable[...,
     return function, found
 
 
+def elsewhere(expression: str) -> tuple[str, str] | None:
+    """("module", "name") or ("module", "name()") of items that are named as the function is: MODULE:NAME."""
+    module, colon, name = expression.strip().partition(":")
+    parts = (*module.split("."), *name.removesuffix("()").split("."))
+    return (module, name) if colon and all(part.isidentifier() for part in parts) else None
+
+
 def spread(count: int, wanted: int) -> list[int]:
     """``wanted`` places out of ``count``, evenly apart; all of them where that is not fewer, and again from
     the beginning where it is more."""
@@ -95,8 +102,17 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _evaluated(expression: str, names: dict[str, Any]) -> list[Any]:
+    """Items named as the function is, or a Python expression."""
+    named = elsewhere(expression)
     try:
-        value = eval(expression, {**names, "__builtins__": __builtins__})
+        if named is not None:
+            module, name = named
+            value = _attribute(_module(module), name.removesuffix("()"))
+            value = value() if name.endswith("()") else value
+        else:
+            value = eval(expression, {**names, "__builtins__": __builtins__})
+    except Refused:
+        raise
     except BaseException as error:
         raise Refused(f"--items {expression!r} cannot be evaluated: {_said(error)}") from error
     try:

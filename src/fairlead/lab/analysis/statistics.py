@@ -69,7 +69,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The geometric mean of ratios that are paired by round, with its 99 % interval."""
+    """The geometric mean of ratios that are paired by round, with its interval."""
 
     value: float
     low: float
@@ -109,7 +109,7 @@ def describe(values: Sequence[float]) -> Description:
     )
 
 
-def paired(ratios: Sequence[float]) -> Ratio | None:
+def paired(ratios: Sequence[float], level: float = RATIO_LEVEL) -> Ratio | None:
     """The mean of ratios, one from each round, with its interval; None for fewer than three.
 
     Raises:
@@ -119,19 +119,19 @@ def paired(ratios: Sequence[float]) -> Ratio | None:
         return None
     logs = np.log(positive(ratios))
     middle, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    reach = student(len(logs) - 1) * error
+    reach = student(len(logs) - 1, level) * error
     return Ratio(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs))
 
 
 @cache
-def student(freedom: int) -> float:
-    """The quantile of Student's t distribution for a two-sided interval of ``RATIO_LEVEL``.
+def student(freedom: int, level: float = RATIO_LEVEL) -> float:
+    """The quantile of Student's t distribution for a two-sided interval of this level.
 
     By bisection on the probability, which is integrated by Simpson's rule after the substitution t = tan u:
     what is left is the power of a cosine, smooth on a finite range.
     """
     steps = 512
-    wanted = RATIO_LEVEL * _cosine_power(freedom - 1, math.pi / 2, steps)
+    wanted = level * _cosine_power(freedom - 1, math.pi / 2, steps)
     low, high = 0.0, math.pi / 2
     for _ in range(60):
         middle = (low + high) / 2

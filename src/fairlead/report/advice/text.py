@@ -16,20 +16,19 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     """
     page = console.Page(width, colour)
     page.line(names.clean(headline(advice)), style="bold")
+    for line in caveats(advice):
+        page.line(line)
     for reason in advice.choice.reasons:
         page.line(f"- {names.clean(reason)}", indent=2)
     page.gap()
     page.line(names.clean(subject(advice)))
-    # where others were busy, what matters is not how far measured times can be relied on
-    busy = advice.candidates[0].alone_s is not None
     table = console.table(
-        "<way", "workers", "time", "speed-up", "left alone" if busy else "<", "CPU", "memory", "switches",
-        "<verdict",
+        "<way", "workers", "time", "estimate" if advice.choice.estimated else "speed-up", "<", "CPU",
+        "memory", "switches", "rounds",
     )  # fmt: skip
     for one in advice.candidates:
         if one.total_s is not None:
-            cells = row(one, advice)
-            console.add_row(table, *cells[:3], cells[4], alone(one, advice) if busy else cells[5], *cells[6:])
+            console.add_row(table, *row(one, advice))
     page.table(table, indent=2)
     for one in advice.candidates:
         if one.reason:
@@ -88,29 +87,53 @@ def subject(advice: Advice) -> str:
 
 
 def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
-    """A candidate's figures: way, workers, time and its interval, speed-up and its, CPU, memory, switches,
-    verdict."""
+    """A candidate's figures: way, workers, time, speed-up and its interval, CPU, memory, switches, rounds.
+
+    The speed-up is the one that the headline has: worked out for all ways where it is for the choice.
+    """
     low_high = ""
-    if one.low is not None and one.high is not None and one.kind != "sequential":
+    base = advice.candidates[0].alone_s
+    speedup = one.speedup
+    if advice.choice.estimated:
+        speedup = base / one.alone_s if base is not None and one.alone_s else None
+    elif one.low is not None and one.high is not None and one.kind != "sequential":
         low_high = f"[{units.digits(one.low)}, {units.digits(one.high)}]"
     return (
         label(one, advice),
         str(one.workers),
         units.seconds(one.total_s),
-        units.interval(one.total_low_s, one.total_high_s, one.total_s),
-        units.factor(one.speedup),
+        units.factor(speedup),
         low_high,
         units.percent(one.cpu),
         units.memory(one.memory_kib),
         "-" if one.switches is None else units.digits(one.switches),
-        one.verdict if one.status == "measured" else one.status,
+        str(len(one.rounds)) if one.status == "measured" else one.status,
     )
 
 
-def alone(one: Candidate, advice: Advice) -> str:
-    """The speed-up that it would have on a machine left alone, where that had to be worked out."""
-    base = advice.candidates[0].alone_s
-    return units.factor(base / one.alone_s if base is not None and one.alone_s else None)
+def caveats(advice: Advice) -> list[str]:
+    """What belongs under the headline: other load, too few rounds, and what the choice may cost."""
+    pick = advice.choice
+    chosen = next(c for c in advice.candidates if (c.kind, c.workers) == (pick.kind, pick.workers))
+    lines = []
+    if pick.estimated:
+        taken = max((one.foreign for one in advice.candidates if one.foreign is not None), default=None)
+        share = "part" if taken is None else f"up to {units.percent(taken)}"
+        lines.append(
+            f"Other programs took {share} of the cores meanwhile: speed-ups are estimates from processor "
+            "time, bounded by the cores. Ask again on a quieter machine."
+        )
+    elif pick.kind != "sequential" and pick.low is None:
+        count = len(chosen.rounds)
+        lines.append(
+            f"Measured in {count} {'round' if count == 1 else 'rounds'}, too few for an interval: "
+            "a larger --budget has more."
+        )
+    if len([one for one in advice.candidates if one.total_s is not None]) > 1:
+        lines.append(
+            f"Expected loss against the best of the other ways: {units.percent(pick.loss)} of the time."
+        )
+    return lines
 
 
 def label(one: Candidate, advice: Advice) -> str:
