@@ -1,10 +1,10 @@
 """What does the endpoint cost a program, and how soon does it answer while the program has no time?
 
-    python benchmarks/gil_endpoint.py [--rounds 15] [--only echo]
+    python benchmarks/gil_endpoint.py [--rounds 15] [--only echo] [--foreign 4]
 
 Four echo clients with the GIL counted, with an endpoint that nobody asks, and with one that is asked for
-/metrics ten times a second; and the answers at that rate while a C call keeps the GIL, in a convoy, and
-beside a thousand threads.
+/metrics ten times a second; and the answers at that rate while a C call keeps the GIL, in a convoy, among
+threads that drop the GIL all the time, and beside a thousand threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 
-from harness import FIGURES, SUBJECTS, Row, Target, arguments, run
+from harness import FIGURES, SUBJECTS, Row, Target, arguments, cpu_bound_process, run
 
 ANSWER_MS = 50
 COST = 0.99
@@ -22,15 +22,18 @@ COST = 0.99
 def main() -> None:
     parser = arguments(__doc__ or "", rounds=15)
     parser.add_argument("--only", choices=["echo", "answers"])
+    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
     options = parser.parse_args()
     seconds = 0.3 if options.quick else 3.0
 
     def take(mode: str) -> FIGURES:
         command = [sys.executable, str(SUBJECTS / "endpoint.py"), mode, str(seconds)]
-        figures: FIGURES = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        with cpu_bound_process(options.foreign):
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        figures: FIGURES = json.loads(done.stdout)
         return figures
 
-    situations = ["C call", "convoy", "1,000 threads"]
+    situations = ["C call", "convoy", "quick", "1,000 threads"]
     rows = [
         Row(
             "echo, 4 clients",

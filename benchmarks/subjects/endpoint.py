@@ -1,13 +1,14 @@
 """A program whose endpoint is asked: python endpoint.py SITUATION SECONDS; one JSON line at the end.
 
 Situations: ``counting``, ``serving`` and ``scraped`` answer four echo clients, with the GIL counted, with an
-endpoint that nobody asks, and with one that is asked for /metrics ten times a second; ``C call``, ``convoy``
-and ``1,000 threads`` are asked likewise while a C call keeps the GIL, while eight threads compute, and while
-a thousand wait for a condition and two compute.
+endpoint that nobody asks, and with one that is asked for /metrics ten times a second; ``C call``, ``convoy``,
+``quick`` and ``1,000 threads`` are asked likewise while a C call keeps the GIL, while eight threads compute,
+while eight drop the GIL every few microseconds, and while a thousand wait for a condition and two compute.
 """
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -70,13 +71,20 @@ def situation(name: str, seconds: float) -> dict[str, float]:
     with fairlead.gil.serve("0", stalled_after=1) as server:
         stop = threading.Event()
         waiting = 1000 if name == "1,000 threads" else 0
-        computing = {"C call": 0, "convoy": 8}.get(name, 2)
+        computing = {"C call": 0, "convoy": 8, "quick": 0}.get(name, 2)
+        dropping = 8 if name == "quick" else 0
 
         def compute() -> None:
             while not stop.is_set():
                 sum(range(1000))
 
-        bodies = [stop.wait] * waiting + [compute] * computing
+        def drop() -> None:
+            ends = os.pipe()
+            while not stop.is_set():
+                os.write(ends[1], b"x")
+                os.read(ends[0], 1)
+
+        bodies = [stop.wait] * waiting + [compute] * computing + [drop] * dropping
         threads = [threading.Thread(target=body) for body in bodies]
         for thread in threads:
             thread.start()

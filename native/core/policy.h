@@ -170,7 +170,8 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
 /* To be called by threads that acquire the GIL. `asleep_since` says of a thread whose grant was withdrawn
- * whether it has slept ever since. True: so many have that scheduling has ended (mode STOCK, tripped). Lock. */
+ * whether it has slept ever since. True: so many have that scheduling has ended (mode STOCK, tripped).
+ * Lock. */
 static inline bool fl_policy_gives_up(fl_policy *policy, int64_t now,
                                       bool (*asleep_since)(const fl_watched *thread))
 {

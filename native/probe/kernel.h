@@ -21,4 +21,8 @@ typedef struct {
 } fl_kernel_usage;
 fl_kernel_usage fl_kernel_own_usage(void);
 
+/* From now on the calling thread, which runs for moments at a time, gets a core sooner beside threads that
+   compute. Linux 6.12 and later; nothing changes before that, nor for a real-time thread. */
+void fl_kernel_short_slices(void);
+
 #endif

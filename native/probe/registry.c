@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/pool.h"
 #include "probe/find.h"
 #include "probe/hooks.h"
+#include "probe/patience.h"
 #include "probe/places.h"
 #include "probe/threads.h"
 
@@ -32,31 +32,26 @@ static void seat_free(fl_seat *seat)
     fl_pool_give(&seat_pool, seat);
 }
 
-/* Lets another thread run, be it one of a lower priority of a real-time class, for which sched_yield() does
-   nothing. */
-static void step_aside(void)
+/* Locks gil->life, and the mutex if there is one to be locked: *mutex. False: neither by `until`. */
+static bool lock_both(fl_gil *gil, bool *mutex, uint64_t until)
 {
-    (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-}
-
-/* Locks gil->life, and the mutex if there is one to be locked: true. */
-static bool lock_both(fl_gil *gil)
-{
-    for (;;) {
-        pthread_mutex_lock(&gil->life);
-        if (!gil->alive || gil->idle) {
-            return false;
-        }
-        if (gil->index == 0) { /* never idle: the main interpreter outlives all who look */
-            pthread_mutex_lock(&gil->py->mutex);
+    while (fl_lock_until(&gil->life, until)) {
+        *mutex = gil->alive && !gil->idle;
+        if (!*mutex) {
             return true;
         }
-        if (pthread_mutex_trylock(&gil->py->mutex) == 0) {
+        /* The main interpreter's is never idle: it outlives all who look. */
+        if (gil->index == 0 ? fl_lock_until(&gil->py->mutex, until)
+                            : pthread_mutex_trylock(&gil->py->mutex) == 0) {
             return true;
         }
         pthread_mutex_unlock(&gil->life);
-        step_aside();
+        if (fl_ticks_now() >= until) {
+            return false;
+        }
+        fl_step_aside();
     }
+    return false;
 }
 
 static void unlock_both(fl_gil *gil, bool mutex)
@@ -75,13 +70,16 @@ static void thread_exit(void *argument)
     for (fl_seat *seat = thread->seats, *next; seat; seat = next) {
         next = seat->of_thread;
         fl_gil *gil = seat->gil;
-        bool mutex = gil != NULL && lock_both(gil);
+        bool mutex = false;
+        if (gil != NULL) {
+            (void)lock_both(gil, &mutex, FL_FOREVER);
+        }
         if (seat->gil == NULL) { /* its GIL is being buried, or has been */
             if (gil != NULL) {
                 unlock_both(gil, mutex);
             }
             while (!atomic_load(&seat->orphan)) {
-                step_aside();
+                fl_step_aside();
             }
             seat_free(seat);
             continue;
@@ -330,9 +328,12 @@ void fl_registry_forget(fl_gil *gil)
     pthread_mutex_unlock(&gil->life);
 }
 
-static size_t all_gils(fl_gil **all)
+/* None: the lock was not to be had by `until`. There is always one else, from the first hook on. */
+static size_t all_gils(fl_gil **all, uint64_t until)
 {
-    pthread_mutex_lock(&lock);
+    if (!fl_lock_until(&lock, until)) {
+        return 0;
+    }
     size_t count = gil_count;
     memcpy(all, gils, count * sizeof *all);
     pthread_mutex_unlock(&lock);
@@ -342,28 +343,46 @@ static size_t all_gils(fl_gil **all)
 void fl_registry_retire(void)
 {
     fl_gil *all[FL_GILS + FL_DEAD_GILS];
-    size_t count = all_gils(all);
+    size_t count = all_gils(all, FL_FOREVER);
     for (size_t i = 0; i < count; i++) {
         fl_registry_forget(all[i]);
     }
 }
 
-void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context)
+bool fl_registry_each_until(void (*visit)(fl_gil *gil, void *context), void *context, uint64_t until)
 {
     fl_gil *all[FL_GILS + FL_DEAD_GILS];
-    size_t count = all_gils(all);
+    size_t count = all_gils(all, until);
     for (size_t i = 0; i < count; i++) {
-        bool mutex = lock_both(all[i]);
+        bool mutex;
+        if (!lock_both(all[i], &mutex, until)) {
+            return false;
+        }
         visit(all[i], context);
         unlock_both(all[i], mutex);
     }
+    return count > 0;
+}
+
+void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context)
+{
+    (void)fl_registry_each_until(visit, context, FL_FOREVER);
+}
+
+bool fl_registry_departed_until(fl_tally *counted, uint64_t until)
+{
+    if (!fl_lock_until(&lock, until)) {
+        return false;
+    }
+    *counted = departed;
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 fl_tally fl_registry_departed(void)
 {
-    pthread_mutex_lock(&lock);
-    fl_tally copy = departed;
-    pthread_mutex_unlock(&lock);
+    fl_tally copy;
+    (void)fl_registry_departed_until(&copy, FL_FOREVER);
     return copy;
 }
 

@@ -30,11 +30,16 @@ fl_seat *fl_registry_seat(fl_gil *gil);
    and changed, and gil->py is not touched otherwise. */
 void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context);
 
+/* Likewise, but rather than wait for a lock past `until` (ticks) it returns false, and some GILs are not
+   visited. */
+bool fl_registry_each_until(void (*visit)(fl_gil *gil, void *context), void *context, uint64_t until);
+
 /* Adds up counts; of maxima the larger. */
 void fl_tally_add(fl_tally *sum, const fl_tally *tally);
 
 /* What was counted of GILs that have been let go. */
 fl_tally fl_registry_departed(void);
+bool fl_registry_departed_until(fl_tally *counted, uint64_t until); /* false: as above */
 
 /* What is kept of GILs and of threads' dealings with them at the moment. */
 typedef struct {

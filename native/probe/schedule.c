@@ -12,6 +12,7 @@
 #include "probe/hooks.h"
 #include "probe/kernel.h"
 #include "probe/parking.h"
+#include "probe/patience.h"
 #include "probe/registry.h"
 #include "probe/yields.h"
 
@@ -554,10 +555,20 @@ static void look(fl_gil *gil, void *context)
     }
 }
 
+bool fl_schedule_look_until(fl_schedule_state *state, uint64_t until)
+{
+    fl_schedule_state seen = {.mode = FL_MODE_STOCK};
+    bool all = fl_registry_each_until(look, &seen, until);
+    if (all) {
+        *state = seen;
+    }
+    return all;
+}
+
 fl_schedule_state fl_schedule_look(void)
 {
     fl_schedule_state state = {.mode = FL_MODE_STOCK};
-    fl_registry_each(look, &state);
+    (void)fl_schedule_look_until(&state, FL_FOREVER);
     return state;
 }
 

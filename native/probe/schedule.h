@@ -29,6 +29,7 @@ const char *fl_schedule_set(fl_schedule_settings settings);
 /* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. Any thread
  * that has no GIL's mutex. */
 fl_schedule_state fl_schedule_look(void);
+bool fl_schedule_look_until(fl_schedule_state *state, uint64_t until); /* false: as fl_registry_each_until */
 
 /* The present thread's priority, now and at every GIL; returns the one before. With the GIL held. */
 fl_priority fl_schedule_priority(fl_priority priority);

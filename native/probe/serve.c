@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "probe/http.h"
+#include "probe/kernel.h"
 
 #define CONNECTIONS 32
 #define BACKLOG 128
@@ -342,6 +343,7 @@ static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "fairlead-serve");
+    fl_kernel_short_slices();
     server.next_tick = now_ms();
     while (turn()) {
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/pool.h"
+#include "probe/patience.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -100,10 +101,10 @@ void fl_threads_end(fl_thread *thread)
     pthread_mutex_unlock(&lock);
 }
 
-size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold)
+/* Under the lock. */
+static size_t copy(fl_thread_record *records, size_t room, bool untold)
 {
     size_t count = 0;
-    pthread_mutex_lock(&lock);
     for (fl_thread *thread = threads; thread; thread = thread->next) {
         if (untold && thread->told) {
             continue;
@@ -119,8 +120,25 @@ size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold)
         }
         count++;
     }
+    return count;
+}
+
+size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold)
+{
+    pthread_mutex_lock(&lock);
+    size_t count = copy(records, room, untold);
     pthread_mutex_unlock(&lock);
     return count;
+}
+
+bool fl_threads_copy_until(fl_thread_record *records, size_t room, size_t *count, uint64_t until)
+{
+    if (!fl_lock_until(&lock, until)) {
+        return false;
+    }
+    *count = copy(records, room, false);
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 static int by_native_id(const void *left, const void *right)

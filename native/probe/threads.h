@@ -31,6 +31,9 @@ typedef struct {
    name the recording does not know yet, and it does from now on. */
 size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold);
 
+/* Likewise, of all threads; false: rather than wait for a lock past `until` (ticks) it copied none. */
+bool fl_threads_copy_until(fl_thread_record *records, size_t room, size_t *count, uint64_t until);
+
 typedef struct {
     pid_t native_id;
     const char *name; /* UTF-8, cut to fit */

@@ -317,24 +317,24 @@ static void add_state(fl_text *text, const fl_vitals *vitals, const fl_diagnosis
           "How long the thread that has waited longest has waited by now.", longest, true);
 }
 
-static void add_policy(fl_text *text)
+static void add_policy(fl_text *text, const fl_schedule_state *state)
 {
     static const char *const names[] = {"stock", "interactive"};
-    fl_schedule_state state = fl_schedule_look();
     head(text, "fairlead_gil_policy", "gauge", "1 for the policy in force.");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         fl_text_add(text, "fairlead_gil_policy");
         label(text, "policy", names[i]);
-        end_line(text, (size_t)state.mode == i, false);
+        end_line(text, (size_t)state->mode == i, false);
     }
     plain(text, "fairlead_gil_watchdog_tripped", "gauge",
-          "1 if the scheduler has given up, and the interpreter's own scheduling is in force.", state.tripped,
+          "1 if the scheduler has given up, and the interpreter's own scheduling is in force.",
+          state->tripped, false);
+    plain(text, "fairlead_gil_watchdog_trips_total", "counter", "Times that it gave up.", state->trips,
           false);
-    plain(text, "fairlead_gil_watchdog_trips_total", "counter", "Times that it gave up.", state.trips, false);
     plain(text, "fairlead_gil_scheduled_seconds_total", "counter", "Time under a policy other than stock.",
-          state.scheduled_ns, true);
+          state->scheduled_ns, true);
     fl_schedule_count counts[FL_SCHEDULE_COUNTS];
-    fl_schedule_counts(&state, counts);
+    fl_schedule_counts(state, counts);
     for (size_t i = 0; i < FL_SCHEDULE_COUNTS; i++) {
         char name[96];
         snprintf(name, sizeof name, "fairlead_gil_scheduler_%s_total", counts[i].name);
@@ -343,7 +343,8 @@ static void add_policy(fl_text *text)
     }
 }
 
-void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis, const fl_thread_record *records,
+void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
+                      const fl_schedule_state *schedule, const fl_thread_record *records,
                       size_t record_count, fl_text *text)
 {
     const fl_tally *total = &vitals->total;
@@ -358,7 +359,7 @@ void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis, co
                   total->held);
     add_family(text, &threads, "thread", sums);
     add_family(text, &classes, "class", sums);
-    add_policy(text);
+    add_policy(text, schedule);
 }
 
 #endif

@@ -13,6 +13,7 @@
 #define FL_PROBE_VITAL_METRICS_H
 
 #include "core/text.h"
+#include "probe/schedule.h"
 #include "probe/threads.h"
 #include "probe/vitals.h"
 
@@ -20,7 +21,8 @@
 #define FL_METRIC_CLASSES 32
 
 /* Adds all metrics. The threads are in order of serial. */
-void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis, const fl_thread_record *threads,
+void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
+                      const fl_schedule_state *schedule, const fl_thread_record *threads,
                       size_t thread_count, fl_text *text);
 
 /* Everything is forgotten. */

@@ -12,9 +12,11 @@
 
 #define THREADS_SHOWN 2048 /* by /threads, at most */
 #define LOOKS 3            /* at a stack whose thread lets go of the GIL meanwhile */
+#define PATIENCE_NS 15000000 /* of a page with locks that a thread without a core may hold */
 
 static _Atomic uint64_t stalled = UINT64_MAX, busy = UINT64_MAX; /* ns */
 static fl_vitals vitals;
+static fl_schedule_state schedule;
 static fl_thread_record *records; /* in order of serial */
 static size_t record_count, record_room;
 
@@ -24,10 +26,15 @@ void fl_vital_pages_limit(uint64_t stalled_ns, uint64_t busy_ns)
     atomic_store(&busy, busy_ns);
 }
 
-static fl_diagnosis diagnose(void)
+static uint64_t patience(void)
+{
+    return fl_ticks_now() + fl_ticks_from_ns(PATIENCE_NS);
+}
+
+static fl_diagnosis diagnose(uint64_t until)
 {
     fl_health_limits limits = {atomic_load(&stalled), atomic_load(&busy)};
-    return fl_vitals_diagnose(&limits);
+    return fl_vitals_diagnose(&limits, until);
 }
 
 /* Nothing of an earlier server's is told by this one. */
@@ -35,6 +42,8 @@ static void begin(void)
 {
     fl_vital_pages_limit(UINT64_MAX, UINT64_MAX);
     fl_vital_metrics_reset();
+    fl_vitals_begin();
+    schedule = fl_schedule_look();
 }
 
 static void end(void)
@@ -61,14 +70,17 @@ static int by_serial(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static bool copy_threads(void)
+/* False: no memory. */
+static bool copy_threads(uint64_t until)
 {
-    for (;;) {
-        record_count = fl_threads_copy(records, record_room, false);
-        if (record_count <= record_room) {
-            break;
+    size_t count = 0;
+    while (fl_threads_copy_until(records, record_room, &count, until)) {
+        if (count <= record_room) {
+            record_count = count;
+            qsort(records, record_count, sizeof *records, by_serial);
+            return true;
         }
-        size_t room = record_count + record_count / 8 + 64;
+        size_t room = count + count / 8 + 64;
         fl_thread_record *grown = realloc(records, room * sizeof *grown);
         if (grown == NULL) {
             record_count = 0;
@@ -77,7 +89,6 @@ static bool copy_threads(void)
         records = grown;
         record_room = room;
     }
-    qsort(records, record_count, sizeof *records, by_serial);
     return true;
 }
 
@@ -132,9 +143,10 @@ static const char *said(fl_health health)
 
 static int healthz(fl_text *body)
 {
-    fl_diagnosis found = diagnose();
+    uint64_t until = patience();
+    fl_diagnosis found = diagnose(until);
     bool well = found.health <= FL_HEALTH_COMPUTES;
-    (void)copy_threads();
+    (void)copy_threads(until);
     fl_text_add(body, "{\"status\":\"");
     fl_text_add(body, said(found.health));
     fl_text_add(body, "\"");
@@ -156,12 +168,13 @@ static bool same_hold(const fl_vital_gil *a, const fl_vital_gil *b)
 }
 
 /* The stack of a GIL's holder, if it held it in one go while that was read; the GIL as it was just before. */
-static size_t holders_stack(fl_vital_gil *gil, fl_outside_frame *frames, bool *exact)
+static size_t holders_stack(fl_vital_gil *gil, fl_outside_frame *frames, bool *exact, uint64_t until)
 {
     for (int look = 0; look < LOOKS && gil->holder; look++) {
         fl_vital_gil after[FL_VITAL_GILS];
-        size_t depth = fl_outside_look(gil->tstate, frames, exact), count = fl_vitals_gils(after);
-        for (size_t i = 0; i < count; i++) {
+        size_t depth = fl_outside_look(gil->tstate, frames, exact), count;
+        bool seen = fl_vitals_gils(after, &count, until);
+        for (size_t i = 0; seen && i < count; i++) {
             if (same_hold(gil, &after[i])) {
                 return depth;
             }
@@ -191,11 +204,11 @@ static void add_stack(fl_text *body, const fl_outside_frame *frames, size_t dept
     fl_text_add(body, exact ? "],\"stack_exact\":true" : "],\"stack_exact\":false");
 }
 
-static void add_holder(fl_text *body, fl_vital_gil gil)
+static void add_holder(fl_text *body, fl_vital_gil gil, uint64_t until)
 {
     static fl_outside_frame frames[FL_OUTSIDE_DEPTH];
     bool exact = false;
-    size_t depth = holders_stack(&gil, frames, &exact);
+    size_t depth = holders_stack(&gil, frames, &exact, until);
     uint64_t unix_now = unix_ns();
     fl_text_add(body, "{\"gil\":");
     fl_text_number(body, gil.index);
@@ -227,12 +240,14 @@ static void add_holder(fl_text *body, fl_vital_gil gil)
 static int holder(fl_text *body)
 {
     fl_vital_gil gils[FL_VITAL_GILS];
-    size_t count = fl_vitals_gils(gils);
-    (void)copy_threads();
+    uint64_t until = patience();
+    size_t count;
+    (void)fl_vitals_gils(gils, &count, until);
+    (void)copy_threads(until);
     fl_text_add(body, "{\"gils\":[");
     for (size_t i = 0; i < count; i++) {
         fl_text_add(body, i ? "," : "");
-        add_holder(body, gils[i]);
+        add_holder(body, gils[i], until);
     }
     fl_text_add(body, "]}\n");
     return 200;
@@ -263,7 +278,8 @@ static void add_thread(fl_text *body, const fl_vital_seat *seat)
 static int threads(fl_text *body)
 {
     size_t shown = 0, left_out = 0;
-    if (!fl_vitals_count(&vitals) || !copy_threads()) {
+    uint64_t until = patience();
+    if (!fl_vitals_count(&vitals, until) || !copy_threads(until)) {
         return 500;
     }
     fl_text_add(body, "{\"threads\":[");
@@ -286,11 +302,13 @@ static int threads(fl_text *body)
 
 static int metrics(fl_text *body)
 {
-    fl_diagnosis found = diagnose();
-    if (!fl_vitals_count(&vitals) || !copy_threads()) {
+    uint64_t until = patience();
+    fl_diagnosis found = diagnose(until);
+    if (!fl_vitals_count(&vitals, until) || !copy_threads(until)) {
         return 500;
     }
-    fl_vital_metrics(&vitals, &found, records, record_count, body);
+    (void)fl_schedule_look_until(&schedule, until);
+    fl_vital_metrics(&vitals, &found, &schedule, records, record_count, body);
     return 200;
 }
 
@@ -328,7 +346,7 @@ static int answer(const char *path, size_t size, fl_text *body, const char **typ
 
 static void tick(void)
 {
-    (void)diagnose();
+    (void)diagnose(patience());
 }
 
 /* Whether the process lives is told to each that asks. */

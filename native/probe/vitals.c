@@ -6,6 +6,7 @@
 #include "probe/kernel.h"
 #include "probe/observe.h"
 #include "probe/offcpu.h"
+#include "probe/patience.h"
 #include "probe/registry.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -45,11 +46,33 @@ static void look_at_gil(fl_gil *gil, void *context)
     }
 }
 
-size_t fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS])
+/* As of the last look that saw all. */
+static struct {
+    fl_vital_gil gils[FL_VITAL_GILS];
+    size_t count;
+    uint64_t moment;
+} last;
+
+bool fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS], size_t *count, uint64_t until)
 {
     gil_row row = {gils, 0};
-    fl_registry_each(look_at_gil, &row);
-    return row.count;
+    bool all = fl_registry_each_until(look_at_gil, &row, until);
+    if (all) {
+        memcpy(last.gils, gils, row.count * sizeof *gils);
+        last.count = row.count;
+        last.moment = fl_ticks_now();
+    } else {
+        memcpy(gils, last.gils, last.count * sizeof *gils);
+    }
+    *count = last.count;
+    return all;
+}
+
+void fl_vitals_begin(void)
+{
+    fl_vital_gil gils[FL_VITAL_GILS];
+    size_t count;
+    (void)fl_vitals_gils(gils, &count, FL_FOREVER);
 }
 
 /* ---- Whether they move */
@@ -132,17 +155,23 @@ static fl_diagnosis diagnose(const fl_vital_gil *gil, watch *of, const fl_health
     return found;
 }
 
-fl_diagnosis fl_vitals_diagnose(const fl_health_limits *limits)
+fl_diagnosis fl_vitals_diagnose(const fl_health_limits *limits, uint64_t until)
 {
     fl_vital_gil gils[FL_VITAL_GILS];
     fl_diagnosis worst = {.health = FL_HEALTH_MOVES};
-    size_t count = fl_vitals_gils(gils);
+    size_t count;
+    bool seen = fl_vitals_gils(gils, &count, until);
     for (size_t i = 0; i < count; i++) {
         fl_diagnosis one = diagnose(&gils[i], watch_of(gils, count, gils[i].birth), limits);
         if (i == 0 || one.health > worst.health
             || (one.health == worst.health && one.still_ns > worst.still_ns)) {
             worst = one;
         }
+    }
+    uint64_t now = fl_ticks_now(), unseen_ns = now > last.moment ? fl_ticks_to_ns(now - last.moment) : 0;
+    if (!seen && unseen_ns >= limits->stalled_ns) { /* who has a GIL's mutex needs moments, and a core */
+        worst.health = FL_HEALTH_STALLED;
+        worst.still_ns += unseen_ns;
     }
     return worst;
 }
@@ -192,30 +221,42 @@ static int by_seat(const void *left, const void *right)
     return births ? births : (a->serial > b->serial) - (a->serial < b->serial);
 }
 
-bool fl_vitals_count(fl_vitals *vitals)
+bool fl_vitals_count(fl_vitals *vitals, uint64_t until)
 {
-    vitals->count = 0;
+    fl_vitals fresh = {.seats = vitals->spare, .room = vitals->spare_room, .counted = true};
+    bool all, memory = true;
+    until = vitals->counted ? until : FL_FOREVER;
     do {
-        if (vitals->count >= vitals->room) {
-            size_t room = vitals->count + vitals->count / 8 + 64;
-            fl_vital_seat *grown = realloc(vitals->seats, room * sizeof *grown);
-            if (grown == NULL) {
-                return false;
+        if (fresh.count >= fresh.room) {
+            size_t room = fresh.count + fresh.count / 8 + 64;
+            fl_vital_seat *grown = realloc(fresh.seats, room * sizeof *grown);
+            memory = grown != NULL;
+            if (!memory) {
+                break;
             }
-            vitals->seats = grown;
-            vitals->room = room;
+            fresh.seats = grown;
+            fresh.room = room;
         }
-        vitals->count = 0;
-        vitals->total = fl_registry_departed();
-        fl_registry_each(count_gil, vitals);
-    } while (vitals->count > vitals->room);
-    qsort(vitals->seats, vitals->count, sizeof *vitals->seats, by_seat);
-    return true;
+        fresh.count = 0;
+        all = fl_registry_departed_until(&fresh.total, until)
+              && fl_registry_each_until(count_gil, &fresh, until);
+    } while (all && fresh.count > fresh.room);
+    if (memory && all) {
+        qsort(fresh.seats, fresh.count, sizeof *fresh.seats, by_seat);
+        fresh.spare = vitals->seats;
+        fresh.spare_room = vitals->room;
+        *vitals = fresh;
+    } else {
+        vitals->spare = fresh.seats;
+        vitals->spare_room = fresh.room;
+    }
+    return memory;
 }
 
 void fl_vitals_free(fl_vitals *vitals)
 {
     free(vitals->seats);
+    free(vitals->spare);
     *vitals = (fl_vitals){0};
 }
 

@@ -4,6 +4,9 @@
  * at each take and drop, whatever keeps the GIL itself for however long. fl_registry_each locks it, and keeps
  * the GIL's memory from going away meanwhile. Nothing here touches a thread state: its address is copied, and
  * a seat's thread is a record of the probe's own, which lives as long as the seat does.
+ *
+ * A thread of the program that holds such a mutex may lose its core. So each look has a moment, `until` (in
+ * ticks), at which it waits for no mutex any longer, and what was seen at the last look is told again.
  */
 #ifndef FL_PROBE_VITALS_H
 #define FL_PROBE_VITALS_H
@@ -27,8 +30,11 @@ typedef struct {
     uint64_t t_dropped; /* when it was let go of, where that is known; else 0 */
 } fl_vital_gil;
 
-/* All GILs that are alive, the main interpreter's first. */
-size_t fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS]);
+/* Looks for the first time, however long that takes. */
+void fl_vitals_begin(void);
+
+/* All GILs that are alive, the main interpreter's first. False: as they were at the last look. */
+bool fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS], size_t *count, uint64_t until);
 
 /* ---- Whether they move */
 
@@ -53,7 +59,7 @@ typedef struct {
 
 /* Looks at all GILs. To be called now and then, a fraction of limits->stalled_ns apart: whether a holder
    computes shows between two calls. One thread at a time. */
-fl_diagnosis fl_vitals_diagnose(const fl_health_limits *limits);
+fl_diagnosis fl_vitals_diagnose(const fl_health_limits *limits, uint64_t until);
 
 /* ---- What was counted */
 
@@ -73,10 +79,14 @@ typedef struct {
     fl_tally total; /* of all threads and GILs, ever; the maxima mean nothing */
     fl_vital_seat *seats;
     size_t count, room;
+    fl_vital_seat *spare; /* for the next count */
+    size_t spare_room;
+    bool counted;
 } fl_vitals;
 
-/* All zeros, or what an earlier call left there, whose memory is used again. False: no memory. */
-bool fl_vitals_count(fl_vitals *vitals);
+/* All zeros, or what an earlier call left there, which stays if there is nothing newer to be had by `until`.
+   The first call takes as long as it takes. False: no memory. */
+bool fl_vitals_count(fl_vitals *vitals, uint64_t until);
 
 void fl_vitals_free(fl_vitals *vitals);
 

@@ -134,7 +134,8 @@ static void test_threads_that_all_come_first_find_the_same_clock(void)
 
 /* ---- A counter that steps back, which a negative offset stands for */
 
-/* To half of what the counter has come to: a machine that has just started may be younger than any fixed step. */
+/* To half of what the counter has come to: a machine that has just started may be younger than any fixed
+   step. */
 static uint64_t large_step_ns(void)
 {
     return fl_ticks_to_ns(fl_ticks_now()) / 2;

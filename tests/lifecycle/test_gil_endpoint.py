@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scheduled import GIL
 from served import SERVE, ask, program
 from waiting import until
 
@@ -87,6 +88,29 @@ hear()
         asked.say()
         asked.becomes("ok")
         assert asked.ask("/healthz")[0] == 200
+
+
+def test_thread_that_loses_its_core_with_the_gils_mutex_keeps_no_answer_waiting() -> None:
+    """What stands still then is told as it was, until it has stood still for too long."""
+    text = """
+mutex = gil_address() + MUTEX
+hear()
+process = ctypes.PyDLL(None)
+process.pthread_mutex_lock(ctypes.c_void_p(mutex))
+process.write(1, b"locked\\n", 7)
+process.read(0, ctypes.create_string_buffer(1), 1)
+process.pthread_mutex_unlock(ctypes.c_void_p(mutex))
+"""
+    with program(text, head=SERVE + GIL) as asked:
+        before = metrics(asked.port)
+        asked.say()
+        assert asked.line() == "locked"
+        now = metrics(asked.port)
+        assert now["fairlead_gil_acquisitions_total", ()] >= before["fairlead_gil_acquisitions_total", ()]
+        assert "MainThread" in asked.names()
+        assert asked.json("/holder")["gils"][0]["gil"] == 0
+        assert asked.becomes("stalled")["still_seconds"] >= 0.3
+        asked.say()
 
 
 def test_thread_that_computes_in_c_is_alive_until_it_is_called_busy() -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from scheduled import HEAD, HELD, finish, run, start
+from scheduled import GIL, HEAD, HELD, finish, run, start
 
 from fairlead import machine
 from fairlead.gil.observe.access import why_not
@@ -92,24 +92,6 @@ libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
 libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
 libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
 
-def pointer(function):
-    function.restype = ctypes.c_void_p
-    return function()
-
-state = pointer(ctypes.pythonapi.PyThreadState_Get)
-interpreter = pointer(ctypes.pythonapi.PyInterpreterState_Get)
-member = (ctypes.c_void_p * 8).from_address(state)[:].index(interpreter) * 8
-
-def gil_address():
-    '''By what is known to stand in it: the switch interval, our thread state, and that it is locked.'''
-    sys.setswitchinterval(0.012345)
-    in_runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
-    start = interpreter if sys.version_info >= (3, 12) else in_runtime
-    for address in range(start, start + 1_000_000, 8):
-        interval, holder, locked = (ctypes.c_uint64 * 3).from_address(address)
-        if interval == 12345 and holder == state and locked & 0xFFFFFFFF == 1:
-            return address
-
 gil.schedule()
 where = f"{gil_address()} {member}\\n"
 process, answer = hold_up(signals)
@@ -122,7 +104,7 @@ for thread in sleepers:
 process.wait()
 print(json.dumps(found))
 """
-    process = start(program, head=HEAD + HELD)
+    process = start(program, head=HEAD + HELD + GIL)
     printed, errors = process.communicate(timeout=50)
     assert process.returncode == 0, errors
     assert json.loads(printed) == 0

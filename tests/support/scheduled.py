@@ -76,6 +76,31 @@ def all_wait():
 """
 """For threads that something is done to while they wait for the GIL."""
 
+GIL = """
+import ctypes
+
+def pointer(function):
+    function.restype = ctypes.c_void_p
+    return function()
+
+state = pointer(ctypes.pythonapi.PyThreadState_Get)
+interpreter = pointer(ctypes.pythonapi.PyInterpreterState_Get)
+member = (ctypes.c_void_p * 8).from_address(state)[:].index(interpreter) * 8
+
+def gil_address():
+    '''By what is known to stand in it: the switch interval, our thread state, and that it is locked.'''
+    sys.setswitchinterval(0.012345)
+    in_runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+    start = interpreter if sys.version_info >= (3, 12) else in_runtime
+    for address in range(start, start + 1_000_000, 8):
+        interval, holder, locked = (ctypes.c_uint64 * 3).from_address(address)
+        if interval == 12345 and holder == state and locked & 0xFFFFFFFF == 1:
+            return address
+
+MUTEX = 80  # bytes into it: after the interval, the holder, a flag, a count, and a condition of 48 bytes
+"""
+"""Finds the interpreter's GIL in memory."""
+
 
 def start(program: str, *arguments: str, head: str = HEAD) -> subprocess.Popen[str]:
     """The program, running, with pipes to it and from it."""
