@@ -23,7 +23,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
-from fairlead.record import advice, gil_summary
+from fairlead.record import advice, gil_summary, server_advice
 from fairlead.record.sample import Sample
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +76,7 @@ def steps(document: Path) -> Iterator[Step]:
                 yield Step("command", command, line + offset)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("document", by_length())
 def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
@@ -131,6 +132,9 @@ def test_the_reference_of_records_names_every_field_and_counter() -> None:
 
 def test_the_reference_of_advice_names_every_field() -> None:
     text = (ROOT / "docs/reference/advice.md").read_text(encoding="utf-8")
-    records = (advice.Advice, advice.Work, advice.Candidate, advice.Curve, advice.Pick)
+    records = (
+        advice.Advice, advice.Work, advice.Candidate, advice.Curve, advice.Pick,
+        server_advice.ServerCandidate,
+    )  # fmt: skip
     for field in [field.name for record in records for field in fields(record)]:
         assert f"`{field}`" in text, field

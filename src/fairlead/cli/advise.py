@@ -14,12 +14,21 @@ from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
     from fairlead.record.advice import Advice
+    from fairlead.record.server_advice import Goal
 
 FORMS = ("text", "json", "html")
 
 
+def _counts(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Counts such as 1,4,16."""
+    try:
+        return tuple(int(word) for word in value.split(",")) if value else ()
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} are no counts; write them as 1,4,16", context, option) from error
+
+
 @click.command(short_help="Say which pool, and how many workers, suit a function of yours.")
-@click.argument("target", metavar="MODULE:FUNCTION")
+@click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
 @click.option(
     "--items",
     metavar="MODULE:NAME",
@@ -58,8 +67,24 @@ FORMS = ("text", "json", "html")
     metavar="FILE",
     help="Where the run is kept. [default: advise-runs/TIME.json]",
 )
+@click.option(
+    "--server",
+    metavar="COMMAND",
+    help="Measure a whole server instead: its command, with {port}, {threads} and {workers} to be filled in.",
+)
+@click.option(
+    "--load", metavar="COMMAND", help="What puts it under load: prints its p99 latency or requests a second."
+)
+@click.option(
+    "--threads", callback=_counts, metavar="N,...", help="Values of {threads}; the first is today's."
+)
+@click.option(
+    "--workers", callback=_counts, metavar="N,...", help="Values of {workers}; the first is today's."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Where a server without {port} listens.")
+@click.option("--goal", type=click.Choice(["p99", "rate", "time"]), help="What is to be improved.")
 def advise(
-    target: str,
+    target: str | None,
     items: str | None,
     inputs: Path | None,
     requests: int | None,
@@ -70,11 +95,20 @@ def advise(
     form: str | None,
     file: Path | None,
     save: Path | None,
+    server: str | None,
+    load: str | None,
+    threads: tuple[int, ...],
+    workers: tuple[int, ...],
+    port: int | None,
+    goal: Goal | None,
 ) -> None:
     """Say which kind of pool, and how many workers, suit a function of yours, by measuring it under each.
 
     The function IS CALLED MANY TIMES, in processes of its own: whatever it writes, sends or deletes happens
     as often. --dry-run shows the plan, --max-calls bounds the calls.
+
+    With --server and --load a whole server is measured instead: stock and scheduled by fairlead run, with
+    other thread counts and worker processes.
     """
     from fairlead.advice.session import Session
     from fairlead.advice.target import named
@@ -82,6 +116,21 @@ def advise(
     if form is None:
         ending = file.suffix.removeprefix(".") if file else ""
         form = ending if ending in FORMS else "text"
+    if server is not None or load is not None:
+        of_functions = (target, items, inputs, requests, max_calls, kinds, save)
+        if server is None or load is None:
+            raise UsageError("--server and --load go together: the one is measured under the other")
+        if any(given is not None for given in of_functions) or dry_run or form == "html":
+            raise UsageError(
+                "--server goes with --load, --threads, --workers, --port, --goal, --budget, -o and --format "
+                "text or json"
+            )
+        _advise_server(server, load, threads, workers, port, goal, budget_s, form, file)
+        return
+    if threads or workers or port is not None or goal is not None:
+        raise UsageError("--threads, --workers, --port and --goal go with --server")
+    if target is None:
+        raise UsageError("name a function as module:function, or a server with --server")
     if dry_run and form != "text":
         raise UsageError("--dry-run shows its plan as text: leave out --format")
     chosen = None if kinds is None else [kind.strip() for kind in kinds.split(",")]
@@ -100,6 +149,28 @@ def advise(
         # what keeps it from being kept does not cost what was found
         show(advice, form, file)
     click.echo(f"Saved: {save} (fairlead report shows it again)", err=True)
+
+
+def _advise_server(
+    server: str, load: str, threads: tuple[int, ...], workers: tuple[int, ...], port: int | None,
+    goal: Goal | None, budget_s: float, form: str, file: Path | None,
+) -> None:  # fmt: skip
+    from fairlead.advice.servers import Servers, Service
+    from fairlead.cli.lab import results
+    from fairlead.record.server_advice import dumps
+    from fairlead.report.advice import server_text
+
+    service = Service(server, load, threads, workers, port, goal)
+    with shown("loads") as progress:
+        advice = Servers(service, budget_s, progress).run()
+    if form == "json":
+        content = dumps(advice)
+    else:
+        content = server_text.render(advice, **(results.terminal() if file is None else {}))
+    if file is None:
+        click.echo(content, nl=False)
+    else:
+        results.write(file, content)
 
 
 def show(advice: Advice, form: str, file: Path | None) -> None:

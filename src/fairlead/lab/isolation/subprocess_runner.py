@@ -144,6 +144,46 @@ def run(
     )
 
 
+@contextmanager
+def background(argv: Sequence[str], *, mark: str, output: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs beside the caller; on leaving, it and all that it started are killed.
+
+    Args:
+        mark: as for ``run``.
+        output: the file descriptor of what it prints, to either stream.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env={**os.environ, MARK: mark},
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        sweep(mark, process.pid)
+
+
+def memory_kib(mark: str) -> float | None:
+    """What all processes of a mark take together, shared pages counted once (Pss); None if it is not told."""
+    total = 0.0
+    for pid in _members(mark, None):
+        try:
+            lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
+        except OSError:
+            continue
+        total += sum(float(line.split()[1]) for line in lines if line.startswith(b"Pss:"))
+    return total or None
+
+
 def sweep(mark: str, session: int | None = None) -> None:
     """Kill every process whose mark begins with ``mark`` or that belongs to ``session``, and see them end.
 

@@ -1,0 +1,65 @@
+"""The advice about a server in the terminal: the answer, what bounds it, the table, and the command."""
+
+from __future__ import annotations
+
+from fairlead.record.server_advice import GOALS, ServerAdvice, ServerCandidate, headline
+from fairlead.report.common import console, names, units
+
+WIDTH = 100
+_BUSY = 0.10
+"""The share of the cores that others may take unmentioned."""
+
+
+def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The whole of it.
+
+    Raises:
+        MissingExtra: rich is not installed.
+    """
+    page = console.Page(width, colour)
+    page.line(headline(advice), style="bold")
+    measured = [one for one in advice.candidates if one.rounds]
+    if advice.foreign is not None and advice.foreign > _BUSY:
+        share = units.percent(advice.foreign)
+        page.line(f"Other programs took {share} of the cores meanwhile: ask again on a quieter machine.")
+    chosen = advice.candidates[advice.choice]
+    if len(measured) > 1 and chosen.low is None:
+        page.line(f"{_rounds(chosen)}, too few for an interval: a larger --budget has more.")
+    if len(measured) > 1:
+        page.line(
+            f"Expected loss against the best of the other setups: {units.percent(advice.loss)} of the "
+            f"{GOALS[advice.goal]}."
+        )
+    for reason in advice.reasons:
+        page.line(f"- {reason}", indent=2)
+    page.gap()
+    page.line(
+        names.clean(f"{advice.server}: {advice.cores} cores; measured for {units.seconds(advice.used_s)}")
+    )
+    table = console.table("<setup", "p99", "requests/s", "load", "gain", "<", "memory", "start", "rounds")
+    for one in measured:
+        mark = " *" if one is chosen else ""
+        console.add_row(
+            table, f"{one.setup.name}{mark}", units.seconds(one.p99_s),
+            "-" if one.rate is None else units.count(one.rate), units.seconds(one.load_s),
+            units.factor(one.gain), _bounds(one), units.memory(one.memory_kib), units.seconds(one.start_s),
+            str(len(one.rounds)),
+        )  # fmt: skip
+    page.table(table, indent=2)
+    for one in advice.candidates:
+        if one.reason:
+            page.line(f"{one.setup.name}: {names.clean(one.reason)}", indent=2)
+    page.gap()
+    page.line("Command", style="bold")
+    page.line(names.clean(advice.command), indent=2)
+    return page.text()
+
+
+def _bounds(one: ServerCandidate) -> str:
+    if one.low is None or one.high is None or one.low == one.high:
+        return ""
+    return f"[{units.digits(one.low)}, {units.digits(one.high)}]"
+
+
+def _rounds(one: ServerCandidate) -> str:
+    return f"Measured in {len(one.rounds)} {'round' if len(one.rounds) == 1 else 'rounds'}"
