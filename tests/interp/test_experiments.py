@@ -38,6 +38,7 @@ DONE = {
     "gil.battle": "counted",
     "gil.convoy": "asked",
     "gil.countdown": "counted",
+    "gil.open-loop": "asked",
     "gil.sha256": "hashed",
     "gil.signal": "computed",
     "gil.simulate": "threads",
@@ -52,12 +53,14 @@ DONE |= {name: "done" for name in CATALOGUE if name.startswith(("models.", "part
 SMALL: dict[str, dict[str, Any]] = {
     "gil.convoy": {"seconds": 0.2},
     "gil.countdown": {"steps": 50_000},
+    "gil.open-loop": {"seconds": 0.2},
     "gil.sha256": {"megabytes": 8},
     "gil.signal": {"signals": 3},
 }
 SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party.")}
 """Parameters with which an experiment takes no time."""
 PARTS = {
+    "probe_load.py": "gil_",
     "probe_models.py": "models_",
     "probe_tasks.py": "models_",
     "probe_methods.py": "party",

@@ -96,8 +96,14 @@ def headline(advice: ServerAdvice) -> str:
         "rate": "{} times the requests/s",
         "time": "the load is over {} times as fast",
     }[advice.goal]
-    bounds = "" if chosen.low is None else f" ({chosen.low:.1f} to {chosen.high:.1f})"
-    return f"{chosen.setup.name}: {better.format(f'{chosen.gain:.1f}')}{bounds}"
+    bounded = chosen.low is not None and chosen.high is not None
+    bounds = f" ({_times(chosen.low)} to {_times(chosen.high)})" if bounded else ""
+    return f"{chosen.setup.name}: {better.format(_times(chosen.gain))}{bounds}"
+
+
+def _times(gain: float | None) -> str:
+    assert gain is not None
+    return f"{gain:.1f}" if gain < 99.95 else f"{gain:.0f}"
 
 
 def dumps(advice: ServerAdvice) -> str:

@@ -144,11 +144,11 @@ EXPERIMENT = {
     "pythons": ">=2.7",
 }
 
-import math  # noqa: E402
 import socket  # noqa: E402
 
 import probe  # noqa: E402
 import probe_fairlead  # noqa: E402
+import probe_load  # noqa: E402
 
 MOST = 1 << 17
 """So many requests of a client are kept, the first."""
@@ -170,7 +170,7 @@ def measure(params):
         ask(listener.getsockname(), seconds, gate, times[index])
 
     def computer(index):
-        steps.put(index, compute(over))
+        steps.put(index, probe_load.compute(over))
 
     with probe.Family(params["timeout_s"]) as family, probe.Family(params["timeout_s"]) as computers:
         for index in range(in_processes):
@@ -181,7 +181,7 @@ def measure(params):
         connections = [listener.accept()[0] for _ in range(n)]
         listener.close()
         counted = []
-        computing = probe.start(in_threads, lambda index: counted.append(compute(over)))
+        computing = probe.start(in_threads, lambda index: counted.append(probe_load.compute(over)))
         answering = probe.start(n, lambda index: echo(connections[index]))
         region = probe.Region()
         region.begin()
@@ -206,16 +206,12 @@ def told(answer, taken, steps):
     answer["details"]["metrics"] = {
         "request_s": sum(seen) / len(seen),
         "requests_per_s": requests / answer["wall_s"],
-        "p50_s": percentile(seen, 0.50),
-        "p99_s": percentile(seen, 0.99),
+        "p50_s": probe_load.percentile(seen, 0.50),
+        "p99_s": probe_load.percentile(seen, 0.99),
         "max_s": seen[-1],
         "steps_per_s": steps / answer["wall_s"],
     }
     return answer
-
-
-def percentile(ordered, share):
-    return ordered[min(len(ordered) - 1, int(math.ceil(share * len(ordered))) - 1)]
 
 
 def kept(times):
@@ -254,16 +250,6 @@ def echo(connection):
             break
         connection.sendall(data)
     connection.close()
-
-
-def compute(over):
-    """Steps of pure Python until it is over; how many."""
-    steps = 0
-    while over.none_is_set():
-        for _ in range(1000):
-            pass
-        steps += 1000
-    return steps
 
 
 if __name__ == "__main__":
