@@ -149,14 +149,13 @@ def main() -> None:
     parser.add_argument("--loads", default="0.3,0.5,0.8")
     parser.add_argument("--cpu-threads", default="0,1,4")
     parser.add_argument("--foreign", type=int, default=0)
-    parser.add_argument("--policy", default="", help="further policies of fairlead run, separated by commas")
     parser.add_argument("--mixture", type=mixture, default="0.1=45,1=40,20=15")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.quick:
         options.loads, options.cpu_threads, options.seconds = "0.3", "1", 0.4
-    modes = ways(options.policy)
+    modes = ways()
     rows = [
         Cell(float(load), int(cpu_threads), modes, options).row()
         for load in options.loads.split(",")

@@ -76,13 +76,12 @@ def main() -> None:
     parser = arguments(__doc__ or "", rounds=5)
     parser.add_argument("--only", default=",".join(KINDS))
     parser.add_argument("--foreign", type=int, default=0)
-    parser.add_argument("--policy", default="", help="further policies of fairlead run, separated by commas")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.quick:
         options.seconds = 0.3
-    modes = ways(options.policy)
+    modes = ways()
     rows = [Program(kind, modes, options).row() for kind in options.only.split(",")]
     run("How long do threads that give the GIL up often wait for it at the worst?", rows, options)
 

@@ -220,16 +220,12 @@ class Way:
 STOCK = Way()
 
 
-def ways(policies: str) -> dict[str, Way]:
-    """Stock, the short switch interval that programs set to help themselves, and `fairlead run` with its
-    default policy and with each that is named (separated by commas)."""
-    scheduled = (str(Path(sys.executable).with_name("fairlead")), "run")
-    named = [policy for policy in policies.split(",") if policy]
+def ways() -> dict[str, Way]:
+    """Stock, the short switch interval that programs set to help themselves, and `fairlead run`."""
     return {
         "stock": STOCK,
         "interval": Way(settings={"switch_interval": SWITCH_INTERVAL_S}),
-        "fairlead": Way((*scheduled, "--")),
-        **{policy: Way((*scheduled, "--policy", policy, "--")) for policy in named},
+        "fairlead": Way((str(Path(sys.executable).with_name("fairlead")), "run", "--")),
     }
 
 

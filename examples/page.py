@@ -87,12 +87,13 @@ def written(directory: Path) -> str:
     unhelped = quiet.pop(UNHELPED)
     some = next(iter(quiet.values()))
     rounds = len(some.values("requests/s", MODES[0]))
+    turns = "1 round" if rounds == 1 else f"{rounds} rounds"
     versions = sorted(
         {f"{name} {version}" for one in quiet.values() for name, version in one.versions.items()}
     )
     said = (directory / f"{UNHELPED}.txt").read_text().strip()
     tables = {
-        "where": f"Python {some.python}, {some.cores} cores, {rounds} rounds; {', '.join(versions)}.",
+        "where": f"Python {some.python}, {some.cores} cores, {turns}; {', '.join(versions)}.",
         "quiet": table(quiet),
         "foreign": table(results(directory / "foreign-2")),
         "unhelped": table({UNHELPED: unhelped}),

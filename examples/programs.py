@@ -133,7 +133,7 @@ PROGRAMS = {
         Load(80, protocol="python", program="grpc_load.py"),
     ),
     "jupyter": Program(
-        "Jupyter kernel beside a thread that a cell started: the cell `1 + 1`, and the heartbeat",
+        "Jupyter kernel beside a thread that a cell started",
         ("ipykernel", "jupyter-client"),
         "-m ipykernel_launcher -f {directory}/kernel.json --HistoryManager.enabled=False",
         Load(20, protocol="python", program="jupyter_load.py"),

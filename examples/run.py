@@ -304,7 +304,6 @@ def main() -> None:
     parser.add_argument("--install", action="store_true", help="install the programs' packages, and end")
     parser.add_argument("--record", action="store_true", help="say what `fairlead record` finds instead")
     parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
-    parser.add_argument("--policy", default="", help="further policies of fairlead run, separated by commas")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -334,7 +333,7 @@ def main() -> None:
         return
     # A server's workers outlive it and become our children: else what they used would count as other load.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    modes = ways(options.policy)
+    modes = ways()
     rows = [Example(name, modes, options).row() for name in names]
     packages = dict.fromkeys(package for name in names for package in PROGRAMS[name].packages)
     versions = environment.versions(list(packages))

@@ -1,11 +1,11 @@
-"""A published web server under load for minutes or hours, stock and scheduled at once, while things happen to it.
+"""A published web server under load for minutes or hours, stock and scheduled at once, while it is disturbed.
 
     python tools/serve_soak.py [--minutes 30] [--rate 60] [--cpu-threads 1] [--seed 1] [--json FILE]
 
 gunicorn with two processes of eight threads serves a Flask application, once as it is and once under
-`fairlead run`. Both get the same load (open loop) at the same time. In the first half of the run, once in each
-round of 20 s, one of these happens to both, at the same moment: a worker process is killed, all are reloaded,
-they may use one core only and then all again, and `fairlead ctl` switches the scheduler of a worker off and on.
+`fairlead run`. Both get the same load (open loop) at the same time. In the first half of the run, once in
+each round of 20 s, one of these happens to both at the same moment: a worker process is killed, all are
+reloaded, they may use one core only and then all again, or `fairlead ctl` switches the scheduler off and on.
 In the second half only the last two do, and what the processes have (private memory, descriptors, threads) is
 held against that of stock: from the third quarter of the run to the last it may not rise by more.
 
@@ -39,7 +39,7 @@ sys.path[:0] = [str(HERE.parent / "examples"), str(HERE.parent / "benchmarks")]
 
 from environment import FAIRLEAD, Environment  # noqa: E402
 from gil_open_loop import steps_per_ms  # noqa: E402
-from load import Requests, openloop  # noqa: E402
+from load import Requests, openloop, program  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 from run import APPS, BENCHMARKS, free_ports  # noqa: E402
 
@@ -204,6 +204,7 @@ def main() -> int:
     options = parser.parse_args()
     environment = Environment()
     environment.install(PROGRAMS["gunicorn-flask"].packages)
+    program()  # compiled before two ask for it at once
     rounds = max(4, round(options.minutes * 60 / (ROUND_S + 6)))
     with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as place, ExitStack() as stack:
         python = str(environment.python)

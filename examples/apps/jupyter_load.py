@@ -53,8 +53,8 @@ async def main() -> None:
     client.start_channels()
     await client.wait_for_ready(timeout=30)
     await client.execute_interactive("import beside; beside.compute()", store_history=False, timeout=30)
-    seen = {"1 + 1": measure.Latencies(), "heartbeat": measure.Latencies()}
-    await asyncio.gather(cells(client, seen["1 + 1"]), heartbeats(client, seen["heartbeat"]))
+    seen = {"a cell": measure.Latencies(), "heartbeat": measure.Latencies()}
+    await asyncio.gather(cells(client, seen["a cell"]), heartbeats(client, seen["heartbeat"]))
     measure.say(**seen)
     client.stop_channels()
 
