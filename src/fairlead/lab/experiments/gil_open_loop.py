@@ -25,7 +25,7 @@ EXPERIMENT = {
     ],
     "claims": [
         {
-            "topic": "open loop, GIL scheduled",
+            "topic": "arrivals, scheduled",
             "of": {"beside": "threads", "interval_ms": 5, "n": "least"},
             "over": {"beside": "threads", "interval_ms": 5, "scheduler": "interactive", "n": "least"},
             "more_than": 1.1,
@@ -33,7 +33,7 @@ EXPERIMENT = {
             "otherwise": "requests of 0.1 ms that arrive at random are no faster with the GIL scheduled",
         },
         {
-            "topic": "open loop, switch 0.5 ms",
+            "topic": "arrivals, 0.5 ms",
             "of": {"beside": "threads", "interval_ms": 5, "n": "least"},
             "over": {"beside": "threads", "interval_ms": 0.5, "n": "least"},
             "more_than": 1.1,
