@@ -50,11 +50,12 @@ LAYERS: dict[str, set[str]] = {
     "report.gil": {"report.common", "record"},
     "report.advice": {"report.common", "record"},
     "pytest_plugin": {"gil", "gil.observe"},
+    "ipython": {"gil", "gil.observe"},
     "testing": {"pools", "sync", "wait"},
 }
 """A layer, by the longest name that fits a module, and what it may import besides ``BOTTOM`` and itself."""
 
-LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "pytest_plugin", "testing"}
+LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "pytest_plugin", "ipython", "testing"}
 LAYERS["__main__"] = {"cli"}
 
 ALONE = {"_native", "_probe", "errors", "machine", "lab.experiments"}
