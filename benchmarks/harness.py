@@ -211,10 +211,12 @@ def peers(
 
 @dataclass(frozen=True)
 class Way:
-    """How a measured program's threads get the GIL: what stands before its command, and its settings."""
+    """How a measured program's threads get the GIL: what stands before its command, its settings, and the
+    interpreter that runs it."""
 
     command: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    python: str = sys.executable
 
 
 STOCK = Way()
@@ -236,7 +238,7 @@ def subject(
     """A program of subjects/ in a process of its own, and the line of JSON that it begins with."""
     settings.update(way.settings)
     with subprocess.Popen(
-        [*way.command, sys.executable, SUBJECTS / f"{name}.py", json.dumps(settings)],
+        [*way.command, way.python, SUBJECTS / f"{name}.py", json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

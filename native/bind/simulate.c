@@ -57,6 +57,8 @@ static int read_config(PyObject *settings, fl_sim_config *config)
         SETTING(seed, seed),
         SETTING(log_limit, log_limit),
         SETTING(interval_ns, config->interval_ns),
+        SETTING(queued, config->queued),
+        SETTING(return_divisor, config->return_divisor),
         SETTING(take_ns, config->take_ns),
         SETTING(check_ns, config->check_ns),
         SETTING(lost_wakes, config->lost_wakes),
@@ -85,7 +87,9 @@ static int read_config(PyObject *settings, fl_sim_config *config)
         return -1;
     }
     if (gil > FL_GIL_SCHED || mode > FL_MODE_INTERACTIVE || share < 1 || share >= FL_SHARE_ONE
-        || config->interval_ns < 1 || kernel->cores < 1 || kernel->cores > 1024 || kernel->slice_ns < 1
+        || config->interval_ns < 1 || config->return_divisor < 1
+        || (config->queued != 0 && gil != FL_GIL_STOCK)
+        || kernel->cores < 1 || kernel->cores > 1024 || kernel->slice_ns < 1
         || config->constants.floor_slice_ns < 1 || config->constants.floor_slice_ns > 1000000000
         || config->constants.stretch < 0 || config->constants.stretch > 1000000 || log_limit > 100000000) {
         PyErr_SetString(PyExc_ValueError, "a setting is out of range");

@@ -7,7 +7,8 @@
  * STOCK (since 3.2): a waiter sleeps for the switch interval at a time; if the holder has not changed
  * meanwhile it sets the drop request, which the holder sees between two bytecodes. A drop signals one
  * sleeper; if it was asked for, the dropper then waits until another thread has had the GIL (the forced
- * switch).
+ * switch). Two settings make it what upstream/ proposes for CPython: `return_divisor` (how early a thread
+ * asks that dropped the GIL of its own accord) and `queued`, for which see gil_queue.c.
  */
 #include "sim/model.h"
 
@@ -76,11 +77,18 @@ void fl_gil_take(fl_sim *sim, fl_actor *actor)
         fl_sched_take(sim, actor);
         return;
     }
+    if (!actor->gil_waiting) {
+        actor->patience = sim->config.interval_ns / (actor->preempted ? 1 : sim->config.return_divisor);
+    }
     fl_gil_waits(sim, actor);
+    if (sim->config.queued) {
+        fl_queue_take(sim, actor);
+        return;
+    }
     actor->switch_seen = sim->switch_number;
     actor->signalled = false;
     fl_sleepers_push(sim, &sim->waiters, actor);
-    int64_t until = sim->config.gil == FL_GIL_OLD ? INT64_MAX : sim->now + sim->config.interval_ns;
+    int64_t until = sim->config.gil == FL_GIL_OLD ? INT64_MAX : sim->now + actor->patience;
     fl_gil_sleep(sim, actor, until, STEP_RETRY);
 }
 
@@ -101,14 +109,32 @@ static void stop_waiting(fl_sim *sim, fl_actor *actor)
 
 void fl_gil_retry(fl_sim *sim, fl_actor *actor)
 {
+    if (sim->config.queued) {
+        fl_queue_retry(sim, actor);
+        return;
+    }
     if (!actor->signalled) {
         stop_waiting(sim, actor);
+        if (2 * actor->patience <= sim->config.interval_ns) {
+            actor->patience *= 2;
+        }
+        else {
+            actor->patience = sim->config.interval_ns;
+        }
         if (sim->locked && sim->switch_number == actor->switch_seen) {
             fl_sim_log(sim, FL_EVENT_TIMEOUT, actor, sim->holder);
             fl_gil_request(sim, actor);
         }
     }
     fl_gil_take(sim, actor);
+}
+
+int64_t fl_gil_signal(fl_sim *sim, fl_actor *actor, fl_actor *woken)
+{
+    fl_gil_awake(sim, woken);
+    fl_kernel_wake(sim, woken);
+    fl_sim_log(sim, FL_EVENT_SIGNAL, actor, woken->id);
+    return sim->config.kernel.call_ns;
 }
 
 void fl_gil_request(fl_sim *sim, fl_actor *actor)
@@ -154,6 +180,8 @@ void fl_gil_acquired(fl_sim *sim, fl_actor *actor)
     actor->t_acquired = sim->now;
     if (sim->last_holder != actor->id) {
         sim->last_holder = actor->id;
+        sim->switch_time = sim->now;
+        fl_queue_switched(sim, actor);
         sim->switch_number++;
         sim->totals.switches++;
     }
@@ -190,7 +218,7 @@ void fl_gil_drop(fl_sim *sim, fl_actor *actor, bool forced)
     int64_t cost = sim->config.take_ns / 2;
     int64_t from = actor->t_acquired > sim->t_measure ? actor->t_acquired : sim->t_measure;
 
-    actor->forced = forced;
+    actor->forced = actor->preempted = forced;
     actor->stats.forced += forced;
     sim->totals.forced += forced;
     actor->stats.held += sim->now - from;
@@ -200,16 +228,19 @@ void fl_gil_drop(fl_sim *sim, fl_actor *actor, bool forced)
         cost += fl_sched_drop(sim, actor);
     }
     actor->t_dropped = sim->now;
+    if (sim->config.queued) {
+        cost += fl_queue_drop(sim, actor);
+        watch_free(sim);
+        fl_kernel_work(sim, actor, cost, STEP_OFF);
+        return;
+    }
     if (sim->config.gil != FL_GIL_SCHED || sim->policy.limbo == NULL) {
         sim->locked = false;
     }
     fl_actor *woken = fl_sleepers_pop(sim, &sim->waiters);
     if (woken != NULL) {
         woken->signalled = true;
-        fl_gil_awake(sim, woken);
-        fl_kernel_wake(sim, woken);
-        fl_sim_log(sim, FL_EVENT_SIGNAL, actor, woken->id);
-        cost += sim->config.kernel.call_ns;
+        cost += fl_gil_signal(sim, actor, woken);
     }
     actor->must_switch = is_stock(sim) && sim->drop_request;
     watch_free(sim);

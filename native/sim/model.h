@@ -44,6 +44,8 @@ typedef struct fl_actor {
     bool signalled;   /* OLD, STOCK: its wake-up is on its way */
     bool spinning;
     bool forced;      /* is dropping because it was asked to */
+    bool preempted;   /* STOCK: waits to go on after a drop that it was asked for */
+    bool granted, is_first; /* STOCK, queued: the GIL is its own; it has been first in the queue */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
     bool told;        /* SCHED: the policy knows that it wants the GIL */
     bool has_run;     /* has held the GIL once */
@@ -57,6 +59,8 @@ typedef struct fl_actor {
     int64_t ticks;             /* OLD: until the next release */
     int64_t vruntime;
     int64_t t_robbed; /* when its core was taken from it last; 0: it has been asked for since */
+    int64_t patience;          /* STOCK: how long it lets pass before it asks */
+    int64_t since;             /* STOCK, queued: from when its patience counts */
     int64_t t_want, t_acquired, t_dropped, t_begin;
     uint64_t arrivals; /* ARRIVE: its random numbers */
     int64_t t_arrival; /* ARRIVE: when the next is due */
@@ -100,6 +104,9 @@ struct fl_sim {
     bool locked, drop_request;
     uint32_t holder, last_holder, switch_number, switch_waiter;
     fl_sleepers waiters; /* OLD, STOCK: asleep on the condition variable */
+    int64_t switch_time; /* when another than the last holder took the GIL */
+    bool holder_computes; /* STOCK, queued: it had been preempted before its last wait */
+    int64_t t_computed;   /* until when such a thread held the GIL last */
     uint32_t waiting, parked;
     fl_policy policy;
     int64_t t_measure, free_from;
@@ -164,6 +171,14 @@ void fl_gil_request(fl_sim *sim, fl_actor *actor);
 void fl_gil_sleep(fl_sim *sim, fl_actor *actor, int64_t until, fl_step step);
 void fl_gil_awake(fl_sim *sim, fl_actor *actor);
 void fl_gil_waits(fl_sim *sim, fl_actor *actor);
+
+int64_t fl_gil_signal(fl_sim *sim, fl_actor *actor, fl_actor *woken); /* the time that it costs */
+
+/* gil_queue.c */
+void fl_queue_take(fl_sim *sim, fl_actor *actor);
+void fl_queue_retry(fl_sim *sim, fl_actor *actor);
+void fl_queue_switched(fl_sim *sim, const fl_actor *actor);
+int64_t fl_queue_drop(fl_sim *sim, fl_actor *actor);
 
 /* gil_sched.c */
 void fl_sched_take(fl_sim *sim, fl_actor *actor);

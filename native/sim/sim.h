@@ -97,6 +97,8 @@ typedef struct fl_sim_config {
     fl_gil_kind gil;
     fl_kernel kernel;
     int64_t interval_ns;   /* switch interval; for OLD the time of 100 ticks */
+    uint8_t queued;        /* STOCK with a queue of waiters and hand-over on request (gil_queue.c) */
+    uint32_t return_divisor; /* STOCK: who dropped the GIL of its own accord asks after interval / this */
     int64_t take_ns;       /* what taking the GIL costs */
     int64_t check_ns;      /* bytecode looks whether to drop the GIL at least this often */
     fl_policy_mode mode;   /* SCHED */

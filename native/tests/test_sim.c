@@ -78,9 +78,11 @@ static void test_random_schedules(uint64_t seed)
         threads += count;
         at = random_body(ops, at);
     }
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 7; variant++) { /* from 4 on: upstream's A, B, A and B */
         fl_sim_config config = {
-            .gil = variant < 2 ? (fl_gil_kind)variant : FL_GIL_SCHED,
+            .gil = variant < 2 ? (fl_gil_kind)variant : variant < 4 ? FL_GIL_SCHED : FL_GIL_STOCK,
+            .queued = variant > 4,
+            .return_divisor = variant == 4 || variant == 6 ? 50 : 1,
             .mode = variant == 2 ? FL_MODE_INTERACTIVE : FL_MODE_STOCK,
             .kernel = kernel,
             .interval_ns = variant == 0 ? 5000 : 5000000,

@@ -63,7 +63,7 @@ thorough = settings(
 )
 
 
-@pytest.mark.parametrize("policy", ["old", "stock", "interactive"])
+@pytest.mark.parametrize("policy", sim.POLICIES)
 @given(program=programs(), kernel=kernels, cores=st.integers(1, 4), seed=st.integers(0, 2**32))
 @thorough
 def test_every_thread_ends_whatever_the_schedule(

@@ -149,6 +149,28 @@ def test_simulate_is_offered_by_the_package() -> None:
         gil.nonsense  # noqa: B018
 
 
+def test_a_thread_that_returns_asks_early_where_stock_is_patched_so() -> None:
+    slow, quick = (
+        sim.simulate(sim.echo(1, 1), policy=policy, until_seconds=0.5).groups["client1"].p50_seconds
+        for policy in ("stock", "early")
+    )
+    assert slow > 0.004 > 0.001 > quick
+
+
+def test_a_queue_of_waiters_hands_the_gil_over_on_request_and_in_order() -> None:
+    run = sim.simulate(sim.cpu(3, 50_000_000), policy="queued", events=10_000)
+    assert run.handed == run.forced_drops > 20
+    turns = [event.thread for event in run.events if event.kind == "acquire"]
+    assert turns[3:18] == turns[:3] * 5
+
+
+def test_threads_that_return_pass_computing_ones_which_keep_a_turn_in_each_interval() -> None:
+    run = sim.simulate(sim.echo(16, 4), policy="patient", until_seconds=1)
+    assert max(run.groups[f"client{i}"].p99_seconds for i in range(1, 17)) < 0.005
+    turns = sum(thread.acquisitions for thread in run.threads if thread.name.startswith("cpu"))
+    assert turns > 150
+
+
 @pytest.mark.parametrize("policy", ["interactive"])
 def test_priorities_shift_time_between_cpu_threads_and_starve_none(policy: sim.Policy) -> None:
     body = (sim.Forever((sim.Run(1_000_000),)),)

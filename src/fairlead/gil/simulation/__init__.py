@@ -44,11 +44,12 @@ from fairlead.gil.simulation.programs import (
     square_thread_start,
 )
 from fairlead.gil.simulation.result import Event, GroupStatistics, Simulation, ThreadStatistics
-from fairlead.gil.simulation.run import IDEAL, Kernel, Policy, policy_constants, replay, simulate
+from fairlead.gil.simulation.run import IDEAL, POLICIES, Kernel, Policy, policy_constants, replay, simulate
 
 __all__ = [
     "IDEAL",
     "MIXTURE",
+    "POLICIES",
     "Acquire",
     "Add",
     "Arrive",

@@ -21,11 +21,12 @@ from fairlead.gil.simulation.result import (
     group_statistics,
 )
 
-Policy = Literal["old", "stock", "interactive"]
+Policy = Literal["old", "stock", "interactive", "early", "queued", "patient"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 SHARE_ONE = 1024
-_GIL = {"old": 0, "stock": 1, "interactive": 2}
-_MODE = {"old": 0, "stock": 0, "interactive": 1}
+_GIL = {"old": 0, "stock": 1, "interactive": 2, "early": 1, "queued": 1, "patient": 1}
+_QUEUED = ("queued", "patient")
+_RETURN_DIVISOR = {"early": 50, "patient": 50}
 _RUN_FOREVER = 2**62
 _STATUS = ("running", "finished", "time-up", "deadlock", "lost", "two", "stalled", "no-time", "no-thread")
 _BROKEN = {
@@ -111,8 +112,11 @@ def simulate(
 
     Args:
         program: what the threads do.
-        policy: "old" (CPython to 3.1: every 100 ticks), "stock" (CPython since 3.2: the switch interval), or
-            this package's scheduler, "interactive", run by the code that schedules a real interpreter.
+        policy: "old" (CPython to 3.1: every 100 ticks), "stock" (CPython since 3.2: the switch interval),
+            this package's scheduler, "interactive", run by the code that schedules a real interpreter, or
+            stock with one of the changes that upstream/ proposes: "early" (A: a thread that dropped the GIL
+            of its own accord asks after a fiftieth of the interval), "queued" (B: a queue of waiters, with
+            hand-over on request) and "patient" (both).
         cores: 1 to 1024.
         seed: of the kernel's jitter and of the programs'.
         cpu_share: the least share of the GIL that computing threads keep ("interactive"), .01 to .95.
@@ -233,7 +237,9 @@ def _settings(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, int]:
         "fair": int(kernel.run_queue == "fair"),
         "preempt": int(kernel.preempt),
         "gil": _GIL[policy],
-        "mode": _MODE[policy],
+        "mode": int(policy == "interactive"),
+        "queued": int(policy in _QUEUED),
+        "return_divisor": _RETURN_DIVISOR.get(policy, 1),
         "share": round(share * SHARE_ONE),
         "interval_ns": round(arguments["interval_seconds"] * 1e9),
         "log_limit": arguments["events"],
