@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv as csv_module
+import importlib
 import io
 import json as json_module
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
+import pyperf as peer
 import pytest
 import summaries
 
 from fairlead.record.summary import Summary
-from fairlead.report.summary import claims, csv, json
+from fairlead.report.summary import claims, csv, json, pyperf
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -166,3 +170,51 @@ def test_csv_leaves_what_was_not_measured_empty() -> None:
 def test_csv_of_nothing_is_a_head() -> None:
     assert csv.render(summaries.summary()).startswith("kind,experiment,interpreter,")
     assert rows(summaries.summary()) == []
+
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "lab.schema.json"
+
+
+def test_json_is_what_its_schema_says_and_nothing_beside(summary: Summary) -> None:
+    schema = json_module.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(loaded(summary))
+    for spoilt in (
+        {**loaded(summary), "more": 1},
+        {**loaded(summary), "samples": "7"},
+        {**loaded(summary), "claims": [{}]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.Draft202012Validator(schema).validate(spoilt)
+
+
+def test_schema_in_the_repository_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCHEMA.parents[2] / "tools")
+    written = importlib.import_module("results_schema")
+    assert json_module.loads(SCHEMA.read_text(encoding="utf-8")) == json_module.loads(
+        json_module.dumps(written.schema())
+    ), "run tools/results_schema.py"
+
+
+def test_pyperf_reads_every_value_and_compares_two_interpreters(summary: Summary) -> None:
+    suite = peer.BenchmarkSuite.loads(pyperf.render(summary))
+    cells = [cell for series in summary.series for cell in series.cells if cell.values]
+    assert [list(one.get_values()) for one in suite.get_benchmarks()] == [list(c.values) for c in cells]
+    assert len(set(suite.get_benchmark_names())) == len(cells)
+    assert {one.get_unit() for one in suite.get_benchmarks()} == {"second"}
+    halves = [
+        replace(summary, series=tuple(s for s in summary.series if s.interpreter["name"] == name))
+        for name in ("3.13", "3.15")
+    ]
+    one, other = (
+        set(peer.BenchmarkSuite.loads(pyperf.render(half)).get_benchmark_names()) for half in halves
+    )
+    assert one & other, "benchmarks of one interpreter are named without it, so that two can be compared"
+
+
+def test_pyperf_takes_a_run_of_one_sample(summary: Summary) -> None:
+    series = next(one for one in summary.series if one.cells)
+    cell = replace(series.cells[0], values=(0.5,))
+    alone = replace(summary, series=(replace(series, cells=(cell,)),))
+    (benchmark,) = peer.BenchmarkSuite.loads(pyperf.render(alone)).get_benchmarks()
+    assert benchmark.get_values() == (0.5,)

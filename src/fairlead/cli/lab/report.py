@@ -13,7 +13,10 @@ from fairlead.errors import RecordError
 @click.command(short_help="Show the results of runs together.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--format", "form", type=click.Choice(results.FORMS), help="Default: by the name of FILE, else text."
+    "--format",
+    "form",
+    type=click.Choice([*results.FORMS, "pyperf"]),
+    help="Default: by the name of FILE, else text.",
 )
 @results.verbose
 @click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
