@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,34 +15,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probe/http.h"
+#include "probe/connection.h"
 #include "probe/kernel.h"
 
 #define CONNECTIONS 32
 #define BACKLOG 128
-#define ACCEPTS 16         /* in one turn of the loop: those who were let in before get theirs in between */
-#define REQUEST_BYTES 4096 /* the head of a request, at most */
-#define REQUEST_MS 2000    /* for all of it to come */
-#define ANSWER_MS 5000     /* for all of the answer to be taken */
-#define GOODBYE_MS 1000    /* for the client to close */
+#define ACCEPTS 16 /* in one turn of the loop: those who were let in before get theirs in between */
 #define PERIOD_MS 100
-#define ANSWERS 10         /* in a period */
-#define PAUSE_MS 100       /* when there is no descriptor to be had */
-
-typedef enum { FREE, READING, WRITING, CLOSING } phase;
-
-typedef struct {
-    phase phase;
-    int fd;
-    uint64_t number;   /* in order of arrival */
-    int64_t deadline;  /* ms */
-    size_t used, sent; /* bytes of the request, and of the answer */
-    char request[REQUEST_BYTES];
-    char head[256];
-    size_t head_size;
-    fl_text body;
-    size_t body_size; /* of it, to be sent */
-} connection;
+#define PAUSE_MS 100 /* when there is no descriptor to be had */
 
 /* Held by start, stop, pause and resume; never by the thread, which they wait for. */
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
@@ -54,12 +33,10 @@ static struct {
     unsigned pauses;
     pthread_t thread;
     int listener, wake;
-    char *token;
-    fl_serve_pages pages;
-    connection *connections;
+    fl_service service;
+    fl_connection *connections;
     uint64_t arrivals;
     int64_t no_accept_until, period, next_tick;
-    int answers;
 } server;
 
 static int64_t now_ms(void)
@@ -69,190 +46,20 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void cut(connection *one)
-{
-    if (one->phase == WRITING) { /* what the kernel has still to send goes, too */
-        struct linger at_once = {.l_onoff = 1};
-        (void)setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    }
-    one->phase = FREE; /* first: a child that is forked in between must not close this number */
-    close(one->fd);
-    fl_text_clear(&one->body);
-}
-
-/* ---- One connection */
-
-static const char *reason(int status)
-{
-    switch (status) {
-    case 200:
-        return "OK";
-    case 400:
-        return "Bad Request";
-    case 401:
-        return "Unauthorized";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 413:
-        return "Content Too Large";
-    case 421:
-        return "Misdirected Request";
-    case 429:
-        return "Too Many Requests";
-    case 431:
-        return "Request Header Fields Too Large";
-    case 503:
-        return "Service Unavailable";
-    default:
-        return "Internal Server Error";
-    }
-}
-
-static const char *more_headers(int status)
-{
-    return status == 401   ? "WWW-Authenticate: Bearer\r\n"
-           : status == 405 ? "Allow: GET, HEAD\r\n"
-           : status == 429 ? "Retry-After: 1\r\n"
-                           : "";
-}
-
-static bool send_some(connection *one, const char *data, size_t size, size_t *sent)
-{
-    while (*sent < size) {
-        ssize_t count = send(one->fd, data + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                cut(one);
-            }
-            return false;
-        }
-        *sent += (size_t)count;
-    }
-    return true;
-}
-
-static void write_on(connection *one, int64_t now)
-{
-    size_t in_head = one->sent < one->head_size ? one->sent : one->head_size, in_body = one->sent - in_head;
-    bool done = send_some(one, one->head, one->head_size, &in_head)
-                && send_some(one, one->body.data, one->body_size, &in_body);
-    one->sent = in_head + in_body;
-    if (done) {
-        /* A close with something unread would take what was sent along: the client closes first. */
-        (void)shutdown(one->fd, SHUT_WR);
-        one->phase = CLOSING;
-        one->deadline = now + GOODBYE_MS;
-    }
-}
-
-static void begin_answer(connection *one, int status, const char *type, bool head_only, int64_t now)
-{
-    if (one->body.failed) {
-        fl_text_clear(&one->body);
-        one->body.failed = false;
-        status = 500;
-    }
-    size_t size = one->body.size;
-    int written = snprintf(one->head, sizeof one->head,
-                           "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                           "Cache-Control: no-store\r\n%sConnection: close\r\n\r\n",
-                           status, reason(status), type, size, more_headers(status));
-    one->head_size = (size_t)written < sizeof one->head ? (size_t)written : sizeof one->head - 1;
-    one->body_size = head_only ? 0 : size;
-    one->sent = 0;
-    one->phase = WRITING;
-    one->deadline = now + ANSWER_MS;
-    write_on(one, now);
-}
-
-static void refuse(connection *one, int status, const char *why, int64_t now)
-{
-    fl_text_add(&one->body, why);
-    fl_text_add(&one->body, "\n");
-    begin_answer(one, status, "text/plain; charset=utf-8", false, now);
-}
-
-static void answer(connection *one, const fl_http_request *request, int64_t now)
-{
-    const char *type = "text/plain; charset=utf-8";
-    if (server.token ? !fl_http_bears(request->authorization, server.token)
-                     : request->host.data && !fl_http_names_this_machine(request->host)) {
-        if (server.token) {
-            refuse(one, 401, "this takes the token: Authorization: Bearer TOKEN", now);
-        } else {
-            refuse(one, 421, "without a token only requests for localhost or an address are answered", now);
-        }
-        return;
-    }
-    if (!server.pages.unlimited(request->path.data, request->path.size) && server.answers++ >= ANSWERS) {
-        refuse(one, 429, "too many requests", now);
-        return;
-    }
-    int status = server.pages.answer(request->path.data, request->path.size, &one->body, &type);
-    begin_answer(one, status, type, request->head, now);
-}
-
-static void read_on(connection *one, int64_t now)
-{
-    ssize_t count = recv(one->fd, one->request + one->used, sizeof one->request - one->used, MSG_DONTWAIT);
-    if (count <= 0) {
-        if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-            cut(one);
-        }
-        return;
-    }
-    one->used += (size_t)count;
-    fl_http_request request;
-    switch (fl_http_parse(one->request, one->used, &request)) {
-    case FL_HTTP_WHOLE:
-        answer(one, &request, now);
-        break;
-    case FL_HTTP_PARTIAL:
-        if (one->used == sizeof one->request) {
-            refuse(one, 431, "the request is too long", now);
-        }
-        break;
-    case FL_HTTP_MALFORMED:
-        refuse(one, 400, "this is no request of HTTP/1.1", now);
-        break;
-    case FL_HTTP_METHOD:
-        refuse(one, 405, "only GET and HEAD", now);
-        break;
-    case FL_HTTP_BODY:
-        refuse(one, 413, "no body is taken", now);
-        break;
-    }
-}
-
-/* Reads what the client still sends, for nothing, until it closes. */
-static void discard(connection *one)
-{
-    char nothing[4096];
-    ssize_t count = recv(one->fd, nothing, sizeof nothing, MSG_DONTWAIT);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        cut(one);
-    }
-}
-
-/* ---- All of them */
+/* ---- Connections */
 
 /* A place that is free, or that of the connection that has lasted longest. */
-static connection *make_place(void)
+static fl_connection *make_place(void)
 {
-    connection *oldest = server.connections;
+    fl_connection *oldest = server.connections;
     for (int i = 0; i < CONNECTIONS; i++) {
-        connection *one = &server.connections[i];
-        if (one->phase == FREE) {
+        fl_connection *one = &server.connections[i];
+        if (one->phase == FL_FREE) {
             return one;
         }
         oldest = one->number < oldest->number ? one : oldest;
     }
-    cut(oldest);
+    fl_connection_cut(oldest);
     return oldest;
 }
 
@@ -267,13 +74,7 @@ static bool accept_some(int64_t now)
             }
             return errno != EBADF && errno != ENOTSOCK && errno != EINVAL;
         }
-        connection *one = make_place();
-        one->fd = fd;
-        one->phase = READING;
-        one->number = ++server.arrivals;
-        one->used = 0;
-        one->deadline = now + REQUEST_MS;
-        read_on(one, now);
+        fl_connection_open(make_place(), fd, ++server.arrivals, &server.service, now);
     }
     return true;
 }
@@ -285,24 +86,10 @@ static int wait_ms(int64_t now)
         until = server.no_accept_until;
     }
     for (int i = 0; i < CONNECTIONS; i++) {
-        const connection *one = &server.connections[i];
-        until = one->phase != FREE && one->deadline < until ? one->deadline : until;
+        const fl_connection *one = &server.connections[i];
+        until = one->phase != FL_FREE && one->deadline < until ? one->deadline : until;
     }
     return until > now ? (int)(until - now) : 0;
-}
-
-static void serve_one(connection *one, short events, int64_t now)
-{
-    if (one->phase == READING && events) {
-        read_on(one, now);
-    } else if (one->phase == WRITING && events) {
-        write_on(one, now);
-    } else if (one->phase == CLOSING && events) {
-        discard(one);
-    }
-    if (one->phase != FREE && now >= one->deadline) {
-        cut(one);
-    }
 }
 
 /* One turn; false: it is over. */
@@ -313,9 +100,9 @@ static bool turn(void)
     polled[0] = (struct pollfd){.fd = server.wake, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = now < server.no_accept_until ? -1 : server.listener, .events = POLLIN};
     for (int i = 0; i < CONNECTIONS; i++) {
-        const connection *one = &server.connections[i];
-        polled[i + 2] = (struct pollfd){.fd = one->phase == FREE ? -1 : one->fd,
-                                        .events = one->phase == WRITING ? POLLOUT : POLLIN};
+        const fl_connection *one = &server.connections[i];
+        polled[i + 2] = (struct pollfd){.fd = one->phase == FL_FREE ? -1 : one->fd,
+                                        .events = one->phase == FL_WRITING ? POLLOUT : POLLIN};
     }
     int count = poll(polled, CONNECTIONS + 2, wait_ms(now));
     if (count < 0 && errno != EINTR) {
@@ -327,14 +114,15 @@ static bool turn(void)
     now = now_ms();
     if (now - server.period >= PERIOD_MS) {
         server.period = now;
-        server.answers = 0;
+        server.service.answers = 0;
     }
     if (now >= server.next_tick) {
-        server.next_tick = now + server.pages.tick_ms;
-        server.pages.tick();
+        server.next_tick = now + server.service.pages.tick_ms;
+        server.service.pages.tick();
     }
     for (int i = 0; i < CONNECTIONS; i++) {
-        serve_one(&server.connections[i], count > 0 ? polled[i + 2].revents : 0, now);
+        fl_connection_go_on(&server.connections[i], count > 0 ? polled[i + 2].revents : 0,
+                            &server.service, now);
     }
     return !(count > 0 && polled[1].revents) || accept_some(now);
 }
@@ -378,7 +166,7 @@ static void end_thread(void)
 static void close_all(void)
 {
     for (int i = 0; server.connections && i < CONNECTIONS; i++) {
-        if (server.connections[i].phase != FREE) {
+        if (server.connections[i].phase != FL_FREE) {
             close(server.connections[i].fd);
         }
     }
@@ -394,12 +182,12 @@ static void close_all(void)
 static void give_back(void)
 {
     close_all();
-    server.pages.end();
+    server.service.pages.end();
     for (int i = 0; server.connections && i < CONNECTIONS; i++) {
         fl_text_free(&server.connections[i].body);
     }
     free(server.connections);
-    free(server.token);
+    free(server.service.token);
     memset(&server, 0, sizeof server);
 }
 
@@ -460,13 +248,13 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
         return FL_SERVE_TOKEN;
     }
     server.on = true;
-    server.pages = *pages;
+    server.service.pages = *pages;
     server.listener = -1;
     server.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server.connections = calloc(CONNECTIONS, sizeof *server.connections);
-    server.token = token ? strdup(token) : NULL;
-    server.pages.begin();
-    bool ready = server.wake >= 0 && server.connections && (server.token || !token)
+    server.service.token = token ? strdup(token) : NULL;
+    server.service.pages.begin();
+    bool ready = server.wake >= 0 && server.connections && (server.service.token || !token)
                  && listen_at(&address, size, port);
     *error = ready ? start_thread() : errno;
     if (*error) {
