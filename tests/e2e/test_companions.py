@@ -1,4 +1,4 @@
-"""Other tools and libraries in the same process: fairlead schedules and observes beside them, and they do their work.
+"""Other tools and libraries in the same process: fairlead does its work beside them, and they do theirs.
 
 `make companions` installs them, beside the programs of examples/, and runs these tests; a tool that is not
 installed is left out.
