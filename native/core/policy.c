@@ -79,6 +79,11 @@ void fl_policy_stays(fl_policy_thread *thread)
     thread->stayed = true;
 }
 
+void fl_policy_coreless(const fl_policy *policy, fl_policy_thread *thread, int64_t ns)
+{
+    thread->coreless = ns < 0 ? 0 : ns < policy->interval ? ns : policy->interval;
+}
+
 void fl_policy_set_priority(fl_policy_thread *thread, fl_priority priority)
 {
     thread->priority = (uint8_t)priority;
@@ -205,7 +210,7 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
         && policy->holder_class == FL_CLASS_SERVING) {
         tick.until = now + k->lazy_ns; /* the holder may leave the GIL free at any time, waking nobody */
     }
-    tick.until += ahead * k->retry_ns;
+    tick.until += ahead * k->late_ns; /* the back-up of those ahead */
     thread->t_timer = tick.until;
     int64_t spin = fl_order_spin(policy, thread, now);
     if (spin > 0) {
@@ -240,6 +245,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     }
     thread->held_as = thread->cls;
     thread->t_acquired = now;
+    thread->coreless = 0;
     thread->seen = true;
     thread->yielding = thread->stayed = false;
     thread->granted = false;
@@ -295,8 +301,8 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     bool slice;
 
     thread->hold = now - thread->t_acquired;
-    thread->used += thread->hold;
-    thread->turn += thread->hold;
+    thread->used += thread->hold - thread->coreless;
+    thread->turn += thread->hold - thread->coreless;
     thread->t_dropped = now;
     thread->forced = policy->asked;
     policy->counts.forced += thread->forced;

@@ -56,6 +56,7 @@ typedef struct fl_policy_thread {
     int64_t t_ask;    /* when it may repeat its request */
     int64_t t_spin;   /* computing: how long it may spin in this wait; 0: it has not begun to */
     int64_t hold;     /* length of its last hold */
+    int64_t coreless; /* how much of its present hold it has had no core */
     int64_t t_burst;  /* what its deadline counts from: when its burst began, or a computation's turn */
     int64_t t_began, t_ended; /* when its burst began, and when the one before had ended */
     int64_t used;     /* GIL time of its present burst */
@@ -136,6 +137,10 @@ void fl_policy_yields(fl_policy_thread *thread);
 /* The thread has not slept since it dropped the GIL: if it was away, then for want of a core. Own thread, no
  * lock, before its next want. */
 void fl_policy_stays(fl_policy_thread *thread);
+
+/* The thread, which holds the GIL, has had no core for so many ns of this hold, as far as known. It is neither
+ * charged for them nor asked to drop the GIL for them, up to a switch interval a hold: it may have slept. Lock. */
+void fl_policy_coreless(const fl_policy *policy, fl_policy_thread *thread, int64_t ns);
 
 /* From its next want on. Own thread, no lock. */
 void fl_policy_set_priority(fl_policy_thread *thread, fl_priority priority);

@@ -10,9 +10,9 @@
     /* A waiter is due after so many times the expected length of its burst: a short one goes before one   \
        so many times as long that has not waited yet, and after one that has. */                           \
     X(stretch, 5)                                                                                          \
-    /* A holder is not interrupted before it has held the GIL for this: two switches cost some 50 us, and a \
-       holder whose core was taken from it for a moment has not computed. */                               \
-    X(grain_ns, 2000000)                                                                                   \
+    /* A holder is not interrupted before it has held the GIL, on a core, for this: two switches cost      \
+       some 50 us. */                                                                                      \
+    X(grain_ns, 500000)                                                                                    \
     /* A burst shorter than this after an absence shorter than this is the end of a send() or the like,    \
        and tells nothing of the thread's next one. */                                                      \
     X(brief_ns, 20000)                                                                                     \
@@ -41,13 +41,13 @@
     /* Off the GIL this long after a request to drop, and asleep: a wait, and no interruption. Twice       \
        Linux's timer slack and more. */                                                                    \
     X(away_ns, 150000)                                                                                     \
-    /* A request that had no effect is repeated after this, doubled each time up to the switch interval    \
-       (requests sent within 0.7 us of an acquisition are sometimes lost); and the k-th waiter looks k     \
-       times this later than the first, whose back-up it is. */                                            \
+    /* A request that had no effect is repeated after this, doubled each time up to the switch interval:   \
+       those sent within 0.7 us of an acquisition are sometimes lost. */                                   \
     X(retry_ns, 50000)                                                                                     \
     /* A grant that has not been taken for this goes to another waiter that is awake: its thread has no    \
-       core. No sleeper oversleeps by more. */                                                             \
-    X(late_ns, 1000000)                                                                                    \
+       core. No sleeper oversleeps by more; and the k-th waiter looks k times this later than the first,   \
+       whose back-up it is. */                                                                             \
+    X(late_ns, 300000)                                                                                     \
     /* A spinning thread whose core was gone for this long was in the way of somebody's computation ... */ \
     X(robbed_ns, 500000)                                                                                   \
     /* ... so none spins for this long, twice as long if it happens again at once, ... */                  \

@@ -177,11 +177,12 @@ int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64
     if (holder == NULL) { /* it has held the GIL since before there was scheduling */
         return thread->t_want + policy->interval;
     }
+    int64_t from = policy->t_acquired + holder->coreless;
     int64_t computes = most(policy->k.computation_ns - holder->used, policy->k.grain_ns);
 
     if (thread->cls == FL_CLASS_COMPUTING) {
         bool equals = policy->holder_class == FL_CLASS_COMPUTING;
-        return policy->t_acquired + (equals ? most(policy->interval - holder->turn, 0) : computes);
+        return from + (equals ? most(policy->interval - holder->turn, 0) : computes);
     }
     if (policy->holder_class == FL_CLASS_COMPUTING) {
         policy->holder_protected |= owed(policy, now);
@@ -189,7 +190,7 @@ int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64
         return policy->holder_protected ? now + lasts : now;
     }
     int64_t overtaken = overtaken_at(policy, holder, thread) - holder->used;
-    return policy->t_acquired + least(most(overtaken, policy->k.grain_ns), computes);
+    return from + least(most(overtaken, policy->k.grain_ns), computes);
 }
 
 /* The computation that is next keeps its core awake while one thread serves. */

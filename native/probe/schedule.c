@@ -29,6 +29,7 @@ typedef struct {
     bool forced;         /* its last drop was */
     long slept;          /* how often it had slept by then */
     uint64_t ran_ns;     /* its CPU time when its grant was withdrawn */
+    uint64_t cpu_ns;     /* its CPU time, read before its present hold began, or when that did */
     fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
     const char *news;    /* to say then; NULL: nothing */
 } record;
@@ -263,11 +264,24 @@ static inline void look_outside(fl_gil *gil, fl_seat *seat)
     }
 }
 
+/* A holder without a core does not get on: neither is its burst charged for that time, nor is it asked to
+   drop the GIL for it. Where its CPU time was read long before it acquired, it seems to have had a core. */
+static void look_coreless(const fl_policy *policy, record *holder, int64_t now)
+{
+    int64_t held = now - policy->t_acquired;
+
+    if (held >= policy->k.grain_ns) {
+        uint64_t cpu_ns = fl_kernel_cpu_ns(holder->native_id);
+        fl_policy_coreless(policy, &holder->policy, cpu_ns ? held - (int64_t)(cpu_ns - holder->cpu_ns) : 0);
+    }
+}
+
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
 {
     fl_policy *policy = policy_now(gil);
     record *me = record_of(seat);
     unsigned long switches = gil->py->switch_number;
+    bool slept = false;
 
     (void)deadline;
     if (policy == NULL || me == NULL) {
@@ -284,11 +298,15 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
     for (;;) {
         if (me->policy.granted) {
             fl_parker_awake(&me->parker);
+            me->cpu_ns = slept ? fl_kernel_cpu_ns(me->native_id) : me->cpu_ns;
             gil->py->locked = 0; /* nobody sees it: take_gil() sets it again before it unlocks */
             return 0;
         }
         look_outside(gil, seat);
         int64_t now = ns_of(fl_gil_now(gil));
+        if (policy->holder) {
+            look_coreless(policy, record_of_policy(policy->holder), now);
+        }
         fl_tick tick = fl_policy_tick(policy, &me->policy, gil->py->locked != 0, now);
         switch (tick.kind) {
         case FL_TICK_PASS:
@@ -303,6 +321,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             if (tick.revoke) {
                 withdraw(seat, me, record_of_policy(tick.revoke));
             }
+            me->cpu_ns = slept ? fl_kernel_cpu_ns(me->native_id) : me->cpu_ns;
             gil->py->locked = 0;
             return 0;
         case FL_TICK_SPIN:
@@ -316,6 +335,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             }
             break;
         case FL_TICK_SLEEP:
+            slept = true;
             fl_parker_park(&me->parker, &gil->py->mutex, tick.until - now);
             break;
         }
@@ -381,6 +401,7 @@ static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool
     }
     policy->asked = me->forced = forced;
     seat->wakes |= forced;
+    look_coreless(policy, me, ns_of(now));
     fl_drop drop = fl_policy_drop(policy, &me->policy, ns_of(now));
     if (drop.kick) {
         record *other = record_of_policy(drop.kick);

@@ -35,6 +35,19 @@ void fl_sched_take(fl_sim *sim, fl_actor *actor)
     fl_sched_tick(sim, actor);
 }
 
+/* As the hooks read a thread's CPU clock. */
+static void look_coreless(const fl_sim *sim, fl_actor *holder)
+{
+    int64_t ran = holder->stats.cpu - holder->cpu_acquired, held = sim->now - sim->policy.t_acquired;
+
+    if (holder->where == AT_CORE && sim->now > holder->burst_from) {
+        ran += sim->now - holder->burst_from;
+    }
+    if (held >= sim->config.constants.grain_ns) {
+        fl_policy_coreless(&sim->policy, &holder->policy, held - ran);
+    }
+}
+
 /* As the hooks do after fl_parker_spin(). It has its core back now. */
 static void look_robbed(fl_sim *sim, fl_actor *actor)
 {
@@ -61,6 +74,9 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
         return;
     }
     for (;;) {
+        if (sim->policy.holder != NULL) {
+            look_coreless(sim, actor_of(sim->policy.holder));
+        }
         fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
         switch (tick.kind) {
         case FL_TICK_TAKE:
@@ -94,6 +110,7 @@ void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
         sim->totals.tripped |= fl_policy_gives_up(&sim->policy, sim->now, asleep_since);
     }
     actor->told = false;
+    actor->cpu_acquired = actor->stats.cpu;
 }
 
 /* Wake a waiter that was granted the GIL, or that is to set its timer anew. */
@@ -121,6 +138,9 @@ int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor)
         return 0;
     }
     catch_up(sim);
+    if (sim->policy.holder == &actor->policy) {
+        look_coreless(sim, actor);
+    }
     fl_drop drop = fl_policy_drop(&sim->policy, &actor->policy, sim->now);
     int64_t cost = 0;
 

@@ -58,6 +58,7 @@ typedef struct fl_actor {
     int64_t piece, left;       /* RUN: the present piece, and what is left of the operation with it */
     int64_t ticks;             /* OLD: until the next release */
     int64_t vruntime;
+    int64_t cpu_acquired; /* stats.cpu when it acquired */
     int64_t t_robbed; /* when its core was taken from it last; 0: it has been asked for since */
     int64_t patience;          /* STOCK: how long it lets pass before it asks */
     int64_t since;             /* STOCK, queued: from when its patience counts */

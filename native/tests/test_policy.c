@@ -20,7 +20,7 @@ static void test_each_waiter_backs_up_the_one_before_it(void)
     arrive(&second, T + US);
     int64_t first = fl_policy_tick(&policy, &other, true, T + US).until;
     CHECK_EQUAL(first, T + policy.k.grain_ns);
-    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, T + US).until, first + policy.k.retry_ns);
+    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, T + US).until, first + policy.k.late_ns);
 }
 
 static void test_hand_over_wakes_the_next_in_line_if_it_would_oversleep(void)
@@ -369,7 +369,7 @@ static void test_grant_is_new_to_a_waiter_that_looked_long_before_it(void)
     CHECK(force_out(&io, now) == &other);
     fl_tick tick = fl_policy_tick(&policy, &cpu, true, now + US);
     CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
-    CHECK(tick.until <= now + US + policy.k.late_ns + policy.k.retry_ns);
+    CHECK(tick.until <= now + US + 2 * policy.k.late_ns);
     CHECK(other.granted && policy.limbo == &other);
 }
 

@@ -153,6 +153,38 @@ static void test_serving_holder_is_asked_after_a_grain_for_a_burst_that_is_much_
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, tick.until).kind, FL_TICK_ASK);
 }
 
+static void test_holder_without_a_core_is_asked_later_by_a_switch_interval_at_most(void)
+{
+    for (int computing = 0; computing < 2; computing++) {
+        begin_with_a_mixture();
+        take(computing ? &cpu : &io, T);
+        fl_policy_thread *holder = policy.holder;
+        holder->cls = policy.holder_class = computing ? FL_CLASS_COMPUTING : FL_CLASS_SERVING;
+        fl_policy_thread *waiter = computing ? &second : &other;
+        waiter->yielding = computing;
+        arrive(waiter, T + 10 * US);
+        int64_t until = fl_policy_tick(&policy, waiter, true, T + 10 * US).until;
+        fl_policy_coreless(&policy, holder, 3 * MS);
+        CHECK_EQUAL(fl_policy_tick(&policy, waiter, true, until).until, until + 3 * MS);
+        fl_policy_coreless(&policy, holder, 30 * MS);
+        CHECK_EQUAL(fl_policy_tick(&policy, waiter, true, until).until, until + policy.interval);
+        CHECK_EQUAL(fl_policy_tick(&policy, waiter, true, until + policy.interval).kind, FL_TICK_ASK);
+    }
+}
+
+static void test_time_without_a_core_is_not_part_of_a_burst(void)
+{
+    begin();
+    take(&io, T);
+    fl_policy_coreless(&policy, &io, 3 * MS);
+    (void)fl_policy_drop(&policy, &io, T + 4 * MS);
+    CHECK_EQUAL(io.used, MS);
+    CHECK_EQUAL(io.turn, MS);
+    take(&io, T + 10 * MS);
+    (void)fl_policy_drop(&policy, &io, T + 11 * MS);
+    CHECK_EQUAL(io.used, MS); /* what it had no core for is forgotten with its hold */
+}
+
 static void test_serving_holder_is_not_asked_for_a_burst_like_its_own(void)
 {
     begin();
@@ -379,6 +411,8 @@ int main(void)
     test_computation_that_is_owed_its_floor_goes_first_and_is_protected_until_it_is_paid();
     test_computation_that_is_owed_less_than_a_slice_waits();
     test_serving_holder_is_asked_after_a_grain_for_a_burst_that_is_much_shorter();
+    test_holder_without_a_core_is_asked_later_by_a_switch_interval_at_most();
+    test_time_without_a_core_is_not_part_of_a_burst();
     test_serving_holder_is_not_asked_for_a_burst_like_its_own();
     test_serving_holder_is_asked_only_for_a_burst_less_than_half_as_long();
     test_serving_holder_that_waited_long_is_asked_later();
