@@ -35,6 +35,18 @@ def test_program_that_embeds_the_interpreter_and_takes_the_address_of_its_functi
     assert answer(done) == "interactive"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "flags",
+    [[], ["-s"], ["-Wl,-z,now", "-fno-plt"], ["-Wl,--gc-sections", "-Wl,-z,norelro"]],
+    ids=["lazy", "stripped", "now-no-plt", "norelro"],
+)
+def test_program_that_has_the_interpreter_within_itself(flags: list[str], tmp_path: Path) -> None:
+    """As deadsnakes' and python-build-standalone's do: its calls into libc are in the program's own table."""
+    done = ran([embedder(tmp_path, "-rdynamic", *flags, static=True), sys.executable, SCHEDULED])
+    assert answer(done) == "interactive"
+
+
 def test_interpreter_that_is_ended_and_begun_again(tmp_path: Path) -> None:
     done = ran([embedder(tmp_path), sys.executable, *[SCHEDULED] * 3])
     assert done.returncode == 0, done.stdout + done.stderr

@@ -121,12 +121,20 @@ def include() -> Path:
     return directory
 
 
-def embedder(directory: Path, *flags: str) -> Path:
+def embedder(directory: Path, *flags: str, static: bool = False) -> Path:
     """A C program that runs its arguments after the first, an interpreter's name, each in an interpreter."""
-    library = Path(sysconfig.get_config_var("LIBDIR")) / str(sysconfig.get_config_var("LDLIBRARY"))
+    place, name = ("LIBPL", "LIBRARY") if static else ("LIBDIR", "LDLIBRARY")
+    library = Path(sysconfig.get_config_var(place)) / str(sysconfig.get_config_var(name))
     if not library.exists():
-        pytest.skip("this Python came without what programs that embed it are built with")
-    found = (f"-I{include()}", str(library), f"-Wl,-rpath,{library.parent}", "-lm")
+        pytest.skip(f"this Python came without {library.name}, which programs that embed it are built with")
+    needs = [word for key in ("LIBS", "SYSLIBS") for word in str(sysconfig.get_config_var(key)).split()]
+    found = (
+        f"-I{include()}",
+        str(library),
+        f"-Wl,-rpath,{library.parent}",
+        "-lm",
+        *(needs if static else ()),
+    )
     return compiled(directory / "embedder", EMBEDDER, *flags, *found)
 
 
