@@ -13,7 +13,7 @@ from typing import Any
 import interpreter_seat
 
 from fairlead import _native
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 from fairlead.pools import ending, seat
 from fairlead.pools.base import Pool
 from fairlead.pools.contract import Lost, Task, Worker
@@ -126,7 +126,7 @@ class _Called(Worker):
         try:
             kind, value = _native.from_message(answer)
         except Exception as error:
-            raise CannotSend(f"the result cannot be read here: {error!r}") from error
+            raise SerializationError(f"the result cannot be read here: {error!r}") from error
         return kind, value
 
     def stop(self) -> bool:

@@ -35,9 +35,9 @@ Outcome = dict[str, set[str]]
 OUTCOMES: Outcome = {
     "work": {"result"},
     "fail": {"LookupError"},
-    "spin": {"TaskTimeout"},
-    "die": {"WorkerLost"},
-    "unsendable": {"CannotSend"},
+    "spin": {"TaskTimeoutError"},
+    "die": {"WorkerDiedError"},
+    "unsendable": {"SerializationError"},
 }
 """What each may come to, besides being cancelled, or being lost with a worker that was killed."""
 
@@ -151,7 +151,7 @@ def run(kind: str, tasks: int, dice: random.Random) -> dict[str, Any]:
                 raise SystemExit(f"task {number} ({what}) has not ended within {PATIENCE_S} s: {pool!r}")
             came = outcome(future)
             found[f"{what}: {came}"] += 1
-            allowed = OUTCOMES[what] | {"cancelled"} | ({"WorkerLost"} if killer.kills else set())
+            allowed = OUTCOMES[what] | {"cancelled"} | ({"WorkerDiedError"} if killer.kills else set())
             if came not in allowed:
                 raise SystemExit(f"task {number} ({what}) came to {came}: {future!r}")
             if came == "result" and future.result() != expected(number, kind):

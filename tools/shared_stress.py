@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairlead.errors import BarrierBroken, OwnerDied
+from fairlead.errors import BrokenBarrierError, OwnerDiedError
 from fairlead.sync import shared
 
 PATIENCE_S = 20.0
@@ -97,7 +97,7 @@ class Held:
         """Whether somebody had died with it."""
         try:
             check(self.subject.acquire(timeout=PATIENCE_S), "what a process waited for never came")
-        except OwnerDied:
+        except OwnerDiedError:
             inherited = self.subject.recover(timeout=PATIENCE_S)
         else:
             inherited = False
@@ -216,7 +216,7 @@ class Lines:
         while True:
             try:
                 message = self.subject.get(timeout=timeout)
-            except OwnerDied:
+            except OwnerDiedError:
                 self.told += 1
             else:
                 number = int.from_bytes(message[:8], "little")
@@ -261,7 +261,7 @@ class Lines:
         while True:  # and it is whole, at both ends
             try:
                 self.subject.put(self.message(self.most))
-            except OwnerDied:
+            except OwnerDiedError:
                 self.told += 1
             else:
                 break
@@ -296,7 +296,7 @@ class Lines:
     def put_one(self) -> None:
         try:
             self.subject.put(self.message(2))
-        except OwnerDied:
+        except OwnerDiedError:
             self.told += 1
             self.subject.put(self.message(2))
 
@@ -322,7 +322,7 @@ class Meeting:
     def meet_or_break(self) -> None:
         try:
             self.subject.wait(timeout=PATIENCE_S)
-        except BarrierBroken as error:
+        except BrokenBarrierError as error:
             check("died" in str(error) or "broken" in str(error), str(error))
 
     def meet_and_stay(self) -> None:

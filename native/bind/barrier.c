@@ -24,7 +24,8 @@ fl_shared *fl_barrier_share(PyObject *op, uint32_t type)
 
 static PyObject *broken(void)
 {
-    return fl_raise("BarrierBroken", "the barrier is broken, or was reset; reset() makes it usable again");
+    return fl_raise("BrokenBarrierError",
+                    "the barrier is broken, or was reset; reset() makes it usable again");
 }
 
 /* The end of a wait that was not refused: the place among the parties. The last one acts, and lets the others
@@ -76,7 +77,7 @@ PyDoc_STRVAR(wait_doc,
 "Waits until all parties have come; returns the place among them, from 0 on, the last's being parties - 1.\n"
 "For threads; tasks await wait_async(). timeout is in seconds; None is the barrier's own.\n"
 "\n"
-"Raises BarrierBroken (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
+"Raises BrokenBarrierError (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
 "time-out or an exception of a signal handler, by which the barrier breaks for all.");
 
 static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -148,7 +149,7 @@ PyDoc_STRVAR(reset_doc,
 "reset($self, /)\n"
 "--\n"
 "\n"
-"Makes the barrier as new. Who waits gets BarrierBroken. Never waits itself.");
+"Makes the barrier as new. Who waits gets BrokenBarrierError. Never waits itself.");
 
 static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -160,7 +161,7 @@ PyDoc_STRVAR(abort_doc,
 "abort($self, /)\n"
 "--\n"
 "\n"
-"Breaks the barrier: who waits, and who comes before the next reset(), gets BarrierBroken. Never waits\n"
+"Breaks the barrier: who waits, and who comes before the next reset(), gets BrokenBarrierError. Never waits\n"
 "itself.");
 
 static PyObject *abort_method(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -282,7 +283,8 @@ PyDoc_STRVAR(type_doc,
 "\n"
 "The last to come calls action before the others go on; when that raises, the barrier breaks. timeout, in\n"
 "seconds, is what wait() uses by default. Who leaves before all have come, by a time-out, a cancellation or\n"
-"the end of a loop, breaks the barrier for all: they get BarrierBroken until reset(). In a forked child\n"
+"the end of a loop, breaks the barrier for all: they get BrokenBarrierError until reset(). In a forked "
+"child\n"
 "nobody has come.");
 
 static PyType_Slot slots[] = {

@@ -280,7 +280,7 @@ typedef struct {
 
 static int damaged(void)
 {
-    fl_raise("CannotSend", "a message is damaged: it ends before its time, or is none");
+    fl_raise("SerializationError", "a message is damaged: it ends before its time, or is none");
     return -1;
 }
 

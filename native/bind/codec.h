@@ -20,7 +20,7 @@ typedef struct {
    its pickle. `sending` NULL: a memoryview goes as bytes, and nothing by reference. NULL with an exception
    set. With one reference. */
 fl_item *fl_pack(PyObject *object, const fl_sending *sending);
-/* Raises CannotSend for what is no message, or a part of one. */
+/* Raises SerializationError for what is no message, or a part of one. */
 PyObject *fl_unpack(fl_state *state, const fl_item *item);
 
 /* The same without anything by reference. */

@@ -144,7 +144,7 @@ PyDoc_STRVAR(run_doc,
 "it raises. Waits for its turn. For threads; tasks await run_async().\n"
 "\n"
 "The function may be called in another thread: in that of whoever holds the lock when its turn comes. It is\n"
-"called once, or never if a signal handler raises while its turn has not come. Raises WouldDeadlock inside\n"
+"called once, or never if a signal handler raises while its turn has not come. Raises DeadlockError inside\n"
 "a function that this lock is running.");
 
 static PyObject *run(PyObject *op, PyObject *function)
@@ -155,7 +155,7 @@ static PyObject *run(PyObject *op, PyObject *function)
         return lead(self, function);
     }
     if (fl_load(&cell->owner, relaxed) == fl_owner_thread()) { /* our own */
-        return fl_raise("WouldDeadlock",
+        return fl_raise("DeadlockError",
                         "this lock is running the function that calls run(), and would wait for itself for "
                         "ever; call what is to be run directly");
     }

@@ -119,7 +119,7 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     bool done;
     FL_WAKING(done = by(fl_shell_cell(self), (uint32_t)number));
     if (!done) {
-        return fl_raise("TooManyReleases", refusal);
+        return fl_raise("TooManyReleasesError", refusal);
     }
     Py_RETURN_NONE;
 }
@@ -129,7 +129,7 @@ PyDoc_STRVAR(count_down_doc,
 "--\n"
 "\n"
 "Says that n of what is waited for have come. Never waits, and a signal handler or a destructor may call\n"
-"it. Raises TooManyReleases (a ValueError) when fewer than n are to come; then none is counted.");
+"it. Raises TooManyReleasesError (a ValueError) when fewer than n are to come; then none is counted.");
 
 static PyObject *count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {

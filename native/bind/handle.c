@@ -79,7 +79,8 @@ PyDoc_STRVAR(attach_doc,
 "attach($module, handle, /)\n"
 "--\n"
 "\n"
-"An object of this interpreter for the primitive with this handle. Raises HandleGone when no interpreter\n"
+"An object of this interpreter for the primitive with this handle. Raises HandleGoneError when no "
+"interpreter\n"
 "has it any more.");
 
 static PyObject *attach(PyObject *module, PyObject *number)
@@ -90,7 +91,7 @@ static PyObject *attach(PyObject *module, PyObject *number)
     }
     fl_shared *shared = fl_shared_find(value);
     if (shared == NULL) {
-        return fl_raise("HandleGone",
+        return fl_raise("HandleGoneError",
                         "no interpreter of this process has the object with this handle any more: keep it "
                         "until it has arrived");
     }

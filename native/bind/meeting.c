@@ -10,10 +10,11 @@
 static void *raise_unmet(int result, fl_meeting_side side)
 {
     if (side == FL_MEET_SWAP && result == FL_REFUSAL) {
-        return fl_raise("ChannelClosed", "the exchanger has been closed");
+        return fl_raise("ChannelClosedError", "the exchanger has been closed");
     }
     if (side == FL_MEET_SWAP && result == 0) {
-        return fl_raise("TimedOut", "nobody came to exchange within the time; the item is still yours");
+        return fl_raise("WaitTimeoutError",
+                        "nobody came to exchange within the time; the item is still yours");
     }
     if (result == FL_REFUSAL) {
         return fl_raise_queue_error("QueueShutDown", "the other end of the channel has been closed");
@@ -341,8 +342,10 @@ PyDoc_STRVAR(exchange_doc,
 "--\n"
 "\n"
 "Waits for another who exchanges, and returns what that one brought, who gets this. For threads; tasks\n"
-"await exchange_async(). timeout is in seconds; 0 does not wait. Raises TimedOut (a TimeoutError) when\n"
-"nobody came within the time, and ChannelClosed when it is closed; then the item is still the caller's.");
+"await exchange_async(). timeout is in seconds; 0 does not wait. Raises WaitTimeoutError (a TimeoutError) "
+"when\n"
+"nobody came within the time, and ChannelClosedError when it is closed; then the item is still the "
+"caller's.");
 
 static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -377,7 +380,7 @@ PyDoc_STRVAR(close_doc,
 "close($self, /)\n"
 "--\n"
 "\n"
-"For ever: who waits, and who comes, gets ChannelClosed, and keeps its item. Never waits itself.");
+"For ever: who waits, and who comes, gets ChannelClosedError, and keeps its item. Never waits itself.");
 
 static PyObject *close_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {

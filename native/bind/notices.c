@@ -22,7 +22,7 @@ static int let_go(loan *lent)
     if (lent->recursive) {
         lent->hold = fl_rlock_save(lent->lock);
     } else if (fl_permits_give(fl_shell_cell(lent->lock), 1) != FL_SEM_OK) {
-        fl_raise("NotHeld", "cannot wait on un-acquired lock");
+        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
         return -1;
     }
     return 0;
@@ -43,7 +43,7 @@ static int check(fl_state *state, loan *lent)
     PyObject *task = fl_task_here(state);
     if (task != NULL) {
         Py_DECREF(task);
-        fl_raise("WouldDeadlock", "a task that waits in its loop's thread stops all that could hand it the "
+        fl_raise("DeadlockError", "a task that waits in its loop's thread stops all that could hand it the "
                                   "lock again; await wait_async()");
         return -1;
     }
@@ -52,7 +52,7 @@ static int check(fl_state *state, loan *lent)
     }
     int held = lent->recursive ? fl_rlock_is_mine(lent->lock) : fl_sem_value(fl_shell_cell(lent->lock)) == 0;
     if (held == 0) {
-        fl_raise("NotHeld", "cannot wait on un-acquired lock");
+        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
     }
     return held > 0 ? 0 : -1;
 }

@@ -26,7 +26,7 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
     }
     uint64_t holder = fl_load(&cell->owner, relaxed); /* ours only by what this thread did, or is given */
     if (deadline == FL_FOREVER && fl_owner_place(holder) == fl_owner_task()) {
-        fl_raise("WouldDeadlock",
+        fl_raise("DeadlockError",
                  "a task of this thread's event loop holds this lock, and cannot release it while the "
                  "thread waits; use `async with`, or a timeout");
         return -1;
@@ -45,9 +45,9 @@ static int give(PyObject *self, uint32_t count)
         return 0;
     }
     if (cell->flags & FL_CELL_OWNED) {
-        fl_raise("NotHeld", "release unlocked lock");
+        fl_raise("NotHeldError", "release unlocked lock");
     } else {
-        fl_raise("TooManyReleases", "Semaphore released too many times");
+        fl_raise("TooManyReleasesError", "Semaphore released too many times");
     }
     return -1;
 }
@@ -165,7 +165,7 @@ PyDoc_STRVAR(lock_release_doc,
 "--\n"
 "\n"
 "Gives the lock back. Any thread or task may, never waits, and a signal handler or a destructor may call\n"
-"it. Raises NotHeld (a RuntimeError) when it is not locked.");
+"it. Raises NotHeldError (a RuntimeError) when it is not locked.");
 
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -179,7 +179,8 @@ PyDoc_STRVAR(semaphore_release_doc,
 "release($self, /, n=1)\n"
 "--\n"
 "\n"
-"Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises TooManyReleases\n"
+"Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises "
+"TooManyReleasesError\n"
 "(a ValueError) when there would be more than a BoundedSemaphore began with; then none is given.");
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)

@@ -182,7 +182,7 @@ static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const 
     if (!outcome && deadline > 0) {
         outcome = fl_wait_thread(op, cell, phase, 0, deadline);
     }
-    return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("TimedOut", late);
+    return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("WaitTimeoutError", late);
 }
 
 PyDoc_STRVAR(arrive_and_wait_doc,
@@ -190,8 +190,9 @@ PyDoc_STRVAR(arrive_and_wait_doc,
 "--\n"
 "\n"
 "Arrives, and waits until all have. Returns the phase that has begun by then; None if the phaser is\n"
-"terminated. For threads; tasks await arrive_and_wait_async(). TimedOut (a TimeoutError) if the time, in\n"
-"seconds, was over first: it has arrived nevertheless, and need only await_phase() if it waits again.");
+"terminated. For threads; tasks await arrive_and_wait_async(). WaitTimeoutError (a TimeoutError) if the "
+"time, in\n"
+"seconds, was over first: it has arrived nevertheless, and need only wait_phase() if it waits again.");
 
 static PyObject *arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -245,36 +246,36 @@ static int parse_phase(PyObject *number, uint32_t *phase)
     return 0;
 }
 
-PyDoc_STRVAR(await_phase_doc,
-"await_phase($self, phase, /, timeout=None)\n"
+PyDoc_STRVAR(wait_phase_doc,
+"wait_phase($self, phase, /, timeout=None)\n"
 "--\n"
 "\n"
 "Waits until this phase is over, without arriving; who waits need not be a party. Returns the phase that\n"
-"has begun by then; None if the phaser is terminated. For threads; tasks await await_phase_async().\n"
-"TimedOut (a TimeoutError) if the time, in seconds, was over first.");
+"has begun by then; None if the phaser is terminated. For threads; tasks await wait_phase_async().\n"
+"WaitTimeoutError (a TimeoutError) if the time, in seconds, was over first.");
 
-static PyObject *await_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     uint32_t phase;
     if (count < 1) {
-        PyErr_SetString(PyExc_TypeError, "await_phase() missing required argument 'phase'");
+        PyErr_SetString(PyExc_TypeError, "wait_phase() missing required argument 'phase'");
         return NULL;
     }
-    if (fl_timeout_argument("await_phase", args + 1, count - 1, kwnames, &deadline) < 0 ||
+    if (fl_timeout_argument("wait_phase", args + 1, count - 1, kwnames, &deadline) < 0 ||
         parse_phase(args[0], &phase) < 0) {
         return NULL;
     }
     return wait_for(op, phase, deadline, "the phase was not over within the time");
 }
 
-PyDoc_STRVAR(await_phase_async_doc,
-"await_phase_async($self, phase, /)\n"
+PyDoc_STRVAR(wait_phase_async_doc,
+"wait_phase_async($self, phase, /)\n"
 "--\n"
 "\n"
-"As await_phase(phase), in an awaitable.");
+"As wait_phase(phase), in an awaitable.");
 
-static PyObject *await_phase_async(PyObject *op, PyObject *number)
+static PyObject *wait_phase_async(PyObject *op, PyObject *number)
 {
     uint32_t phase;
     return parse_phase(number, &phase) < 0 ? NULL
@@ -434,8 +435,8 @@ static PyMethodDef methods[] = {
     {"arrive_and_deregister", arrive_and_deregister, METH_NOARGS, arrive_and_deregister_doc},
     {"arrive_and_wait", FL_METHOD(arrive_and_wait), METH_FASTCALL | METH_KEYWORDS, arrive_and_wait_doc},
     {"arrive_and_wait_async", arrive_and_wait_async, METH_NOARGS, arrive_and_wait_async_doc},
-    {"await_phase", FL_METHOD(await_phase), METH_FASTCALL | METH_KEYWORDS, await_phase_doc},
-    {"await_phase_async", await_phase_async, METH_O, await_phase_async_doc},
+    {"wait_phase", FL_METHOD(wait_phase), METH_FASTCALL | METH_KEYWORDS, wait_phase_doc},
+    {"wait_phase_async", wait_phase_async, METH_O, wait_phase_async_doc},
     {"terminate", terminate, METH_NOARGS, terminate_doc},
     {"statistics", statistics, METH_NOARGS, statistics_doc},
     {NULL, NULL, 0, NULL},

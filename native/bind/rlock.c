@@ -64,7 +64,7 @@ static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
         if (others_run != 0) {
             return others_run < 0 ? -1 : fl_wait_thread(self, cell, 1, owner, deadline);
         }
-        fl_raise("WouldDeadlock",
+        fl_raise("DeadlockError",
                  holder & FL_OWNER_TASK
                      ? "a task of this thread's event loop holds this lock, and cannot release it while the "
                        "thread waits; use `async with`, or a timeout"
@@ -105,7 +105,7 @@ static int release_once(PyObject *self)
     int mine = fl_rlock_is_mine(self);
     if (mine <= 0) {
         if (mine == 0) {
-            fl_raise("NotHeld", fl_sem_value(fl_shell_cell(self)) == 0
+            fl_raise("NotHeldError", fl_sem_value(fl_shell_cell(self)) == 0
                                     ? "cannot release un-acquired lock: another thread or task holds it"
                                     : "cannot release un-acquired lock");
         }
@@ -196,7 +196,7 @@ PyDoc_STRVAR(acquire_doc,
 "\n"
 "The caller is the task that runs in this thread, or the thread. timeout is in seconds; None, and as in\n"
 "threading -1, is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.\n"
-"Raises WouldDeadlock when it would wait for ever for another task of this thread's loop.");
+"Raises DeadlockError when it would wait for ever for another task of this thread's loop.");
 
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -224,7 +224,8 @@ PyDoc_STRVAR(release_doc,
 "release($self, /)\n"
 "--\n"
 "\n"
-"Gives the lock back, once. Never waits. Raises NotHeld (a RuntimeError) when the caller does not hold it.");
+"Gives the lock back, once. Never waits. Raises NotHeldError (a RuntimeError) when the caller does not "
+"hold it.");
 
 static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -395,7 +396,7 @@ static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int mine = fl_rlock_is_mine(self);
     if (mine == 0) {
-        fl_raise("NotHeld", "cannot release un-acquired lock");
+        fl_raise("NotHeldError", "cannot release un-acquired lock");
     }
     if (mine <= 0) {
         return NULL;

@@ -76,7 +76,7 @@ static rwlock *begin(PyObject *op)
 
 static int refuse_upgrade(void)
 {
-    fl_raise("WouldDeadlock",
+    fl_raise("DeadlockError",
              "the caller reads, and can neither write nor become upgradable as long as it does: begin with "
              "`upgradable`, or release first");
     return -1;
@@ -174,7 +174,7 @@ static int take(PyObject *op, rwlock *self, const fl_caller *me, uint32_t wanted
         int others_run = fl_in_greenlet();
         if (others_run <= 0) {
             if (others_run == 0) {
-                fl_raise("WouldDeadlock",
+                fl_raise("DeadlockError",
                          "a task of this thread, or the thread beneath this task, is inside this lock and "
                          "cannot leave while this one waits; use `async with`, or a timeout");
             }
@@ -231,7 +231,8 @@ static int leave(rwlock *self, uint32_t mode, uint32_t instead)
     if (held) {
         lower(self, from, to);
     } else {
-        fl_raise("NotHeld", "cannot release what the caller has not acquired; another thread or task may");
+        fl_raise("NotHeldError",
+                 "cannot release what the caller has not acquired; another thread or task may");
     }
     Py_XDECREF(task);
     Py_XDECREF(me.task);
@@ -285,7 +286,7 @@ PyDoc_STRVAR(acquire_doc,
 "\n"
 "Comes in, again if the caller is inside, waiting if need be; says whether it did. As RLock.acquire().\n"
 "\n"
-"The caller is the task that runs in this thread, or the thread. Raises WouldDeadlock for what could never\n"
+"The caller is the task that runs in this thread, or the thread. Raises DeadlockError for what could never\n"
 "be: to write as one who reads, or to wait for ever for another task of this thread's loop.");
 
 static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -313,7 +314,8 @@ PyDoc_STRVAR(release_doc,
 "release($self, /)\n"
 "--\n"
 "\n"
-"Undoes one acquire() of this face by the caller. Never waits. Raises NotHeld (a RuntimeError) if there was\n"
+"Undoes one acquire() of this face by the caller. Never waits. Raises NotHeldError (a RuntimeError) if "
+"there was\n"
 "none.");
 
 static PyObject *release(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -513,7 +515,8 @@ PyDoc_STRVAR(downgrade_doc,
 "--\n"
 "\n"
 "The caller, who writes or reads upgradably, reads from now on, and nobody writes in between. What it\n"
-"acquired by `writing` or `upgradable` is to be released by `reading`. Raises NotHeld if it does neither.");
+"acquired by `writing` or `upgradable` is to be released by `reading`. Raises NotHeldError if it does "
+"neither.");
 
 static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -529,7 +532,7 @@ static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
     FL_END_CRITICAL();
     Py_XDECREF(me.task);
     if (inside < FL_RW_UPGRADE) {
-        return fl_raise("NotHeld", "cannot downgrade: the caller neither writes nor reads upgradably");
+        return fl_raise("NotHeldError", "cannot downgrade: the caller neither writes nor reads upgradably");
     }
     if (leave(self, inside, FL_RW_READ) < 0) {
         return NULL;

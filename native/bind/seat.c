@@ -102,7 +102,7 @@ static PyObject *seat_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     fl_board *board = fl_board_find(number);
     if (board == NULL) {
-        return fl_raise("HandleGone", "there is no board with this number any more");
+        return fl_raise("HandleGoneError", "there is no board with this number any more");
     }
     seat_object *self = (seat_object *)type->tp_alloc(type, 0);
     fl_seat *seat = self == NULL ? NULL

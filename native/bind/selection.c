@@ -86,7 +86,7 @@ static PyObject *end(selection *self, fl_state *state)
     if (taken || refused) {
         return fl_selected(state, self->cases, winner, wanted, refused);
     }
-    return fl_raise("LoopClosed",
+    return fl_raise("LoopClosedError",
                     "the event loop of this task was closed, or its future completed by another");
 }
 
@@ -109,7 +109,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
             fl_select_prepare(waiter, &self->choice, self->cases, i);
             fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with the port's taking it out */
         } else {
-            fl_raise("LoopClosed", "the event loop of this task has been closed");
+            fl_raise("LoopClosedError", "the event loop of this task has been closed");
         }
     }
     if (whole) {

@@ -23,7 +23,7 @@ static void body_unref(void *arg)
 
 static void *wrong(const char *what)
 {
-    return fl_raise("WrongSegment", what);
+    return fl_raise("WrongSegmentError", what);
 }
 
 /* NULL with an exception: this is no segment that this process can use as one of that kind. */
@@ -40,8 +40,8 @@ static void *check(const fl_shm_header *header, size_t size, fl_shm_kind kind, c
         return wrong("the segment is that of another kind of primitive; choose another name");
     }
     if (token != NULL && memcmp(header->token, token, sizeof header->token) != 0) {
-        return fl_raise("HandleGone", "the process that made this pickle does not have the primitive any "
-                                      "more; keep it until it has arrived");
+        return fl_raise("HandleGoneError", "the process that made this pickle no longer has the primitive; "
+                                           "keep it until it has arrived");
     }
     if (header->space != fl_process_space()) {
         return wrong("the segment belongs to another pid namespace, whose processes cannot be told dead or "
@@ -223,7 +223,7 @@ int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64
 void *fl_shm_raise_died(uint64_t dead, const char *what)
 {
     PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDied");
+    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDiedError");
     PyObject *error =
         class == NULL ? NULL : PyObject_CallFunction(class, "si", what, fl_process_number(dead));
     if (error != NULL) {

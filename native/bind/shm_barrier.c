@@ -27,7 +27,7 @@ static uint32_t parties_of(PyObject *self)
 
 static int broken(void)
 {
-    fl_raise("BarrierBroken", "the barrier is broken, or was reset: somebody gave up; reset() mends it");
+    fl_raise("BrokenBarrierError", "the barrier is broken, or was reset: somebody gave up; reset() mends it");
     return -1;
 }
 
@@ -50,7 +50,7 @@ static int meet_attempt(PyObject *self, void *party, bool look, fl_shm_turn **tu
         PyOS_snprintf(text, sizeof text,
                       "process %d came and died, and the barrier is broken: reset() mends it",
                       fl_process_number(dead));
-        fl_raise("BarrierBroken", text);
+        fl_raise("BrokenBarrierError", text);
         return -1;
     }
     return result == FL_SHM_SHUT_DOWN ? broken() : result;
@@ -61,7 +61,8 @@ PyDoc_STRVAR(wait_doc,
 "--\n"
 "\n"
 "Waits until all have come, and returns a number of one's own, from 0 to parties - 1. For threads; tasks\n"
-"await wait_async(). Raises BarrierBroken (a threading.BrokenBarrierError) when somebody gave up or died,\n"
+"await wait_async(). Raises BrokenBarrierError (a threading.BrokenBarrierError) when somebody gave up or "
+"died,\n"
 "this one by its time-out included.");
 
 static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -89,7 +90,7 @@ PyDoc_STRVAR(come_doc,
 "_come($self, /)\n"
 "--\n"
 "\n"
-"(phase, place) of who has come now; None: a phase is just ending. BarrierBroken.");
+"(phase, place) of who has come now; None: a phase is just ending. BrokenBarrierError.");
 
 static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -106,7 +107,7 @@ PyDoc_STRVAR(met_doc,
 "_met($self, phase, place, /)\n"
 "--\n"
 "\n"
-"Whether all have come to that phase. BarrierBroken.");
+"Whether all have come to that phase. BrokenBarrierError.");
 
 static PyObject *met(PyObject *self, PyObject *args)
 {
@@ -139,7 +140,7 @@ PyDoc_STRVAR(abort_doc,
 "abort($self, /)\n"
 "--\n"
 "\n"
-"Breaks the barrier: all who wait or come get BarrierBroken until reset(). Never waits.");
+"Breaks the barrier: all who wait or come get BrokenBarrierError until reset(). Never waits.");
 
 static PyObject *abort_barrier(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -151,7 +152,7 @@ PyDoc_STRVAR(reset_doc,
 "reset($self, /)\n"
 "--\n"
 "\n"
-"Empty and whole again; who waits gets BarrierBroken. Never waits.");
+"Empty and whole again; who waits gets BrokenBarrierError. Never waits.");
 
 static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {

@@ -55,7 +55,8 @@ PyDoc_STRVAR(acquire_doc,
 "Takes the lock for this process, waiting for it if need be; says whether it was taken. For threads; tasks\n"
 "await acquire_async().\n"
 "\n"
-"Raises OwnerDied, and takes nothing, while the process that held it is dead and nobody has recovered it;\n"
+"Raises OwnerDiedError, and takes nothing, while the process that held it is dead and nobody has "
+"recovered it;\n"
 "with take_over=True it takes it then. timeout is in seconds; None, and as in threading -1, is for ever.\n"
 "Signal handlers run while it waits; when one raises, the lock is not taken.");
 
@@ -96,12 +97,13 @@ PyDoc_STRVAR(release_doc,
 "--\n"
 "\n"
 "Gives the lock back. Any thread or task of the process that holds it may, never waits, and a signal\n"
-"handler or a destructor may call it. Raises NotHeld (a RuntimeError) when this process does not hold it.");
+"handler or a destructor may call it. Raises NotHeldError (a RuntimeError) when this process does not "
+"hold it.");
 
 static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (!fl_shm_lock_release(fl_shm_part(self), fl_process_self())) {
-        return fl_raise("NotHeld", "this process does not hold the lock");
+        return fl_raise("NotHeldError", "this process does not hold the lock");
     }
     Py_RETURN_NONE;
 }

@@ -71,10 +71,10 @@ static PyObject *give(PyObject *self, uint32_t count)
     fl_shm_permits *permits = fl_shm_part(self);
     if (object->flags & OWNED) {
         if (!fl_shm_owned_give(permits, object->amount, fl_process_self(), count)) {
-            return fl_raise("NotHeld", "this process does not have that many permits of the semaphore");
+            return fl_raise("NotHeldError", "this process does not have that many permits of the semaphore");
         }
     } else if (!fl_shm_count_give(permits, count)) {
-        return fl_raise("TooManyReleases", "Semaphore released too many times");
+        return fl_raise("TooManyReleasesError", "Semaphore released too many times");
     }
     Py_RETURN_NONE;
 }
@@ -84,7 +84,7 @@ PyDoc_STRVAR(release_doc,
 "--\n"
 "\n"
 "Gives n permits. Never waits, and a signal handler or a destructor may call it. Owned ones are given by\n"
-"the process that has them: NotHeld (a RuntimeError) if it has fewer, and none is given.");
+"the process that has them: NotHeldError (a RuntimeError) if it has fewer, and none is given.");
 
 static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {

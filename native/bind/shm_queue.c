@@ -94,7 +94,8 @@ static int get_attempt(PyObject *self, void *arg, bool look, fl_shm_turn **turn)
                     "a process died while it got a message, which may be lost; the queue is whole: go on")) {
             bool whole = fl_shm_queue_length(queue, capacity_of(self), &length);
             *message = whole ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)length)
-                             : fl_raise("WrongSegment", "the queue was damaged from outside; make it anew");
+                             : fl_raise("WrongSegmentError",
+                                        "the queue was damaged from outside; make it anew");
             if (*message == NULL) {
                 fl_shm_queue_give_up(&queue->getting, me);
                 return -1;

@@ -136,7 +136,7 @@ PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
         if (deadline == FL_FOREVER && own_thread_is_inside(self, me)) {
             int others_run = fl_in_greenlet();
             if (others_run == 0) {
-                fl_raise("WouldDeadlock",
+                fl_raise("DeadlockError",
                          "this thread, or a task of it, is inside this lock, which is not reentrant, and "
                          "cannot leave while it waits: convert the stamp, release it, or use a timeout");
             }
@@ -189,7 +189,7 @@ static int is_held(stamped *self, PyObject *number, stamp given)
 
 static int refuse_stale(void)
 {
-    fl_raise("NotHeld", "nobody is inside by this stamp: it was released, or converted to another");
+    fl_raise("NotHeldError", "nobody is inside by this stamp: it was released, or converted to another");
     return -1;
 }
 
@@ -213,7 +213,7 @@ PyDoc_STRVAR(acquire_read_doc,
 "Comes in to read, beside others who do, waiting if need be; returns a stamp, or 0 if it did not. For\n"
 "threads; tasks await acquire_read_async(). blocking and timeout as of Lock.acquire().\n"
 "\n"
-"Raises WouldDeadlock if it would wait for ever while this thread or a task of it is inside.");
+"Raises DeadlockError if it would wait for ever while this thread or a task of it is inside.");
 
 static PyObject *acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -278,7 +278,7 @@ PyDoc_STRVAR(release_doc,
 "--\n"
 "\n"
 "Goes out; any thread or task may, never waits, and a signal handler or a destructor may call it. Raises\n"
-"NotHeld (a RuntimeError) for a stamp by which nobody is inside, ValueError for that of another lock.");
+"NotHeldError (a RuntimeError) for a stamp by which nobody is inside, ValueError for that of another lock.");
 
 PyObject *fl_stamped_release(PyObject *op, PyObject *number)
 {
@@ -288,7 +288,7 @@ PyObject *fl_stamped_release(PyObject *op, PyObject *number)
         return NULL;
     }
     if (kind_of(given) < FL_STAMP_READS) {
-        fl_raise("NotHeld", given == 0 ? "0 is no stamp: the lock was not acquired"
+        fl_raise("NotHeldError", given == 0 ? "0 is no stamp: the lock was not acquired"
                                        : "this stamp is of one who only looks, and is not inside");
         return NULL;
     }
@@ -386,7 +386,8 @@ PyDoc_STRVAR(to_write_doc,
 "\n"
 "A stamp of one who writes, and the one given is none any more; 0, and it is as it was, if that would have\n"
 "to wait. One who writes already keeps its stamp. One who reads must be alone, but may pass those who wait;\n"
-"one who only looks must find the lock free, and nothing written since. Raises NotHeld for a stamp of one\n"
+"one who only looks must find the lock free, and nothing written since. Raises NotHeldError for a stamp "
+"of one\n"
 "who has gone.");
 
 static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
@@ -578,7 +579,7 @@ PyDoc_STRVAR(type_doc,
 "\n"
 "Stamps are whole numbers: of one who is inside by acquire_read() or acquire_write(), to release() or to\n"
 "convert, or of one who only looks, by optimistic_read(), to validate(). It is not reentrant: who is inside\n"
-"and comes again waits for itself, or is told WouldDeadlock. Who waits is served in phases, as of an\n"
+"and comes again waits for itself, or is told DeadlockError. Who waits is served in phases, as of an\n"
 "RWLock. In a forked child only the thread that forked is inside.");
 
 static PyType_Slot slots[] = {

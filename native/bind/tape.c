@@ -38,7 +38,7 @@ typedef struct {
 
 static void *closed(void)
 {
-    return fl_raise("ChannelClosed", "the channel is closed, and there is nothing left to receive");
+    return fl_raise("ChannelClosedError", "the channel is closed, and there is nothing left to receive");
 }
 
 /* The last reference to what several interpreters have. */
@@ -144,7 +144,7 @@ PyDoc_STRVAR(put_doc,
 "put($self, item, /)\n"
 "--\n"
 "\n"
-"Sends an object to every reader. Never waits. Raises ChannelClosed.");
+"Sends an object to every reader. Never waits. Raises ChannelClosedError.");
 
 static PyObject *put(PyObject *op, PyObject *item)
 {
@@ -171,7 +171,7 @@ static PyObject *put(PyObject *op, PyObject *item)
         Py_XDECREF((PyObject *)gone);
     }
     if (result == FL_REFUSAL) {
-        return fl_raise("ChannelClosed", "the channel is closed, and takes nothing");
+        return fl_raise("ChannelClosedError", "the channel is closed, and takes nothing");
     }
     Py_RETURN_NONE;
 }
@@ -180,7 +180,7 @@ PyDoc_STRVAR(close_doc,
 "close($self, /)\n"
 "--\n"
 "\n"
-"Nothing is sent any more; readers get what there is, and then ChannelClosed. Never waits.");
+"Nothing is sent any more; readers get what there is, and then ChannelClosedError. Never waits.");
 
 static PyObject *tape_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -282,8 +282,8 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
 static PyObject *raise_missed(uint64_t missed)
 {
     PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *error = errors == NULL ? NULL
-                                     : PyObject_CallMethod(errors, "Lagged", "K", (unsigned long long)missed);
+    PyObject *error =
+        errors == NULL ? NULL : PyObject_CallMethod(errors, "LaggedError", "K", (unsigned long long)missed);
     if (error != NULL) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     }
@@ -345,7 +345,7 @@ PyDoc_STRVAR(receive_doc,
 "--\n"
 "\n"
 "The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises QueueEmpty (a\n"
-"queue.Empty) if there is none, Lagged once if some were missed, ChannelClosed after the last.");
+"queue.Empty) if there is none, LaggedError once if some were missed, ChannelClosedError after the last.");
 
 static PyObject *receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -402,7 +402,7 @@ PyDoc_STRVAR(latest_doc,
 "latest($self, /)\n"
 "--\n"
 "\n"
-"The newest object, seen or not. Raises ChannelClosed if nothing was ever sent.");
+"The newest object, seen or not. Raises ChannelClosedError if nothing was ever sent.");
 
 static PyObject *latest(PyObject *op, PyObject *Py_UNUSED(ignored))
 {

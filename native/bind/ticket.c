@@ -176,7 +176,8 @@ static int begin(fl_ticket *self)
     }
     self->waiter = fl_port_waiter(body, cell, self->wanted, holder(self));
     if (self->waiter == NULL) {
-        fl_raise("LoopClosed", "the event loop of this task has been closed");
+        fl_raise("LoopClosedError",
+                 "the event loop of this task has been closed");
         goto done;
     }
     self->waiter->request = self->shell;
@@ -269,7 +270,8 @@ static PySendResult step(fl_ticket *self, PyObject *value, PyObject **result)
     }
     if (!granted && (self->waiter == NULL || state != FL_DONE)) {
         give_up(self);
-        fl_raise("LoopClosed", "the event loop of this task was closed, or its future completed by another");
+        fl_raise("LoopClosedError",
+                 "the event loop of this task was closed, or its future completed by another");
         return PYGEN_ERROR;
     }
     drop_waiter(self);

@@ -24,7 +24,7 @@ bool fl_ticket_selectable(fl_state *state, PyObject *op)
     if (kind == &fl_phaser_kind && self->attempt != NULL) {
         fl_raise("UsageError",
                         "who arrives at a phaser cannot take that back: arrive(), and select "
-                        "await_phase_async()");
+                        "wait_phase_async()");
         return false;
     }
     if (kind->marks) {

@@ -81,7 +81,7 @@ PyDoc_STRVAR(from_message_doc,
 "from_message($module, message, /)\n"
 "--\n"
 "\n"
-"The value of which message() has made these bytes. Raises CannotSend if it has not.");
+"The value of which message() has made these bytes. Raises SerializationError if it has not.");
 
 static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
 {

@@ -24,11 +24,12 @@ PyObject *fl_module_fail(const char *error, const char *text)
 
 PyDoc_STRVAR(
     open_doc,
-    "open($module, /)\n--\n\nRaises UnsupportedInterpreter: there is no GIL here that could be observed.");
+    "open($module, /)\n--\n\nRaises UnsupportedInterpreterError: there is no GIL here that could be "
+    "observed.");
 
 static PyObject *probe_open(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    return fl_module_fail("UnsupportedInterpreter", FL_PROBE_REFUSAL);
+    return fl_module_fail("UnsupportedInterpreterError", FL_PROBE_REFUSAL);
 }
 
 static PyMethodDef probe_methods[] = {
@@ -160,7 +161,7 @@ PyDoc_STRVAR(open_doc,
 "\n"
 "Begin to count, and return the number of a window for read() and close().\n"
 "\n"
-"The first window puts the hooks in. Raises UnsupportedInterpreter where\n"
+"The first window puts the hooks in. Raises UnsupportedInterpreterError where\n"
 "they cannot be, and UsageError when too many windows are open.");
 
 static PyObject *probe_open(PyObject *module, PyObject *Py_UNUSED(ignored))
@@ -188,7 +189,7 @@ static PyObject *probe_open(PyObject *module, PyObject *Py_UNUSED(ignored))
     }
     fl_module_leave();
     if (failure) {
-        return fl_module_fail("UnsupportedInterpreter", failure);
+        return fl_module_fail("UnsupportedInterpreterError", failure);
     }
     if (result == FL_WINDOW_TOO_MANY) {
         return fl_module_fail("UsageError", "too many observations at once (8): end one first");

@@ -14,7 +14,7 @@ PyDoc_STRVAR(schedule_doc,
 "\n"
 "Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths.\n"
 "\n"
-"Puts the hooks in for good. Raises UnsupportedInterpreter where they\n"
+"Puts the hooks in for good. Raises UnsupportedInterpreterError where they\n"
 "cannot be.");
 
 static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -39,7 +39,7 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
     }
     fl_module_leave();
     if (failure) {
-        return fl_module_fail("UnsupportedInterpreter", failure);
+        return fl_module_fail("UnsupportedInterpreterError", failure);
     }
     Py_RETURN_NONE;
 }

@@ -19,15 +19,15 @@ class UsageError(FairleadError, ValueError):
     """The call's own words are off: an unknown name, a number out of range, options that clash."""
 
 
-class MissingExtra(FairleadError, ImportError):
+class MissingExtraError(FairleadError, ImportError):
     """A library that comes with one of fairlead's extras is not installed; the message names the extra."""
 
 
-class UnsupportedInterpreter(FairleadError, RuntimeError):
+class UnsupportedInterpreterError(FairleadError, RuntimeError):
     """The interpreter cannot do what was asked (version, build, implementation); the message says why."""
 
 
-class InterpreterFailure(FairleadError, RuntimeError):
+class InterpreterFailedError(FairleadError, RuntimeError):
     """What was given as an interpreter could not be identified as one: it crashed, hung, printed garbage."""
 
 
@@ -39,7 +39,7 @@ class OutputError(FairleadError, OSError):
     """Results cannot be written: place not writable, or disk full. What was written before is kept."""
 
 
-class Interrupted(FairleadError):
+class RunInterruptedError(FairleadError):
     """A run was stopped from outside (Ctrl-C or SIGTERM) after everything it had started was ended.
 
     Attributes:
@@ -55,31 +55,31 @@ class SimulationError(FairleadError, RuntimeError):
     """A simulated run broke a promise of the scheduler, as two holders; the message says how to repeat it."""
 
 
-class NotHeld(FairleadError, RuntimeError):
+class NotHeldError(FairleadError, RuntimeError):
     """Something was released that nobody holds."""
 
 
-class TooManyReleases(FairleadError, ValueError):
+class TooManyReleasesError(FairleadError, ValueError):
     """A semaphore was given more permits than it may have; none of them was taken up."""
 
 
-class WouldDeadlock(FairleadError, RuntimeError):
+class DeadlockError(FairleadError, RuntimeError):
     """A thread was about to wait for what a task of its own event loop holds, which could never end."""
 
 
-class LoopClosed(FairleadError, RuntimeError):
+class LoopClosedError(FairleadError, RuntimeError):
     """The event loop of a task that waits has been closed; what it waited for was given on."""
 
 
-class OtherProcess(FairleadError, TypeError):
+class WrongProcessError(FairleadError, TypeError):
     """A primitive was pickled for another process, or has come from one; only interpreters share it."""
 
 
-class HandleGone(FairleadError, LookupError):
+class HandleGoneError(FairleadError, LookupError):
     """The primitive with this handle does not exist any more: no interpreter has kept it."""
 
 
-class OwnerDied(FairleadError, RuntimeError):
+class OwnerDiedError(FairleadError, RuntimeError):
     """The process that held something in shared memory died with it; the message says how to go on.
 
     Attributes:
@@ -90,21 +90,21 @@ class OwnerDied(FairleadError, RuntimeError):
         super().__init__(message)
         self.pid = pid
 
-    def __reduce__(self) -> "tuple[type[OwnerDied], tuple[str, int]]":
-        return OwnerDied, (str(self), self.pid)
+    def __reduce__(self) -> "tuple[type[OwnerDiedError], tuple[str, int]]":
+        return OwnerDiedError, (str(self), self.pid)
 
 
-class WrongSegment(FairleadError, ValueError):
+class WrongSegmentError(FairleadError, ValueError):
     """Shared memory of that name is something else: of another version of fairlead, another kind of
     primitive, another pid namespace, or not fairlead's; the message says which."""
 
 
-class ChannelClosed(FairleadError):
+class ChannelClosedError(FairleadError):
     """Nothing more can come, or nobody is there to receive it: the other end of a channel is closed, or this
     one is. A queue that was shut down is closed, too."""
 
 
-class Lagged(FairleadError):
+class LaggedError(FairleadError):
     """A receiver of a broadcast was too slow, and has missed some; it goes on with the oldest that there is.
 
     Attributes:
@@ -118,11 +118,11 @@ class Lagged(FairleadError):
         )
         self.missed = missed
 
-    def __reduce__(self) -> "tuple[type[Lagged], tuple[int]]":
-        return Lagged, (self.missed,)
+    def __reduce__(self) -> "tuple[type[LaggedError], tuple[int]]":
+        return LaggedError, (self.missed,)
 
 
-class TimedOut(FairleadError, TimeoutError):
+class WaitTimeoutError(FairleadError, TimeoutError):
     """What was waited for did not come within the time; the message says what is as before."""
 
 
@@ -130,37 +130,37 @@ class QueueEmpty(FairleadError, Empty):
     """There was nothing to get, at once or within the time. Also a queue.Empty."""
 
 
-class PoolClosed(FairleadError, RuntimeError, ValueError):
+class PoolClosedError(FairleadError, RuntimeError, ValueError):
     """A task was given to a pool that takes no more. A RuntimeError, as of executors, and a ValueError, as of
     multiprocessing's pools."""
 
 
-class BrokenPool(FairleadError, RuntimeError):
+class BrokenPoolError(FairleadError, RuntimeError):
     """A pool has no worker that could run its tasks: none can be started, or an initializer failed.
 
     What pools raise is also a concurrent.futures.BrokenExecutor.
     """
 
 
-class WorkerLost(FairleadError, RuntimeError):
+class WorkerDiedError(FairleadError, RuntimeError):
     """The worker that ran the task ended before the task did: killed, crashed, or made to exit. The pool
     lives, and only this task is lost; ``with_options(retries=...)`` has such tasks run again."""
 
 
-class TaskTimeout(FairleadError, TimeoutError):
+class TaskTimeoutError(FairleadError, TimeoutError):
     """A task ran longer than its time-out; its worker was told to stop."""
 
 
-class CannotSend(FairleadError, PicklingError):
+class SerializationError(FairleadError, PicklingError):
     """A function, an argument or a result cannot be sent to or from a worker; the message says which part."""
 
 
-class ModuleRefused(FairleadError, ImportError):
+class ModuleRefusedError(FairleadError, ImportError):
     """A module that a task needs cannot be imported in an interpreter of a pool; the message names it, and
     the kinds of pools that work."""
 
 
-class CannotAdvise(FairleadError, RuntimeError):
+class AdviceError(FairleadError, RuntimeError):
     """A function could not be measured: it raised, ended its process, did not return, or takes longer than
     the budget allows; the message says which, and with which item."""
 
@@ -177,32 +177,32 @@ class OwnerDeathWarning(FairleadError, RuntimeWarning):
     """A warning: somebody waits for a lock whose holder has ended without releasing it."""
 
 
-class DeadlockFound(FairleadError, RuntimeWarning):
+class DeadlockWarning(FairleadError, RuntimeWarning):
     """A warning: threads or tasks wait for each other, and none of them will go on by itself."""
 
 
-class AlreadyHeld(FairleadError, RuntimeError):
+class AlreadyHeldError(FairleadError, RuntimeError):
     """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
 
 
-class ResourceBusy(FairleadError, RuntimeError):
+class ResourceBusyError(FairleadError, RuntimeError):
     """Two were about to use at once what only one may use at a time."""
 
 
 if TYPE_CHECKING:
+    import threading
     from queue import Full
-    from threading import BrokenBarrierError
 
-    class BarrierBroken(FairleadError, BrokenBarrierError): ...
+    class BrokenBarrierError(FairleadError, threading.BrokenBarrierError): ...
 
     class QueueFull(FairleadError, Full): ...
 
-    class QueueShutDown(ChannelClosed): ...
+    class QueueShutDown(ChannelClosedError): ...
 
 
 def __getattr__(name: str) -> Any:
     # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for those who use them
-    if name not in {"QueueFull", "QueueShutDown", "BarrierBroken"}:
+    if name not in {"QueueFull", "QueueShutDown", "BrokenBarrierError"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import queue
     import threading
@@ -210,13 +210,13 @@ def __getattr__(name: str) -> Any:
     class QueueFull(FairleadError, queue.Full):
         """There was no room to put something, at once or within the time. Also a queue.Full."""
 
-    class QueueShutDown(ChannelClosed, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
+    class QueueShutDown(ChannelClosedError, getattr(queue, "ShutDown", Exception)):  # type: ignore[misc]
         """The queue has been shut down, and has nothing to get. From 3.13 on also a queue.ShutDown."""
 
-    class BarrierBroken(FairleadError, threading.BrokenBarrierError):
+    class BrokenBarrierError(FairleadError, threading.BrokenBarrierError):
         """A barrier is broken, or was reset while one waited. Also a threading.BrokenBarrierError."""
 
-    for made in (QueueFull, QueueShutDown, BarrierBroken):
+    for made in (QueueFull, QueueShutDown, BrokenBarrierError):
         made.__qualname__ = made.__name__
         globals().setdefault(made.__name__, made)  # one of each, whoever asks at the same time
     return globals()[name]

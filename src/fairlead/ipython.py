@@ -15,7 +15,7 @@ def load_ipython_extension(shell: Any) -> None:
     """Called by ``%load_ext``.
 
     Raises:
-        UnsupportedInterpreter: this interpreter's GIL cannot be observed.
+        UnsupportedInterpreterError: this interpreter's GIL cannot be observed.
     """
     from fairlead.gil.observe.access import require
 

@@ -55,7 +55,7 @@ class Barrier(Face):
     async def wait(self):
         try:
             return await self.inner.wait_async()
-        except errors.BarrierBroken as error:
+        except errors.BrokenBarrierError as error:
             raise asyncio.BrokenBarrierError from error
     async def reset(self):
         self.inner.reset()

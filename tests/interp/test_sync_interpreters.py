@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.errors import HandleGone, TooManyReleases, UsageError
+from fairlead.errors import HandleGoneError, TooManyReleasesError, UsageError
 from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore, SimpleQueue, from_handle, handle
 
 PROGRAM = """
@@ -104,7 +104,7 @@ def test_primitives_are_shared_by_interpreters(new_interpreter: Callable[[], Any
     assert semaphore.locked()
     assert event.wait(0)
     semaphore.release(2)
-    with pytest.raises(TooManyReleases):
+    with pytest.raises(TooManyReleasesError):
         semaphore.release()
     assert handle(lock) == handle(from_handle(handle(lock)))
 
@@ -222,7 +222,7 @@ def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
     later = [Lock() for _ in range(100)]
     assert len({handle(one) for one in later}) == 100
     for gone in (number, 0, 2**64 - 1):
-        with pytest.raises(HandleGone, match="no interpreter"):
+        with pytest.raises(HandleGoneError, match="no interpreter"):
             from_handle(gone)
     with pytest.raises(OverflowError):
         from_handle(-1)

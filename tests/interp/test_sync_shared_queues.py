@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 from waiting import Thread, until
 
-from fairlead.errors import BarrierBroken, ChannelClosed, QueueEmpty, QueueFull, QueueShutDown, UsageError
+from fairlead.errors import (
+    BrokenBarrierError,
+    ChannelClosedError,
+    QueueEmpty,
+    QueueFull,
+    QueueShutDown,
+    UsageError,
+)
 from fairlead.sync import (
     Barrier,
     CapacityLimiter,
@@ -267,7 +274,7 @@ def test_latch_countdown_and_barrier_are_shared(new_interpreter: Callable[[], An
     )
     assert [waiter.result() for waiter in waiters] == [True, True, 0]
     other.run("barrier.abort()")
-    with pytest.raises(BarrierBroken):
+    with pytest.raises(BrokenBarrierError):
         barrier.wait()
     with pytest.raises(UsageError, match="action or a timeout"):
         handle(Barrier(2, timeout=1))
@@ -346,7 +353,7 @@ def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(
     thread = Thread(listener.receive)
     until(lambda: listener.statistics().receiving == 1)
     other.close()
-    with pytest.raises(ChannelClosed):
+    with pytest.raises(ChannelClosedError):
         thread.result()
     assert list(receiver) == list(watcher) == []
     assert watcher.value == "second"

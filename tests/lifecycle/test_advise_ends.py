@@ -14,7 +14,7 @@ from programs import living
 
 import fairlead
 from fairlead.cli.root import root
-from fairlead.errors import CannotAdvise, CannotSend, UsageError
+from fairlead.errors import AdviceError, SerializationError, UsageError
 from fairlead.record.advice import load
 
 PROGRAMS = """
@@ -102,7 +102,7 @@ def ask(*args: str) -> None:
     ],
 )
 def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, name: str, said: str) -> None:
-    with pytest.raises(CannotAdvise, match=re.escape(said)):
+    with pytest.raises(AdviceError, match=re.escape(said)):
         ask(f"shop:{name}", "--items", "range(10)", "--budget", "2s")
     assert living(f"FAIRLEAD_WHO={place}") == []
     assert not (place / "saved.json").exists()
@@ -186,7 +186,7 @@ def raising(n: int) -> int:
 
 
 def test_in_code_the_same_errors_are_raised() -> None:
-    with pytest.raises(CannotAdvise, match="raising raised LookupError: 1"):
+    with pytest.raises(AdviceError, match="raising raised LookupError: 1"):
         fairlead.advise(raising, [1], budget=2)
     with pytest.raises(UsageError, match="cannot be called"):
         fairlead.advise(7, [1])  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ def test_in_code_the_same_errors_are_raised() -> None:
 
 def test_function_that_no_other_process_can_have_is_told() -> None:
     lock = threading.Lock()
-    with pytest.raises(CannotSend, match="cannot be given to the processes that measure"):
+    with pytest.raises(SerializationError, match="cannot be given to the processes that measure"):
         fairlead.advise(lambda n: lock.locked() and n, [1])
-    with pytest.raises(CannotSend, match="the items cannot be given"):
+    with pytest.raises(SerializationError, match="the items cannot be given"):
         fairlead.advise(len, [lock])

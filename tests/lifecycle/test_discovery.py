@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from programs import interpreter, living, script
 
-from fairlead.errors import InterpreterFailure, Interrupted
+from fairlead.errors import InterpreterFailedError, RunInterruptedError
 from fairlead.lab.catalogue import identify as identify_module
 from fairlead.lab.catalogue.identify import identify
 from fairlead.lab.catalogue.interpreters import Discovery, discover, running
@@ -132,18 +132,18 @@ def test_discover_program_that_is_no_interpreter_is_rejected_with_the_reason(
     program = script(home / "tools/python3.99", text)
     found = discover()
     assert [r.path for r in found.rejected] == [str(program)]
-    with pytest.raises(InterpreterFailure, match=reason):
+    with pytest.raises(InterpreterFailedError, match=reason):
         found.select(str(program))
     assert living(str(program)) == []
 
 
 def test_identify_program_that_cannot_be_started_says_why(home: Path) -> None:
-    with pytest.raises(InterpreterFailure, match="cannot be started as an interpreter: No such file"):
+    with pytest.raises(InterpreterFailedError, match="cannot be started as an interpreter: No such file"):
         identify(str(home / "absent"))
 
 
 def test_discover_stopped_by_a_signal_ends_what_hangs(home: Path) -> None:
     program = script(home / "tools/python3.99", f"kill -INT {os.getpid()}; sleep 1000")
-    with Stop() as stop, pytest.raises(Interrupted):
+    with Stop() as stop, pytest.raises(RunInterruptedError):
         discover(stop=stop)
     assert living(str(program)) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from programs import living, script
 
-from fairlead.errors import FairleadError, Interrupted
+from fairlead.errors import FairleadError, RunInterruptedError
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 
@@ -124,7 +124,7 @@ def test_run_signal_while_it_runs_stops_it_in_order(run: Run, mark: str, tmp_pat
         outcome = run(f"echo > {begun}; sleep 1000", stop=stop)
         thread.join()
         assert (outcome.ended, stop.signum) == ("stopped", number)
-        with pytest.raises(Interrupted, match="seen"):
+        with pytest.raises(RunInterruptedError, match="seen"):
             stop.check("seen")
     assert living(mark) == []
 

@@ -13,7 +13,7 @@ import pytest
 from clusters import cluster
 from programs import RESULT, interpreter, living
 
-from fairlead.errors import FairleadError, MissingExtra
+from fairlead.errors import FairleadError, MissingExtraError
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import dask_cluster as lab_cluster
 from fairlead.lab.run.plan import Options
@@ -99,5 +99,5 @@ def test_no_scheduler_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, t
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with Stop() as stop, pytest.raises(MissingExtra, match=r"pip install 'fairlead\[dask\]'"):
+    with Stop() as stop, pytest.raises(MissingExtraError, match=r"pip install 'fairlead\[dask\]'"):
         lab_cluster.run_on("tcp://127.0.0.1:9", Options(), {}, tmp_path, stop=stop, report=lambda *_: None)

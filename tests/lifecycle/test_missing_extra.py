@@ -8,10 +8,10 @@ import sys
 PROGRAM = """
 import sys
 sys.modules["numpy"] = None  # what an import finds that is not installed
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 try:
     import fairlead.lab.analysis.{module}
-except MissingExtra as error:
+except MissingExtraError as error:
     print(error)
 """
 

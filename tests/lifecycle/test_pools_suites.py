@@ -21,7 +21,7 @@ DIFFERENCES = {
     "test_map_no_failfast": "map's results raise where they are taken, not in the call",
     "test_imap_handle_iterable_exception": "the results of the items before the input's exception come first",
     "test_imap_unordered_handle_iterable_exception": "the same",
-    "test_map_unplicklable": "what cannot be sent raises CannotSend, and where the result is taken",
+    "test_map_unplicklable": "what cannot be sent raises SerializationError, and where the result is taken",
     "test_wrapped_exception": "sends a method of a class that the test's own program makes, nameless",
     "test_cancel_futures": "none may have begun, where workers still start when all is cancelled",
     "test_map_timeout": "its five seconds count from the start of the first worker, on a loaded machine",

@@ -200,7 +200,7 @@ assert counter.sum() == 0
 
 def test_forked_child_is_inside_a_stamped_lock_as_its_thread_was_and_nobody_else() -> None:
     run("""
-from fairlead.errors import NotHeld
+from fairlead.errors import NotHeldError
 mine, theirs = StampedLock(), StampedLock()
 stamp, looked, theirs_too = mine.acquire_read(), mine.optimistic_read(), []
 start(lambda: theirs_too.append((mine.acquire_read(), theirs.acquire_write()))).join()
@@ -216,7 +216,7 @@ def child():
         assert not lock.validate(gone)
         try:
             lock.release(gone)
-        except NotHeld:
+        except NotHeldError:
             pass
         else:
             raise AssertionError

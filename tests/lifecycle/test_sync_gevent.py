@@ -126,7 +126,7 @@ def writer():
 def other():
     try:
         lock.reading.release()
-    except NotHeld:
+    except NotHeldError:
         return
     raise AssertionError
 gevent.joinall([gevent.spawn(one) for one in (reader, writer, reader, writer, reader)], raise_error=True)
@@ -335,7 +335,7 @@ def other():
     assert not lock.acquire(False) and not lock.acquire(timeout=0.01)
     try:
         lock.release()
-    except NotHeld:
+    except NotHeldError:
         return "refused"
 assert gevent.spawn(other).get(timeout=40) == "refused"
 has, leave = gevent.event.Event(), gevent.event.Event()
@@ -363,7 +363,7 @@ lock, seen = RLock(), []
 def in_the_hub():
     try:
         lock.acquire()
-    except WouldDeadlock as error:
+    except DeadlockError as error:
         seen.append(error)
 def body():
     with lock:
@@ -500,7 +500,7 @@ other = gevent.spawn(exchanger.exchange, "a")
 assert exchanger.exchange("b") == "a" and other.get() == "b"
 try:
     exchanger.exchange("c", timeout=0.01)
-except TimedOut:
+except WaitTimeoutError:
     pass
 else:
     raise AssertionError
@@ -548,11 +548,11 @@ killed.kill()
 assert phaser.statistics() == (1, 3, 1, 0, False)
 try:
     phaser.arrive_and_wait(timeout=0.01)
-except TimedOut:
+except WaitTimeoutError:
     pass
 else:
     raise AssertionError
-watching = gevent.spawn(phaser.await_phase, 1)
+watching = gevent.spawn(phaser.wait_phase, 1)
 until(lambda: phaser.statistics().waiting == 1)
 assert phaser.arrive() == 1 and watching.get() == 2
 """)

@@ -160,13 +160,13 @@ sys.last = Last()
 def test_pickle_for_another_process_is_refused_by_name() -> None:
     run("""
 import multiprocessing, pickle
-from fairlead.errors import OtherProcess
+from fairlead.errors import WrongProcessError
 from fairlead.sync import handle
 
 lock = Lock()
 try:
     multiprocessing.get_context("spawn").Process(target=lock.acquire).start()
-except OtherProcess as error:
+except WrongProcessError as error:
     assert "Lock" in str(error), error
 else:
     raise AssertionError("went through")
@@ -175,7 +175,7 @@ pickled = pickle.dumps(lock)
 def child():
     try:
         pickle.loads(pickled)
-    except OtherProcess as error:
+    except WrongProcessError as error:
         assert isinstance(error, TypeError) and "Lock" in str(error), error
     else:
         raise AssertionError("went through")

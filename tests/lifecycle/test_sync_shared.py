@@ -95,7 +95,7 @@ for acquire in (lock.acquire, lambda: lock.acquire(False), lock.__enter__, lambd
     until(lambda: not lock.statistics().owner_alive)
     try:
         acquire()
-    except OwnerDied as error:
+    except OwnerDiedError as error:
         assert error.pid == child
     else:
         raise AssertionError
@@ -125,7 +125,7 @@ told = []
 def wait():
     try:
         lock.acquire()
-    except OwnerDied as error:
+    except OwnerDiedError as error:
         told.append(error.pid)
 threads = [start(wait), start(wait)]
 async def body():
@@ -134,7 +134,7 @@ async def body():
     kill(child)
     try:
         await task
-    except OwnerDied as error:
+    except OwnerDiedError as error:
         told.append(error.pid)
     for thread in threads:  # before it is recovered
         thread.join()
@@ -231,7 +231,7 @@ def killed_with_the_lock(take_over, gets):
                 assert queue.get() == message
             queue.put(b"next")
             assert queue.get() == b"next"
-        except OwnerDied as error:
+        except OwnerDiedError as error:
             assert error.pid == child and not take_over
             while not queue.empty():
                 queue.get()
@@ -274,7 +274,7 @@ told = []
 def wait():
     try:
         barrier.wait()
-    except BarrierBroken as error:
+    except BrokenBarrierError as error:
         told.append(str(error))
 child = fork(wait)
 thread = start(wait)
@@ -284,7 +284,7 @@ async def body():
         await asyncio.sleep(0)
     kill(child)
     await asyncio.wait([task], timeout=30)
-    assert isinstance(task.exception(), BarrierBroken)
+    assert isinstance(task.exception(), BrokenBarrierError)
     told.append(str(task.exception()))
 asyncio.run(body())
 thread.join()
@@ -307,7 +307,7 @@ lock.acquire()
 def body():
     try:
         lock.release()
-    except NotHeld:
+    except NotHeldError:
         pass
     else:
         raise AssertionError

@@ -88,7 +88,7 @@ except Exception as error:
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
     done = ran([*hidden, sys.executable, "-c", program])
     assert done.returncode == 0, done.stderr
-    assert "UnsupportedInterpreter" in done.stdout
+    assert "UnsupportedInterpreterError" in done.stdout
     assert "mount /proc" in done.stdout
 
 

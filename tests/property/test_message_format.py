@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import _native
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 
 ATOMS = st.one_of(
     st.none(),
@@ -51,7 +51,7 @@ def outcome(message: bytes) -> bool:
     except Exception as error:  # noqa: BLE001 - which ones may come is checked below
         refusal = error
     if refusal is not None:
-        assert pickled or (isinstance(refusal, CannotSend) and "damaged" in str(refusal)), refusal
+        assert pickled or (isinstance(refusal, SerializationError) and "damaged" in str(refusal)), refusal
     elif not pickled:
         again = _native.message(value)
         assert _native.message(_native.from_message(again)) == again
@@ -67,7 +67,7 @@ def test_value_comes_out_as_it_went_in(value: Any) -> None:
 def test_message_that_is_cut_anywhere_is_an_error(value: Any, data: st.DataObject) -> None:
     message = _native.message(value)
     end = data.draw(st.integers(0, len(message) - 1))
-    with pytest.raises(CannotSend, match="damaged"):
+    with pytest.raises(SerializationError, match="damaged"):
         _native.from_message(message[:end])
 
 

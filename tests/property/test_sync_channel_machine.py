@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fairlead.errors import ChannelClosed, Lagged, QueueEmpty, QueueFull
+from fairlead.errors import ChannelClosedError, LaggedError, QueueEmpty, QueueFull
 from fairlead.sync import broadcast, channel, watch
 
 AT = st.integers(0, 3)
@@ -46,7 +46,7 @@ class Lines(RuleBasedStateMachine):
         self.stage.turn()
         if not self.senders:
             for actor in self.waiting:
-                assert isinstance(actor.results[-1], ChannelClosed)
+                assert isinstance(actor.results[-1], ChannelClosedError)
             self.waiting.clear()
 
     def check_waiting(self) -> None:
@@ -85,7 +85,7 @@ class Channels(Lines):
         if self.line:
             assert actor.results[-1] == self.line.pop(0)
         elif not self.senders:
-            assert isinstance(actor.results[-1], ChannelClosed)
+            assert isinstance(actor.results[-1], ChannelClosedError)
         else:
             self.waiting.append(actor)
 
@@ -94,7 +94,7 @@ class Channels(Lines):
         if self.line:
             assert self.receiver.receive_nowait() == self.line.pop(0)
         else:
-            with pytest.raises(QueueEmpty if self.senders else ChannelClosed):
+            with pytest.raises(QueueEmpty if self.senders else ChannelClosedError):
                 self.receiver.receive_nowait()
 
     @precondition(lambda self: self.waiting)
@@ -135,13 +135,13 @@ class Tapes(Lines):
         """What the next receive gives at once: a number, an error, or None for waiting."""
         behind = self.sent - self.places[at]
         if not behind:
-            return None if self.senders else ChannelClosed
+            return None if self.senders else ChannelClosedError
         if not self.capacity:
             self.places[at] = self.sent
             return self.sent - 1
         if behind > self.capacity:
             self.places[at] = self.sent - self.capacity
-            return Lagged
+            return LaggedError
         self.places[at] += 1
         return self.places[at] - 1
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.errors import NotHeld
+from fairlead.errors import NotHeldError
 from fairlead.sync import Lock, RLock, find_deadlocks
 
 THREADS, TASKS = 4, 3
@@ -62,9 +62,9 @@ class Graph:
                 assert self.locks[wanted].acquire(timeout=1000)
             else:
                 self.locks[wanted].acquire()
-            with suppress(NotHeld):
+            with suppress(NotHeldError):
                 self.locks[wanted].release()
-        with suppress(NotHeld):
+        with suppress(NotHeldError):
             self.locks[number].release()
 
     async def task(self, number: int) -> None:
@@ -107,7 +107,7 @@ class Graph:
         self.over.set()
         while any(thread.is_alive() for thread in self.threads):
             for lock in self.locks[:THREADS]:
-                with suppress(NotHeld):
+                with suppress(NotHeldError):
                     lock.release()
         for thread in self.threads:
             thread.result()

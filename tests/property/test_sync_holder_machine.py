@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fairlead.errors import AlreadyHeld, NotHeld
+from fairlead.errors import AlreadyHeldError, NotHeldError
 from fairlead.sync import CapacityLimiter, RLock
 
 ACTORS = st.integers(0, 3)
@@ -109,7 +109,7 @@ class RLocks(Holders):
 
         self.stage.tell(actor, call)
         if actor not in self.held:
-            assert isinstance(actor.results[-1], NotHeld)
+            assert isinstance(actor.results[-1], NotHeldError)
             return
         assert actor.results[-1] is None
         self.let_go(actor)
@@ -130,7 +130,7 @@ class RLocks(Holders):
     @rule()
     def thread_gives(self) -> None:
         if None not in self.held:
-            with pytest.raises(NotHeld):
+            with pytest.raises(NotHeldError):
                 self.subject.release()
         else:
             self.subject.release()
@@ -157,7 +157,7 @@ class Limiters(Holders):
             return
         self.stage.tell(actor, self.subject.acquire_async)
         if actor in self.held:
-            assert isinstance(actor.results[-1], AlreadyHeld)
+            assert isinstance(actor.results[-1], AlreadyHeldError)
         else:
             self.waiting.append(actor)
         self.settle()
@@ -176,13 +176,13 @@ class Limiters(Holders):
             assert actor.results[-1] is None
             del self.held[actor]
         else:
-            assert isinstance(actor.results[-1], NotHeld)
+            assert isinstance(actor.results[-1], NotHeldError)
         self.settle()
 
     @rule()
     def thread_tries_to_take(self) -> None:
         if None in self.held:
-            with pytest.raises(AlreadyHeld):
+            with pytest.raises(AlreadyHeldError):
                 self.subject.acquire(False)
             return
         expected = self.free() and not self.waiting
@@ -197,7 +197,7 @@ class Limiters(Holders):
             del self.held[None]
             self.settle()
         else:
-            with pytest.raises(NotHeld):
+            with pytest.raises(NotHeldError):
                 self.subject.release()
 
     @rule(total=st.integers(0, 4))

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from fairlead.errors import BarrierBroken, NotHeld, TooManyReleases
+from fairlead.errors import BrokenBarrierError, NotHeldError, TooManyReleasesError
 from fairlead.sync import Barrier, Condition, CountdownEvent, Event, Latch, Lock, RLock
 
 ACTORS = st.integers(0, 4)
@@ -53,7 +53,7 @@ class Conditions(Staged):
     @rule(n=st.integers(0, 3))
     def notify(self, n: int) -> None:
         if not self.held:
-            with pytest.raises(NotHeld):
+            with pytest.raises(NotHeldError):
                 self.subject.notify(n)
             self.subject.acquire()
         self.wake(n)
@@ -156,7 +156,7 @@ class Barriers(Staged):
             return
         self.stage.tell(actor, self.subject.wait_async)
         if self.broken:
-            self.expect([actor], [BarrierBroken])
+            self.expect([actor], [BrokenBarrierError])
             return
         self.waiting.append(actor)
         if len(self.waiting) == self.parties:
@@ -176,10 +176,10 @@ class Barriers(Staged):
     @precondition(lambda self: len(self.waiting) < self.parties - 1)
     @rule()
     def thread_times_out(self) -> None:
-        with pytest.raises(BarrierBroken):
+        with pytest.raises(BrokenBarrierError):
             self.subject.wait(0)
         self.broken = True
-        self.end([BarrierBroken] * len(self.waiting))
+        self.end([BrokenBarrierError] * len(self.waiting))
 
     @precondition(lambda self: self.waiting)
     @rule(at=ACTORS)
@@ -187,7 +187,7 @@ class Barriers(Staged):
         at %= len(self.waiting)
         self.waiting[at].task.cancel()
         self.broken = True
-        results: list[Any] = [BarrierBroken] * len(self.waiting)
+        results: list[Any] = [BrokenBarrierError] * len(self.waiting)
         results[at] = CANCELLED
         self.end(results)
 
@@ -198,7 +198,7 @@ class Barriers(Staged):
         else:
             self.subject.abort()
         self.broken = not reset
-        self.end([BarrierBroken] * len(self.waiting))
+        self.end([BrokenBarrierError] * len(self.waiting))
 
     @invariant()
     def agree(self) -> None:
@@ -233,7 +233,7 @@ class Counts(Staged):
             self.subject.set()
             self.count = 0
         elif n > self.count:
-            with pytest.raises(TooManyReleases):
+            with pytest.raises(TooManyReleasesError):
                 self.down(n)
         else:
             self.down(n)

@@ -168,11 +168,11 @@ class Phasers(Staged):
         self.told()
 
     @rule(at=AT, node=NODE, ahead=st.integers(-2, 2))
-    def await_phase(self, at: int, node: int, ahead: int) -> None:
+    def wait_phase(self, at: int, node: int, ahead: int) -> None:
         actor, phase = self.stage.actors[at], max(0, self.phase + ahead)
         if actor.waits:
             return
-        self.stage.tell(actor, lambda: self.subjects[node].await_phase_async(phase))
+        self.stage.tell(actor, lambda: self.subjects[node].wait_phase_async(phase))
         self.until.append((actor, phase))
         self.told()
 

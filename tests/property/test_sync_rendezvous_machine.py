@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from fairlead.errors import ChannelClosed, QueueEmpty, QueueFull, TimedOut
+from fairlead.errors import ChannelClosedError, QueueEmpty, QueueFull, WaitTimeoutError
 from fairlead.sync import Exchanger, channel
 
 AT = st.integers(0, 4)
@@ -62,7 +62,7 @@ class Rendezvous(Staged):
         elif self.open:
             self.queue.append((actor, number))
         else:
-            self.expect([actor], [ChannelClosed])
+            self.expect([actor], [ChannelClosedError])
 
     @rule(at=AT)
     def receive(self, at: int) -> None:
@@ -78,7 +78,7 @@ class Rendezvous(Staged):
         elif self.open:
             self.queue.append((actor, None))
         else:
-            self.expect([actor], [ChannelClosed])
+            self.expect([actor], [ChannelClosedError])
 
     def try_to_receive(self) -> Actor | None:
         """Whose object it was, if that one waited."""
@@ -95,7 +95,7 @@ class Rendezvous(Staged):
             self.try_to_receive()
             self.stage.turn()
         else:
-            with pytest.raises(QueueEmpty if self.open else ChannelClosed):
+            with pytest.raises(QueueEmpty if self.open else ChannelClosedError):
                 self.receiver.receive_nowait()
 
     @rule()
@@ -106,7 +106,7 @@ class Rendezvous(Staged):
             self.stage.turn()
             self.expect([self.queue.pop(0)[0]], [number])
         else:
-            with pytest.raises(QueueFull if self.open else ChannelClosed):
+            with pytest.raises(QueueFull if self.open else ChannelClosedError):
                 self.sender.send_nowait(number)
 
     @precondition(lambda self: self.queue)
@@ -149,7 +149,7 @@ class Rendezvous(Staged):
         self.receiver, receiver = self.receiver.clone(), self.receiver
         receiver.close()
         self.stage.turn()
-        self.expect([actor for actor, _ in self.queue], [ChannelClosed] * len(self.queue))
+        self.expect([actor for actor, _ in self.queue], [ChannelClosedError] * len(self.queue))
         self.queue.clear()
         self.open = False
         self.sender = channel(0)[0]  # its receiver is closed: it is refused, as one of the closed channel
@@ -195,7 +195,7 @@ class Exchanges(Staged):
         mine = self.next
         self.stage.tell(actor, lambda: self.exchange_one(mine))
         if not self.open:
-            self.expect([actor], [ChannelClosed])
+            self.expect([actor], [ChannelClosedError])
         elif self.first is None:
             self.first = actor, mine
         else:
@@ -206,7 +206,7 @@ class Exchanges(Staged):
     def thread_exchanges(self, cancelled: str) -> None:
         self.next += 1
         if self.first is None:
-            with pytest.raises(TimedOut if self.open else ChannelClosed):
+            with pytest.raises(WaitTimeoutError if self.open else ChannelClosedError):
                 self.subject.exchange(self.next, timeout=0)
             return
         (other, its), self.first = self.first, None
@@ -233,7 +233,7 @@ class Exchanges(Staged):
         self.subject.close()
         self.stage.turn()
         if self.first is not None:
-            self.expect([self.first[0]], [ChannelClosed])
+            self.expect([self.first[0]], [ChannelClosedError])
         self.first, self.open = None, False
 
     @invariant()

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fairlead.errors import NotHeld, WouldDeadlock
+from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import RWLock, RWLockFace
 
 ACTORS = st.integers(0, 3)
@@ -98,7 +98,7 @@ class RWLocks(RuleBasedStateMachine):
             assert actor.results[-1] is True
             self.enter(actor, mode)
         elif plan == "error":
-            assert isinstance(actor.results[-1], WouldDeadlock)
+            assert isinstance(actor.results[-1], DeadlockError)
         else:
             assert actor.waits
             self.waiting.insert(0 if plan == "raise" else len(self.waiting), (actor, plan))
@@ -108,7 +108,7 @@ class RWLocks(RuleBasedStateMachine):
         plan = self.plan(None, mode)
         try:
             entered = self.face(mode).acquire(False)
-        except WouldDeadlock:
+        except DeadlockError:
             assert plan == "error"
             return
         assert entered is (plan == "in")
@@ -137,7 +137,7 @@ class RWLocks(RuleBasedStateMachine):
             assert actor.results[-1] is None
             self.gone(actor, mode)
         else:
-            assert isinstance(actor.results[-1], NotHeld)
+            assert isinstance(actor.results[-1], NotHeldError)
 
     @precondition(lambda self: None in self.held)
     @rule(downgrade=st.booleans())

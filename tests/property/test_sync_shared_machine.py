@@ -16,13 +16,13 @@ from shared_peer import Peer, tried
 from waiting import Thread, until
 
 from fairlead.errors import (
-    BarrierBroken,
-    NotHeld,
-    OwnerDied,
+    BrokenBarrierError,
+    NotHeldError,
+    OwnerDiedError,
     QueueEmpty,
     QueueFull,
     QueueShutDown,
-    TooManyReleases,
+    TooManyReleasesError,
 )
 from fairlead.sync import shared
 
@@ -87,7 +87,7 @@ class Locks(Shared):
     def taken(self, place: str) -> Any:
         """What acquire(False) comes to."""
         if self.owner == DEAD and not self.take_over:
-            return OwnerDied
+            return OwnerDiedError
         if self.owner in (HERE, THERE):
             return False
         self.deaths += self.owner == DEAD
@@ -101,7 +101,7 @@ class Locks(Shared):
     @rule(place=PLACES)
     def release(self, place: str) -> None:
         if self.owner != place:
-            assert self.do(place, "release") is NotHeld
+            assert self.do(place, "release") is NotHeldError
             return
         assert self.do(place, "release") is None
         self.owner = ""
@@ -119,7 +119,7 @@ class Locks(Shared):
     def one_takes_it_and_is_killed(self, releases: bool) -> None:
         operations: list[tuple[str, tuple[Any, ...]]] = [("acquire", (False,)), ("release", ())]
         taken = self.taken(DEAD)
-        expected = [taken, None if taken is True else NotHeld]
+        expected = [taken, None if taken is True else NotHeldError]
         if taken is True and releases:
             self.owner = ""
         assert self.die_after(*operations[: 1 + releases]) == expected[: 1 + releases]
@@ -167,7 +167,7 @@ class Semaphores(Shared):
     @rule(place=PLACES, many=st.integers(1, 2))
     def release(self, place: str, many: int) -> None:
         if self.held[place] < many:
-            assert self.do(place, "release", many) in (NotHeld, TooManyReleases)
+            assert self.do(place, "release", many) in (NotHeldError, TooManyReleasesError)
             return
         assert self.do(place, "release", many) is None
         self.held[place] -= many
@@ -249,7 +249,7 @@ class Barriers(Shared):
     def come(self) -> None:
         self.wait("wait", 40)
         if self.broken:
-            self.served(1, BarrierBroken)
+            self.served(1, BrokenBarrierError)
         elif len(self.waiting) < self.parties:
             until(lambda: self.subject.n_waiting == len(self.waiting))
         else:
@@ -258,15 +258,15 @@ class Barriers(Shared):
 
     def breaks(self) -> None:
         self.broken = True
-        self.served(len(self.waiting), BarrierBroken)
+        self.served(len(self.waiting), BrokenBarrierError)
 
     @precondition(lambda self: len(self.waiting) < self.parties - 1)
     @rule(place=st.sampled_from([HERE, THERE, DEAD]))
     def wait_in_vain(self, place: str) -> None:
         if place == DEAD:
-            assert self.die_after(("wait", (0.001,))) == [BarrierBroken]
+            assert self.die_after(("wait", (0.001,))) == [BrokenBarrierError]
         else:
-            assert self.do(place, "wait", 0.001) is BarrierBroken
+            assert self.do(place, "wait", 0.001) is BrokenBarrierError
         self.breaks()
 
     @rule(place=PLACES)
@@ -277,7 +277,7 @@ class Barriers(Shared):
     @rule(place=PLACES)
     def reset(self, place: str) -> None:
         assert self.do(place, "reset") is None
-        self.served(len(self.waiting), BarrierBroken)
+        self.served(len(self.waiting), BrokenBarrierError)
         self.broken = False
 
     @precondition(lambda self: not self.broken and len(self.waiting) == self.parties - 1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.errors import QueueEmpty, ResourceBusy
+from fairlead.errors import QueueEmpty, ResourceBusyError
 from fairlead.sync import CombiningLock, Flag, ResourceGuard, SimpleQueue, StartGate, once
 
 ACTORS = st.integers(0, 4)
@@ -302,7 +302,7 @@ class Guards(Staged):
     def come(self, at: int) -> None:
         actor = self.stage.actors[at]
         self.stage.tell(actor, self.enter)
-        self.expect([actor], [None if self.inside is None else ResourceBusy])
+        self.expect([actor], [None if self.inside is None else ResourceBusyError])
         self.inside = self.inside or actor
 
     @precondition(lambda self: self.inside is not None)
@@ -316,10 +316,10 @@ class Guards(Staged):
     @rule()
     def thread_comes_and_goes(self) -> None:
         if self.inside is None:
-            with self.subject, pytest.raises(ResourceBusy, match="already reading from"):
+            with self.subject, pytest.raises(ResourceBusyError, match="already reading from"):
                 self.subject.__enter__()
         else:
-            with pytest.raises(ResourceBusy):
+            with pytest.raises(ResourceBusyError):
                 self.subject.__enter__()
 
     @invariant()

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from fairlead.errors import NotHeld
+from fairlead.errors import NotHeldError
 from fairlead.sync import StampedLock
 
 ACTORS = st.integers(0, 4)
@@ -153,7 +153,7 @@ class Stamped(Staged):
         subject = self.subject
         assert subject.validate(stamp) is False
         for call in (subject.release, subject.try_convert_to_write, subject.try_convert_to_optimistic_read):
-            with pytest.raises(NotHeld):
+            with pytest.raises(NotHeldError):
                 call(stamp)
 
     @precondition(lambda self: self.waiting)

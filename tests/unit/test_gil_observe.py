@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import fairlead.gil
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.observation import NOBODY, UNKNOWN, Observation
 from fairlead.gil.schedule.control import Scheduler
@@ -428,7 +428,7 @@ def test_thousands_of_threads_do_not_pile_up() -> None:
 
 def test_an_interpreter_of_another_kind_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.implementation.name", "pypy")
-    with pytest.raises(UnsupportedInterpreter, match="the GIL of pypy cannot be observed"):
+    with pytest.raises(UnsupportedInterpreterError, match="the GIL of pypy cannot be observed"):
         fairlead.gil.observe().start()
-    with pytest.raises(UnsupportedInterpreter, match="pypy"):
+    with pytest.raises(UnsupportedInterpreterError, match="pypy"):
         fairlead.gil.counters()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from fairlead import _probe, gil, machine
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.schedule import control
 
 
@@ -33,7 +33,7 @@ def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
     level: control.Priority, privileged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
-        raise UnsupportedInterpreter("there is no GIL")
+        raise UnsupportedInterpreterError("there is no GIL")
 
     nice = [3]
 
@@ -55,7 +55,7 @@ def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
 def test_timer_slack_where_the_system_has_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "set_timer_slack_ns", lambda _: False)
     control.slacken(None)
-    with pytest.raises(UnsupportedInterpreter, match="leave it out"):
+    with pytest.raises(UnsupportedInterpreterError, match="leave it out"):
         control.slacken(1e-6)
 
 

@@ -76,9 +76,9 @@ def test_wait_and_as_completed_know_its_futures(make: Make) -> None:
 def test_submit_after_shutdown_is_refused(make: Make) -> None:
     pool = make()
     pool.shutdown()
-    with pytest.raises(errors.PoolClosed, match="takes no more tasks"):
+    with pytest.raises(errors.PoolClosedError, match="takes no more tasks"):
         pool.submit(add, 1)
-    with pytest.raises(errors.PoolClosed), pool:
+    with pytest.raises(errors.PoolClosedError), pool:
         pass
 
 
@@ -147,9 +147,9 @@ def test_initializer_that_raises_breaks_the_pool_and_is_shown(make: Make) -> Non
     pool = make(initializer=refuse)
     with pytest.raises(concurrent.futures.BrokenExecutor, match="the initializer refuses") as caught:
         pool.submit(square, 2).result()
-    assert isinstance(caught.value, errors.BrokenPool)
+    assert isinstance(caught.value, errors.BrokenPoolError)
     assert isinstance(caught.value.__cause__, OSError)
-    with pytest.raises(errors.BrokenPool, match="the initializer refuses"):
+    with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
         pool.submit(square, 2)
 
 
@@ -231,7 +231,7 @@ def test_thread_inside_a_call_into_c_is_replaced_and_ends_when_it_comes_back() -
     gate = threading.Lock()
     gate.acquire()
     pool = ThreadPool(1)
-    with pytest.raises(errors.TaskTimeout):
+    with pytest.raises(errors.TaskTimeoutError):
         pool.with_options(timeout=0.05).submit(gate.acquire).result()
     assert pool.submit(square, 3).result() == 9
     pool.shutdown()

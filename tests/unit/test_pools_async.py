@@ -124,7 +124,7 @@ def test_coroutine_whose_time_is_up_is_cancelled_and_retried(pool: AsyncPool) ->
     # more than one more attempt: where others have the cores, a time is up before the first step
     assert pool.with_options(timeout=0.1, retries=200).submit(slow_once).result() >= 2
     retried = pool.statistics().retried
-    with pytest.raises(errors.TaskTimeout):
+    with pytest.raises(errors.TaskTimeoutError):
         pool.with_options(timeout=0.01).submit(asyncio.sleep, 3600).result()
     numbers = pool.statistics()
     assert (numbers.retried, numbers.timed_out, numbers.running) == (retried, retried + 1, 0)
@@ -190,7 +190,7 @@ def test_result_asked_for_on_the_pools_own_thread_is_refused_if_it_would_never_c
     async def right() -> int:
         return pool.submit(square, 3).result()
 
-    with pytest.raises(errors.WouldDeadlock, match=r"await pool\.run"):
+    with pytest.raises(errors.DeadlockError, match=r"await pool\.run"):
         pool.submit(wrong).result()
     assert pool.submit(right).result() == 9
 
@@ -291,6 +291,6 @@ def test_task_stopped_before_its_first_step_never_begins_and_keeps_no_other_wait
         starts = pool.submit(begin)
         gate.set()
         starts.result()
-        with pytest.raises(errors.TaskTimeout):
+        with pytest.raises(errors.TaskTimeoutError):
             late[0].result()
         assert pool.submit(square, 3).result() == 9

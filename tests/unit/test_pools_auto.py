@@ -275,7 +275,7 @@ def test_pool_closed_while_it_chooses_finishes_what_it_took() -> None:
     futures = [chosen.submit(square, n) for n in range(10)]
     chosen.shutdown()
     assert [future.result(0) for future in futures] == [n * n for n in range(10)]
-    with pytest.raises(errors.PoolClosed):
+    with pytest.raises(errors.PoolClosedError):
         chosen.submit(square, 2)
 
 

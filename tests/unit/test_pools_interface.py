@@ -52,7 +52,7 @@ def test_async_with_waits_for_the_tasks_and_leaves_the_loop_free(several: Make, 
 
     pool = several()
     assert run(main()) == str(tmp_path / "go")
-    with pytest.raises(errors.PoolClosed):
+    with pytest.raises(errors.PoolClosedError):
         pool.submit(square, 1)
 
 
@@ -130,7 +130,7 @@ def test_run_pickles_in_another_thread_than_the_loops(kind: str) -> None:
 def test_run_after_shutdown_is_refused(make: Make) -> None:
     pool = make()
     pool.shutdown()
-    with pytest.raises(errors.PoolClosed):
+    with pytest.raises(errors.PoolClosedError):
         run(pool.run(square, 2))
 
 
@@ -198,7 +198,7 @@ def test_thread_is_not_interrupted_unless_that_was_asked_for() -> None:
         assert future.cancel()
         assert future.cancelled()
         assert pool.submit(square, 3).result(40) == 9  # by another thread
-        with pytest.raises(errors.TaskTimeout):
+        with pytest.raises(errors.TaskTimeoutError):
             pool.with_options(timeout=0.05).submit(work).result(40)
         gate.set()
         until(lambda: len(seen) == 2)

@@ -63,10 +63,10 @@ def test_result_whose_pickling_exits_costs_its_task_only(several: Make) -> None:
     if pool.statistics().kind not in {"processes", "interpreters"}:
         assert type(pool.submit(poolmishaps.make_exits).result()) is poolmishaps.Exits
         return
-    assert isinstance(outcome(pool.submit(poolmishaps.make_exits)), errors.CannotSend | SystemExit)
+    assert isinstance(outcome(pool.submit(poolmishaps.make_exits)), errors.SerializationError | SystemExit)
     results = pool.map(lambda n: poolmishaps.make_exits() if n == 1 else n, range(3), chunksize=3)
     assert next(results) == 0
-    with pytest.raises((errors.CannotSend, SystemExit)):
+    with pytest.raises((errors.SerializationError, SystemExit)):
         next(results)
     assert next(results) == 2
     assert pool.statistics().restarts == 0
@@ -134,13 +134,13 @@ def test_callback_that_blocks_delays_nobodys_timeout(several: Make) -> None:
     try:
         blocked = pool.with_options(timeout=0.05).submit(spin)
         blocked.add_done_callback(lambda _: gate.wait(60))
-        with pytest.raises(errors.TaskTimeout):
+        with pytest.raises(errors.TaskTimeoutError):
             blocked.result(40)
         if pool.statistics().kind != "async":  # whose callbacks of ended tasks have the loop
             other = pool.submit(square, 1)
             other.add_done_callback(lambda _: gate.wait(60))
             concurrent.futures.wait([other], 40)
-        with pytest.raises(errors.TaskTimeout):
+        with pytest.raises(errors.TaskTimeoutError):
             pool.with_options(timeout=0.05).submit(spin).result(40)
     finally:
         gate.set()
@@ -232,7 +232,7 @@ def test_coroutine_pool_refuses_a_wait_that_would_stop_its_loop(way: str) -> Non
     with AsyncPool(2) as pool:
         wait = waits(pool)[way]  # type: ignore[arg-type]
         future = pool.submit(wait)
-        assert isinstance(future.exception(40), errors.WouldDeadlock | None)
+        assert isinstance(future.exception(40), errors.DeadlockError | None)
         assert pool.submit(square, 3).result(40) == 9
 
 
@@ -429,7 +429,7 @@ def test_maps_are_made_while_the_pool_is_shut_down() -> None:
             while True:
                 try:
                     results.append(pool.map(square, range(3)))
-                except errors.PoolClosed:
+                except errors.PoolClosedError:
                     return
 
         thread = Thread(map_on)
@@ -458,7 +458,7 @@ def test_no_thread_for_a_first_worker_fails_the_task_and_not_the_pool(several: M
     pool = several()
     no_threads(on=False)
     try:
-        with pytest.raises(errors.BrokenPool, match="no thread can be started"):
+        with pytest.raises(errors.BrokenPoolError, match="no thread can be started"):
             pool.submit(square, 3).result(40)
     finally:
         no_threads(on=True)
@@ -471,7 +471,7 @@ def test_no_thread_to_replace_a_worker_fails_what_is_queued(no_threads: Any) -> 
         second = pool.submit(square, 2)
         try:
             first.result(40)
-            with pytest.raises(errors.BrokenPool, match="no thread can be started"):
+            with pytest.raises(errors.BrokenPoolError, match="no thread can be started"):
                 second.result(40)
         finally:
             no_threads(on=True)
@@ -483,7 +483,7 @@ def test_loop_that_cannot_be_made_breaks_the_pool(monkeypatch: pytest.MonkeyPatc
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(asyncio, "new_event_loop", refuse)
-    with AsyncPool(1) as pool, pytest.raises(errors.BrokenPool, match="Too many open files"):
+    with AsyncPool(1) as pool, pytest.raises(errors.BrokenPoolError, match="Too many open files"):
         pool.submit(square, 3).result(40)
 
 

@@ -67,7 +67,7 @@ def test_worker_that_dies_loses_its_own_task_only(death: Any, how: str, tmp_path
     with ProcessPool(2) as pool:
         beside = pool.submit(pooltasks.wait_for, str(tmp_path / "go"))
         until(beside.running)
-        with pytest.raises(errors.WorkerLost, match=how):
+        with pytest.raises(errors.WorkerDiedError, match=how):
             pool.submit(death).result()
         (tmp_path / "go").touch()
         assert beside.result() == str(tmp_path / "go")
@@ -120,9 +120,9 @@ def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: ProcessPool) -> N
         (lambda: pool.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
         (lambda: pool.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
     ):
-        with pytest.raises(errors.CannotSend, match=part):
+        with pytest.raises(errors.SerializationError, match=part):
             call().result()
-    with pytest.raises(errors.CannotSend, match=r"item <unlocked .* for identity\(\)"):
+    with pytest.raises(errors.SerializationError, match=r"item <unlocked .* for identity\(\)"):
         list(pool.map(identity, [lock]))
     assert pool.submit(square, 3).result() == 9
     assert pool.statistics().restarts == 0
@@ -131,7 +131,7 @@ def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: ProcessPool) -> N
 def test_result_that_cannot_be_sent_spoils_only_its_own_item(pool: ProcessPool) -> None:
     results = pool.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
     assert next(results) == 0
-    with pytest.raises(errors.CannotSend, match="result of"):
+    with pytest.raises(errors.SerializationError, match="result of"):
         next(results)
     assert next(results) == 2
 
@@ -140,7 +140,7 @@ def test_exception_that_cannot_be_sent_says_what_it_was(pool: ProcessPool) -> No
     def fail() -> None:
         raise ValueError("with", threading.Lock())
 
-    with pytest.raises(errors.CannotSend, match=r"raised ValueError\('with'.* cannot be sent"):
+    with pytest.raises(errors.SerializationError, match=r"raised ValueError\('with'.* cannot be sent"):
         pool.submit(fail).result()
 
 
@@ -158,7 +158,7 @@ def test_context_variables_of_modules_are_sent_if_asked_for(pool: ProcessPool) -
 def test_context_variable_that_has_no_name_in_a_module_is_refused(pool: ProcessPool) -> None:
     hidden: contextvars.ContextVar[int] = contextvars.ContextVar("hidden")
     hidden.set(1)
-    with pytest.raises(errors.CannotSend, match="'hidden' is no module's attribute"):
+    with pytest.raises(errors.SerializationError, match="'hidden' is no module's attribute"):
         pool.with_options(context=[hidden]).submit(square, 1).result()
 
 
@@ -267,7 +267,7 @@ def test_forked_child_takes_the_pool_for_closed(pool: ProcessPool) -> None:
     if child == 0:
         try:
             pool.submit(square, 1)
-        except errors.PoolClosed:
+        except errors.PoolClosedError:
             os._exit(0)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
@@ -286,7 +286,7 @@ def babble(_: object = None) -> None:
 
 def test_worker_that_sends_what_is_no_message_loses_its_own_task_only() -> None:
     with ProcessPool(1) as pool:
-        with pytest.raises(errors.WorkerLost, match="what is no message"):
+        with pytest.raises(errors.WorkerDiedError, match="what is no message"):
             pool.submit(babble).result()
         assert pool.submit(square, 3).result() == 9
 
@@ -307,7 +307,7 @@ def test_worker_killed_before_it_is_ready_is_replaced_and_many_in_a_row_break_th
         assert pool.statistics().restarts == 2
     with (
         ProcessPool(1, initializer=kill_in_first, initargs=(number("i", 99),)) as pool,
-        pytest.raises(errors.BrokenPool, match="killed by SIGKILL before it was ready"),
+        pytest.raises(errors.BrokenPoolError, match="killed by SIGKILL before it was ready"),
     ):
         pool.submit(square, 3).result()
 

@@ -24,7 +24,7 @@ from fairlead import errors
 def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Make) -> None:
     pool = several(max_workers=1)
     future = pool.with_options(timeout=0.05).submit(spin)
-    with pytest.raises(errors.TaskTimeout, match=r"longer than 0\.05 s"):
+    with pytest.raises(errors.TaskTimeoutError, match=r"longer than 0\.05 s"):
         future.result()
     assert pool.submit(square, 3).result() == 9
     numbers = pool.statistics()

@@ -79,7 +79,7 @@ def test_action_that_raises_breaks_the_barrier() -> None:
     party = arrive(barrier, "asyncio")
     with pytest.raises(KeyError, match="action"):
         barrier.wait()
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         party.result()
     assert barrier.broken
     party = Thread(barrier.wait)
@@ -113,9 +113,9 @@ def test_who_comes_while_the_action_runs_waits_for_the_next_time() -> None:
 def test_last_one_that_acts_while_the_barrier_is_broken_lets_nobody_through(meanwhile: str) -> None:
     barrier = Barrier(2, lambda: getattr(barrier, meanwhile)())
     party = arrive(barrier, "thread")
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         barrier.wait()
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         party.result()
     assert barrier.broken is (meanwhile == "abort")
 
@@ -123,13 +123,13 @@ def test_last_one_that_acts_while_the_barrier_is_broken_lets_nobody_through(mean
 def test_timeout_breaks_it_for_all_until_it_is_reset() -> None:
     barrier = Barrier(4, timeout=0.001)
     parties = [arrive(barrier, how) for how in ("asyncio", "trio")]
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         barrier.wait()
     for one in parties:
-        with pytest.raises(errors.BarrierBroken):
+        with pytest.raises(errors.BrokenBarrierError):
             one.result()
     assert barrier.statistics() == (4, 0, True)
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         run(task(barrier))
     barrier.reset()
     assert barrier.statistics() == (4, 0, False)
@@ -149,10 +149,10 @@ def test_timeouts_while_the_last_one_acts_are_of_all_or_of_nobody() -> None:
     short = Thread(barrier.wait, 0.02)
     until(lambda: barrier.n_waiting == 1 or barrier.broken)
     last = Thread(barrier.wait, 30)
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         short.result()
     go_on.set()
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         last.result()
     assert barrier.broken
 
@@ -173,7 +173,7 @@ def test_cancelled_task_breaks_it_for_all(library: str) -> None:
         assert scope.cancelled_caught
 
     run(asyncio_main()) if library == "asyncio" else trio.run(trio_main)
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         party.result()
     assert barrier.statistics() == (3, 0, True)
 
@@ -215,7 +215,7 @@ def test_last_one_cancelled_before_it_could_act_breaks_it() -> None:
         fourth.cancel()
         with pytest.raises(asyncio.CancelledError):
             await fourth
-        with pytest.raises(errors.BarrierBroken):
+        with pytest.raises(errors.BrokenBarrierError):
             third.result()
         assert barrier.statistics() == (2, 0, True)
 
@@ -229,7 +229,7 @@ def test_abort_and_reset_end_every_wait(how: str) -> None:
         parties = [arrive(barrier, how) for _ in range(2)]
         end()
         for one in parties:
-            with pytest.raises(errors.BarrierBroken):
+            with pytest.raises(errors.BrokenBarrierError):
                 one.result()
     assert barrier.statistics() == (3, 0, True)
     barrier.reset()
@@ -276,7 +276,7 @@ def test_signal_handler_that_raises_breaks_it_and_one_that_returns_does_not(
     if raises:
         with pytest.raises(Stop):
             barrier.wait()
-        with pytest.raises(errors.BarrierBroken):
+        with pytest.raises(errors.BrokenBarrierError):
             party.result()
     else:
         assert barrier.wait() == 0

@@ -93,14 +93,14 @@ def test_last_sender_that_closes_wakes_who_waits(make: Callable[[], tuple[Any, A
             second.close()  # which is once
             await until_async(lambda: receiver.statistics().receiving == 2)
         sender.close()
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             await task
         if thread is not None:
-            with pytest.raises(errors.ChannelClosed):
+            with pytest.raises(errors.ChannelClosedError):
                 thread.result()
         assert receiver.statistics().senders == receiver.statistics().receiving == 0
         assert receiver.statistics().closed
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             receiver.receive_nowait()
 
     run(main())
@@ -138,11 +138,11 @@ def test_last_receiver_that_closes_drops_what_is_left_and_tells_senders(capacity
     gc.collect()
     assert gone() is None
     if waits is not None:
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             waits.result()
-    with pytest.raises(errors.ChannelClosed):
+    with pytest.raises(errors.ChannelClosedError):
         sender.send(2)
-    with pytest.raises(errors.ChannelClosed):
+    with pytest.raises(errors.ChannelClosedError):
         run(sender_sends(sender))
 
 
@@ -162,7 +162,7 @@ def test_closed_end_refuses_all_but_closing(make: Callable[[], tuple[Any, Any]])
         for name in calls:
             if name == "clone" and make is KINDS["oneshot"]:
                 continue
-            with pytest.raises((errors.ChannelClosed, errors.UsageError)):
+            with pytest.raises((errors.ChannelClosedError, errors.UsageError)):
                 getattr(end, name)(*([1] if name == "send" else []))
         assert " closed, " in repr(end)
 
@@ -188,13 +188,13 @@ def test_oneshot_sends_one_object_to_one() -> None:
     with pytest.raises(errors.UsageError, match="sends one object"):
         sender.send("again")
     assert receiver.receive() == "answer"
-    with pytest.raises(errors.ChannelClosed):
+    with pytest.raises(errors.ChannelClosedError):
         receiver.receive()
     sender, receiver = oneshot()
     with pytest.raises(errors.UsageError, match="one receiver"):
         receiver.clone()
     receiver.close()
-    with pytest.raises(errors.ChannelClosed):
+    with pytest.raises(errors.ChannelClosedError):
         sender.send("to nobody")
 
 
@@ -207,7 +207,7 @@ def test_oneshot_sent_by_two_threads_at_once_is_sent_by_one() -> None:
             barrier.wait()  # noqa: B023
             try:
                 sender.send(item)  # noqa: B023
-            except (errors.UsageError, errors.ChannelClosed):
+            except (errors.UsageError, errors.ChannelClosedError):
                 return False
             return True
 
@@ -233,7 +233,7 @@ def test_broadcast_tells_who_lags_how_many_it_missed_and_goes_on_with_the_oldest
     for number in range(8):
         sender.send(number)
     assert receiver.statistics().pending == 8
-    with pytest.raises(errors.Lagged) as caught:
+    with pytest.raises(errors.LaggedError) as caught:
         receiver.receive()
     assert caught.value.missed == 5
     assert pickle.loads(pickle.dumps(caught.value)).missed == 5
@@ -244,7 +244,7 @@ def test_broadcast_tells_who_lags_how_many_it_missed_and_goes_on_with_the_oldest
         sender.send(number)
 
     async def main() -> None:
-        with pytest.raises(errors.Lagged):
+        with pytest.raises(errors.LaggedError):
             await receiver.receive_async()
         assert await receiver.receive_async() == 1
 

@@ -125,12 +125,12 @@ def test_main_thread_runs_no_section_but_its_own() -> None:
 
 def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
     lock = CombiningLock()
-    with pytest.raises(errors.WouldDeadlock, match="call what is to be run directly"):
+    with pytest.raises(errors.DeadlockError, match="call what is to be run directly"):
         lock.run(lambda: lock.run(int))
     holder = Held(lock)
     nested = queue(lock, lambda: lock.run(int))
     holder.let_go()
-    with pytest.raises(errors.WouldDeadlock):
+    with pytest.raises(errors.DeadlockError):
         nested.result()
     assert lock.run(lambda: CombiningLock().run(lambda: 3)) == 3
 

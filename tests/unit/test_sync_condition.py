@@ -110,7 +110,7 @@ def test_without_the_lock_it_is_refused(condition: Condition, how: str) -> None:
     async def main() -> None:
         await condition.wait_async()
 
-    with pytest.raises(errors.NotHeld, match="un-acquired"):
+    with pytest.raises(errors.NotHeldError, match="un-acquired"):
         run(main()) if how == "wait_async" else getattr(condition, how)()
     with pytest.raises(RuntimeError):
         run(main()) if how == "wait_async" else getattr(condition, how)()
@@ -121,13 +121,13 @@ def test_an_rlock_held_by_another_is_not_ones_own() -> None:
     condition = Condition()
     Thread(condition.acquire).result()
     for call in (condition.wait, condition.notify, condition.notify_all, condition.release):
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             call()
 
     async def main() -> None:
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             await condition.wait_async()
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             condition.notify()
 
     run(main())
@@ -410,7 +410,7 @@ def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_
 def test_thread_s_wait_in_a_task_is_refused(condition: Condition) -> None:
     async def main() -> None:
         async with condition:
-            with pytest.raises(errors.WouldDeadlock, match="wait_async"):
+            with pytest.raises(errors.DeadlockError, match="wait_async"):
                 condition.wait(1)
             assert condition.locked()
         assert free(condition)

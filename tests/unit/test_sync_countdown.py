@@ -50,13 +50,13 @@ def test_all_kinds_of_waiters_are_woken_by_the_last_and_by_no_earlier_one(kind: 
 @kinds
 def test_counting_below_nothing_is_refused_and_counts_nothing(kind: Any) -> None:
     subject = kind(3)
-    with pytest.raises(errors.TooManyReleases, match="counted down"):
+    with pytest.raises(errors.TooManyReleasesError, match="counted down"):
         down(subject, 4)
     with pytest.raises(ValueError, match="counted down"):
         down(subject, n=4)
     assert subject.value == 3
     down(subject, n=3)
-    with pytest.raises(errors.TooManyReleases):
+    with pytest.raises(errors.TooManyReleasesError):
         down(subject)
     assert subject.is_set()
 
@@ -109,7 +109,7 @@ def test_who_waits_when_it_comes_to_nothing_is_woken_though_it_goes_up_at_once()
         assert event.wait(0) is False  # who comes later waits anew
 
     run(main())
-    with pytest.raises(errors.TooManyReleases, match="no further"):
+    with pytest.raises(errors.TooManyReleasesError, match="no further"):
         event.up(2**31 - 2)
     assert event.value == 2
 

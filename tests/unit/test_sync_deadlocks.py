@@ -13,7 +13,7 @@ import pytest
 import trio
 from waiting import Thread, run, until, until_async
 
-from fairlead.errors import DeadlockFound, NotHeld
+from fairlead.errors import DeadlockWarning, NotHeldError
 from fairlead.sync import (
     Deadlock,
     Event,
@@ -58,7 +58,7 @@ def threads(bodies: dict[str, Callable[[], Any]], locks: list[Lock]) -> Iterator
 
 
 def give(lock: Lock) -> None:
-    with suppress(NotHeld):
+    with suppress(NotHeldError):
         lock.release()
 
 
@@ -154,7 +154,7 @@ def test_warning_names_everyone_and_what_a_callback_raises_ends_nothing() -> Non
                         until(lambda who=who: name(told[-1].waits[0]) == who if told else False)  # type: ignore[misc]
     finally:
         threading.excepthook = hook
-    assert [type(one.message) for one in seen] == [DeadlockFound] * 2
+    assert [type(one.message) for one in seen] == [DeadlockWarning] * 2
     assert "deadlock: thread 'one' waits for itself" in str(seen[0].message)
     assert [str(one.exc_value) for one in raised] == ["one", "two"]
 
@@ -163,7 +163,7 @@ def test_task_that_blocks_its_loop_for_a_thread_that_waits_for_another_of_its_ta
     of_task, of_thread, held = Lock(), Lock(), Event()
 
     async def main() -> None:
-        with suppress(NotHeld):  # it is released from outside in the end
+        with suppress(NotHeldError):  # it is released from outside in the end
             await hold()
 
     async def hold() -> None:

@@ -79,7 +79,7 @@ def test_who_leaves_keeps_its_item_and_the_next_two_meet() -> None:
     exchanger: Exchanger[Any] = Exchanger()
     item = type("Item", (), {})()
     gone, bringing = weakref.ref(item), [item]
-    with pytest.raises(errors.TimedOut, match="still yours"):
+    with pytest.raises(errors.WaitTimeoutError, match="still yours"):
         exchanger.exchange(item, timeout=1e-6)
     with pytest.raises(TimeoutError):
         exchanger.exchange(item, timeout=0)
@@ -129,7 +129,7 @@ def test_loop_closed_with_one_that_waits_leaves_nobody_for_the_next() -> None:
     task = loop.run_until_complete(waiting(exchanger, 1))
     loop.close()
     assert exchanger.statistics() == (0, False)
-    with pytest.raises(errors.TimedOut):
+    with pytest.raises(errors.WaitTimeoutError):
         exchanger.exchange(2, timeout=0)
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     del task
@@ -147,11 +147,11 @@ def test_closing_ends_every_wait_and_refuses_who_comes() -> None:
                 waits = await waiting(exchanger, 1)
             exchanger.close()
             exchanger.close()
-            with pytest.raises(errors.ChannelClosed, match="exchanger"):
+            with pytest.raises(errors.ChannelClosedError, match="exchanger"):
                 waits.result() if kind == "thread" else await waits
-            with pytest.raises(errors.ChannelClosed):
+            with pytest.raises(errors.ChannelClosedError):
                 exchanger.exchange(1, timeout=0)
-            with pytest.raises(errors.ChannelClosed):
+            with pytest.raises(errors.ChannelClosedError):
                 await exchanger.exchange_async(1)
             assert "closed" in repr(exchanger)
 
@@ -201,7 +201,7 @@ def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
         for turn in range(80):
             try:
                 mine.append(exchanger.exchange((number, turn), timeout=0.001))
-            except errors.TimedOut:
+            except errors.WaitTimeoutError:
                 mine.append((number, turn))
         return mine
 

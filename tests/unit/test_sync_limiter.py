@@ -48,33 +48,33 @@ def test_each_thread_and_task_borrows_one_token_and_gives_it_back() -> None:
 
 def test_a_second_token_is_refused_and_so_is_giving_back_none() -> None:
     async def other(limiter: CapacityLimiter) -> None:
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             limiter.release()
 
     async def main() -> None:
         limiter = CapacityLimiter(2)
         async with limiter:
-            with pytest.raises(errors.AlreadyHeld):
+            with pytest.raises(errors.AlreadyHeldError):
                 await limiter.acquire_async()
-            with pytest.raises(errors.AlreadyHeld):
+            with pytest.raises(errors.AlreadyHeldError):
                 limiter.acquire()
             await asyncio.ensure_future(other(limiter))
         assert limiter.borrowed_tokens == 0
 
     run(main())
     limiter = CapacityLimiter(2)
-    with pytest.raises(errors.NotHeld):
+    with pytest.raises(errors.NotHeldError):
         limiter.release()
     with limiter:
-        with pytest.raises(errors.AlreadyHeld):
+        with pytest.raises(errors.AlreadyHeldError):
             limiter.acquire(False)
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             Thread(limiter.release).result()
         assert limiter.acquire_on_behalf_of("somebody") is True
         assert limiter.acquire_on_behalf_of("another", False) is False
         assert limiter.acquire_on_behalf_of("another", timeout=1e-9) is False
         Thread(limiter.release_on_behalf_of, "somebody").result()
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             limiter.release_on_behalf_of("another")
     assert limiter.statistics() == (0, 2, 0, False)
 
@@ -87,9 +87,9 @@ def test_waiters_cancelled_and_granted_leave_no_token_behind() -> None:
             asyncio.ensure_future(limiter.acquire_on_behalf_of_async(one)) for one in ("first", "second")
         )
         await until_async(lambda: limiter.statistics().waiting == 2)
-        with pytest.raises(errors.AlreadyHeld, match="waits"):
+        with pytest.raises(errors.AlreadyHeldError, match="waits"):
             limiter.acquire_on_behalf_of("second", False)
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             limiter.release_on_behalf_of("second")
         limiter.release_on_behalf_of(0)
         first.cancel()
@@ -134,7 +134,7 @@ def test_senseless_totals_are_refused(total: Any) -> None:
 
 def test_thread_that_would_wait_for_its_own_tasks_tokens_gets_an_error() -> None:
     async def other(limiter: CapacityLimiter) -> None:
-        with pytest.raises(errors.WouldDeadlock):
+        with pytest.raises(errors.DeadlockError):
             limiter.acquire()
         assert limiter.acquire(timeout=1e-9) is False
 
@@ -223,7 +223,7 @@ def test_once_that_calls_itself_gets_an_error() -> None:
     def value() -> object:
         return value()
 
-    with pytest.raises(errors.WouldDeadlock, match="calls itself"):
+    with pytest.raises(errors.DeadlockError, match="calls itself"):
         value()
     assert value.statistics() == (False, False, 0)
 
@@ -249,7 +249,7 @@ def test_guard_lets_one_in_and_refuses_the_second_at_once() -> None:
     guard = ResourceGuard("reading from")
 
     async def task() -> None:
-        with pytest.raises(errors.ResourceBusy, match="already reading from"), guard:
+        with pytest.raises(errors.ResourceBusyError, match="already reading from"), guard:
             pass
 
     with guard:

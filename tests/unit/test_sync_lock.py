@@ -65,7 +65,7 @@ def test_lock_is_released_when_the_body_raises(lock: Lock) -> None:
 
 
 def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
-    with pytest.raises(errors.NotHeld, match="release unlocked lock"):
+    with pytest.raises(errors.NotHeldError, match="release unlocked lock"):
         lock.release()
     with pytest.raises(RuntimeError):
         lock.release()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from waiting import Thread, run, until, until_async
 
-from fairlead.errors import BrokenLockError, NotHeld, OwnerDeathWarning, UsageError
+from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning, UsageError
 from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, RWLock, StampedLock, select, waits
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -169,7 +169,7 @@ def test_lock_that_breaks_is_a_lock_as_long_as_nobody_ends_with_it() -> None:
     assert inside == [1200]
     lock.acquire()
     lock.release()
-    with pytest.raises(NotHeld):
+    with pytest.raises(NotHeldError):
         lock.release()
 
 
@@ -291,7 +291,7 @@ def test_what_gather_wraps_in_a_task_of_its_own_is_held_by_nobody_then_and_told(
 
     async def main() -> None:
         await asyncio.gather(lock.acquire_async())
-        with pytest.raises(NotHeld):
+        with pytest.raises(NotHeldError):
             lock.release()
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -230,13 +230,13 @@ def test_closing_wakes_who_waits_and_refuses_who_comes(end: str) -> None:
         task = await waiting(sender, calls[1], *arguments)
         await until_async(lambda: sum(sender.statistics()[3:5]) == 2)
         (sender if end == "sender" else receiver).close()
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             await task
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             thread.result()
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             await calls[1](*arguments)
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             calls[0](*arguments)
         assert sender.statistics().closed
 

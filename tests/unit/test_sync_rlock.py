@@ -60,9 +60,9 @@ def test_thread_takes_it_again_and_releases_it_as_often(lock: RLock) -> None:
 def test_task_takes_it_again_by_either_face_and_no_other_task_does(lock: RLock) -> None:
     async def other() -> None:
         assert lock.acquire(False) is False
-        with pytest.raises(errors.NotHeld, match="another thread or task"):
+        with pytest.raises(errors.NotHeldError, match="another thread or task"):
             lock.release()
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             await lock.__aexit__(None, None, None)
 
     async def main() -> None:
@@ -87,7 +87,7 @@ def test_task_takes_it_again_by_either_face_and_no_other_task_does(lock: RLock) 
 def test_trio_task_takes_it_again_and_no_other_task_does(lock: RLock) -> None:
     async def other() -> None:
         assert lock.acquire(False) is False
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             lock.release()
 
     async def main() -> None:
@@ -104,18 +104,18 @@ def test_trio_task_takes_it_again_and_no_other_task_does(lock: RLock) -> None:
 def test_release_by_who_does_not_hold_it_is_refused_and_changes_nothing(lock: RLock, wrong: str) -> None:
     async def main() -> None:
         if wrong == "task for thread":
-            with pytest.raises(errors.NotHeld):
+            with pytest.raises(errors.NotHeldError):
                 lock.release()
         else:
             await lock.acquire_async()
-            with pytest.raises(errors.NotHeld):
+            with pytest.raises(errors.NotHeldError):
                 Thread(lock.release).result()
-            with pytest.raises(errors.NotHeld):
+            with pytest.raises(errors.NotHeldError):
                 Thread(lock._release_save).result()
             lock.release()
 
     if wrong == "nobody":
-        with pytest.raises(errors.NotHeld, match="un-acquired"):
+        with pytest.raises(errors.NotHeldError, match="un-acquired"):
             lock.release()
         assert free(lock)
     elif wrong == "thread":
@@ -135,9 +135,9 @@ def test_release_by_who_does_not_hold_it_is_refused_and_changes_nothing(lock: RL
 
 def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RLock) -> None:
     async def other() -> None:
-        with pytest.raises(errors.WouldDeadlock, match="a task of this thread"):
+        with pytest.raises(errors.DeadlockError, match="a task of this thread"):
             lock.acquire()
-        with pytest.raises(errors.WouldDeadlock), lock:
+        with pytest.raises(errors.DeadlockError), lock:
             pass
         assert lock.acquire(timeout=0.0001) is False
 
@@ -147,7 +147,7 @@ def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RLock
         def callback() -> None:  # of no task: the thread itself
             try:
                 lock.acquire()
-            except errors.WouldDeadlock as error:
+            except errors.DeadlockError as error:
                 failed.append(error)
 
         async with lock:
@@ -168,7 +168,7 @@ def test_thread_that_would_wait_for_a_granted_task_of_its_own_gets_an_error() ->
         task = await waiter(lock)
         lock.release()
         assert lock.locked()
-        with pytest.raises(errors.WouldDeadlock):
+        with pytest.raises(errors.DeadlockError):
             lock.acquire()
         task.cancel()
         await asyncio.wait([task])
@@ -179,7 +179,7 @@ def test_thread_that_would_wait_for_a_granted_task_of_its_own_gets_an_error() ->
 
 def test_task_that_would_wait_for_the_thread_beneath_it_gets_an_error(lock: RLock) -> None:
     async def main() -> None:
-        with pytest.raises(errors.WouldDeadlock, match="outside of the task"):
+        with pytest.raises(errors.DeadlockError, match="outside of the task"):
             lock.acquire()
         assert lock.acquire(False) is False
 
@@ -193,7 +193,7 @@ def test_identity_is_never_that_of_an_earlier_thread_or_task(lock: RLock) -> Non
     Thread(lock.acquire).result()
     for _ in range(20):
         assert Thread(lock.acquire, False).result() is False
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             Thread(lock.release).result()
     task_held = RLock()
 

@@ -140,7 +140,7 @@ def test_downgrade_lets_readers_in_and_no_writer(lock: RWLock) -> None:
     reader.go()
     writer.wait().go()
     assert log == ["reader", "writer"]
-    with pytest.raises(errors.NotHeld, match="cannot downgrade"):
+    with pytest.raises(errors.NotHeldError, match="cannot downgrade"):
         lock.downgrade()
     lock.upgradable.acquire()
     lock.downgrade()
@@ -213,15 +213,15 @@ def test_who_writes_may_do_all_and_reads_on_when_it_has_written(lock: RWLock) ->
 def test_who_reads_cannot_write_nor_become_upgradable(lock: RWLock) -> None:
     async def main() -> None:
         async with lock.reading:
-            with pytest.raises(errors.WouldDeadlock, match="begin with `upgradable`"):
+            with pytest.raises(errors.DeadlockError, match="begin with `upgradable`"):
                 async with lock.writing:
                     pass
 
     with lock.reading:
         for face in (lock.writing, lock.upgradable):
-            with pytest.raises(errors.WouldDeadlock, match="begin with `upgradable`"), face:
+            with pytest.raises(errors.DeadlockError, match="begin with `upgradable`"), face:
                 pass
-            with pytest.raises(errors.WouldDeadlock):
+            with pytest.raises(errors.DeadlockError):
                 face.acquire(False)
     run(main())
 
@@ -231,23 +231,23 @@ def test_release_by_who_has_not_acquired_is_refused_and_changes_nothing(lock: RW
     face: RWLockFace = getattr(lock, name)
 
     async def other() -> None:
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             face.release()
 
     async def main() -> None:
         async with face:
             await asyncio.ensure_future(other())
-            with pytest.raises(errors.NotHeld):
+            with pytest.raises(errors.NotHeldError):
                 Thread(face.release).result()
 
-    with pytest.raises(errors.NotHeld, match="not acquired"):
+    with pytest.raises(errors.NotHeldError, match="not acquired"):
         face.release()
     with face:
         before = lock.statistics()
         with pytest.raises(RuntimeError):
             Thread(face.release).result()
         wrong = lock.writing if name != "writing" else lock.reading
-        with pytest.raises(errors.NotHeld):
+        with pytest.raises(errors.NotHeldError):
             wrong.release()
         assert lock.statistics() == before
     run(main())
@@ -255,14 +255,14 @@ def test_release_by_who_has_not_acquired_is_refused_and_changes_nothing(lock: RW
 
 def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RWLock) -> None:
     async def other() -> None:
-        with pytest.raises(errors.WouldDeadlock, match="inside this lock"), lock.writing:
+        with pytest.raises(errors.DeadlockError, match="inside this lock"), lock.writing:
             pass
         assert lock.writing.acquire(timeout=1e-6) is False
         with lock.reading:
             pass
 
     async def reads() -> None:
-        with pytest.raises(errors.WouldDeadlock), lock.reading:
+        with pytest.raises(errors.DeadlockError), lock.reading:
             pass
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RWLoc
         log: list[str] = []
         async with lock.writing:
             task = await queued(lock, lock.writing, log, "")
-        with pytest.raises(errors.WouldDeadlock), lock.reading:  # the task's before it has resumed
+        with pytest.raises(errors.DeadlockError), lock.reading:  # the task's before it has resumed
             pass
         await end(task)
         async with lock.reading:

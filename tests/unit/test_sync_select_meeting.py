@@ -116,7 +116,7 @@ def test_who_gives_up_has_sent_and_received_nothing() -> None:
         assert select(*cases(), timeout=timeout) is None
     with pytest.raises(errors.QueueEmpty):
         receiver.receive_nowait()
-    with pytest.raises(errors.TimedOut):
+    with pytest.raises(errors.WaitTimeoutError):
         exchanger.exchange(2, timeout=0)
 
     async def main() -> None:
@@ -208,9 +208,9 @@ def test_closing_ends_who_chooses() -> None:
     receiver.close()
     exchanger.close()
     for thread in threads:
-        with pytest.raises(errors.ChannelClosed):
+        with pytest.raises(errors.ChannelClosedError):
             thread.result()
-    with pytest.raises(errors.ChannelClosed):
+    with pytest.raises(errors.ChannelClosedError):
         select(exchanger.exchange_async(1), Event().wait_async())
 
 

@@ -30,7 +30,7 @@ def test_semaphore_counts_permits() -> None:
 
 def test_bounded_semaphore_refuses_what_it_never_had() -> None:
     semaphore = BoundedSemaphore(2)
-    with pytest.raises(errors.TooManyReleases, match="too many"):
+    with pytest.raises(errors.TooManyReleasesError, match="too many"):
         semaphore.release()
     assert semaphore.acquire()
     with pytest.raises(ValueError, match="too many"):
@@ -46,7 +46,7 @@ def test_bounded_semaphore_refuses_too_much_while_others_wait() -> None:
     waiter = Thread(lambda: semaphore.acquire(n=2))
     until(lambda: semaphore.statistics().waiting == 1)
     semaphore.release()
-    with pytest.raises(errors.TooManyReleases):
+    with pytest.raises(errors.TooManyReleasesError):
         semaphore.release(2)
     assert semaphore.statistics() == (1, 1, False)
     semaphore.release()
@@ -72,7 +72,7 @@ def test_senseless_number_of_permits_is_refused(number: int) -> None:
 
 def test_bounded_semaphore_of_nothing_stays_so() -> None:
     semaphore = BoundedSemaphore(0)
-    with pytest.raises(errors.TooManyReleases):
+    with pytest.raises(errors.TooManyReleasesError):
         semaphore.release()
     assert not semaphore.acquire(False)
 

@@ -44,7 +44,7 @@ def test_lock_is_held_once_by_whichever_handle() -> None:
         assert same.statistics() == (True, os.getpid(), True, 0)
     assert same.acquire()
     lock.release()
-    with pytest.raises(errors.NotHeld):
+    with pytest.raises(errors.NotHeldError):
         same.release()
     assert copy.copy(lock).acquire(False)
     assert "held by process" in repr(lock)
@@ -143,7 +143,7 @@ def test_semaphore_counts_what_any_process_gives() -> None:
         same.release(2)
     assert semaphore.statistics() == (3, 0)
     semaphore.release(0x7FFFFFFF - 3)
-    with pytest.raises(errors.TooManyReleases):
+    with pytest.raises(errors.TooManyReleasesError):
         semaphore.release()
     for senseless in (0, -1, 0x80000000):
         with pytest.raises(ValueError, match="one or more"):
@@ -158,12 +158,12 @@ def test_semaphore_counts_what_any_process_gives() -> None:
 
 def test_owned_permits_are_given_by_who_has_them() -> None:
     semaphore = shared.Semaphore(3, owned=True)
-    with pytest.raises(errors.NotHeld):
+    with pytest.raises(errors.NotHeldError):
         semaphore.release()
     assert all(semaphore.acquire(False) for _ in range(3))
     assert not semaphore.acquire(False)
     semaphore.release(2)
-    with pytest.raises(errors.NotHeld):
+    with pytest.raises(errors.NotHeldError):
         semaphore.release(2)
     assert semaphore.statistics() == (2, 0)
     assert "2 free" in repr(semaphore)
@@ -345,7 +345,7 @@ def test_who_looks_late_learns_how_its_phase_ended_however_often_others_met_sinc
             barrier._come()
             barrier._come()
         if end == barrier.reset:
-            with pytest.raises(errors.BarrierBroken):
+            with pytest.raises(errors.BrokenBarrierError):
                 barrier._met(*late)
         else:
             assert barrier._met(*late)
@@ -355,9 +355,9 @@ def test_who_gives_up_breaks_the_barrier_for_all_until_it_is_reset() -> None:
     barrier = shared.Barrier(3)
     thread = Thread(barrier.wait)
     until(lambda: barrier.n_waiting == 1)
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         barrier.wait(timeout=0.001)
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         thread.result()
     with pytest.raises(threading.BrokenBarrierError):
         barrier.wait()
@@ -368,7 +368,7 @@ def test_who_gives_up_breaks_the_barrier_for_all_until_it_is_reset() -> None:
     waits = Thread(barrier.wait)
     until(lambda: barrier.n_waiting == 1)
     barrier.reset()
-    with pytest.raises(errors.BarrierBroken):
+    with pytest.raises(errors.BrokenBarrierError):
         waits.result()
 
     async def body() -> None:
@@ -378,7 +378,7 @@ def test_who_gives_up_breaks_the_barrier_for_all_until_it_is_reset() -> None:
         task.cancel()
         await asyncio.wait([task, other], timeout=30)
         assert task.cancelled()
-        assert isinstance(other.exception(), errors.BarrierBroken)
+        assert isinstance(other.exception(), errors.BrokenBarrierError)
 
     asyncio.run(body())
     barrier.reset()
@@ -431,13 +431,13 @@ def test_segments_of_others_are_refused_with_the_reason(name: str) -> None:
         ]:
             before = segment[at : at + 1]
             segment[at : at + 1] = value
-            with pytest.raises(errors.WrongSegment, match=reason):
+            with pytest.raises(errors.WrongSegmentError, match=reason):
                 shared.Lock(name)
             segment[at : at + 1] = before
         assert shared.Lock(name).acquire(False)
     del lock
     file_of(name).write_bytes(b"something else")
-    with pytest.raises(errors.WrongSegment, match="not one of fairlead's"):
+    with pytest.raises(errors.WrongSegmentError, match="not one of fairlead's"):
         shared.Lock(name)
     assert file_of(name).read_bytes() == b"something else"
     file_of(name).unlink()
@@ -450,10 +450,10 @@ def test_pickle_of_what_is_gone_is_refused() -> None:
     lock = shared.Lock()
     pickled = pickle.dumps(lock)
     del lock
-    with pytest.raises(errors.HandleGone, match="keep it"):
+    with pytest.raises(errors.HandleGoneError, match="keep it"):
         pickle.loads(pickled)
     lock = shared.Lock()  # another one, which may have the same number of a descriptor
-    with pytest.raises(errors.HandleGone, match="keep it"):
+    with pytest.raises(errors.HandleGoneError, match="keep it"):
         pickle.loads(pickled)
     assert not os.get_inheritable(lock._fd)
 

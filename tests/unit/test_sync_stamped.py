@@ -13,7 +13,7 @@ import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead import sync
-from fairlead.errors import NotHeld, WouldDeadlock
+from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import StampedLock, handle, select
 
 
@@ -168,9 +168,9 @@ def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() ->
     stamp, foreign = lock.acquire_read(), another.acquire_read()
     second = lock.acquire_read()
     lock.release(stamp)
-    with pytest.raises(NotHeld, match="released, or converted"):
+    with pytest.raises(NotHeldError, match="released, or converted"):
         lock.release(stamp)  # though another reads
-    with pytest.raises(NotHeld, match="released, or converted"):
+    with pytest.raises(NotHeldError, match="released, or converted"):
         lock.try_convert_to_write(stamp)
     calls = (
         lock.release,
@@ -183,9 +183,9 @@ def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() ->
         for call in calls:
             with pytest.raises(ValueError, match="not a stamp of this lock"):
                 call(number)
-    with pytest.raises(NotHeld, match="0 is no stamp"):
+    with pytest.raises(NotHeldError, match="0 is no stamp"):
         lock.release(0)
-    with pytest.raises(NotHeld, match="only looks"):
+    with pytest.raises(NotHeldError, match="only looks"):
         lock.release(lock.optimistic_read())
     with pytest.raises(TypeError):
         lock.release("1")  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() ->
     visit = lock.reading
     with visit, pytest.raises(RuntimeError, match="entered before"), visit:
         pass
-    with pytest.raises(NotHeld, match="not entered"):
+    with pytest.raises(NotHeldError, match="not entered"):
         lock.reading.__exit__()
 
 
@@ -203,19 +203,19 @@ def test_thread_that_would_wait_for_itself_is_told() -> None:
     lock = StampedLock()
     for mode in ("reading", "writing"):
         with getattr(lock, mode):
-            with pytest.raises(WouldDeadlock, match="not reentrant"):
+            with pytest.raises(DeadlockError, match="not reentrant"):
                 lock.acquire_write()
             assert lock.acquire_write(timeout=1e-6) == 0
     with lock.reading:
         writer = Inside(lock, "writing")
         waits(lock, 1)
-        with pytest.raises(WouldDeadlock, match="not reentrant"):
+        with pytest.raises(DeadlockError, match="not reentrant"):
             lock.acquire_read()  # behind the writer, which waits for it
     writer.wait().go()
 
     async def main() -> None:
         async with lock.writing:
-            with pytest.raises(WouldDeadlock, match="a task of it"):
+            with pytest.raises(DeadlockError, match="a task of it"):
                 lock.acquire_read()
 
     run(main())

@@ -323,7 +323,7 @@ def test_thread_that_waits_for_what_its_own_task_holds_is_told() -> None:
     async def main() -> None:
         lock = Lock()
         async with lock:
-            with pytest.raises(errors.WouldDeadlock, match="async with"):
+            with pytest.raises(errors.DeadlockError, match="async with"):
                 lock.acquire()
             with pytest.raises(RuntimeError), lock:
                 pass

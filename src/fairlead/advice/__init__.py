@@ -46,21 +46,21 @@ def advise(
 
     Raises:
         UsageError: the arguments are off: no items, not callable, a budget that is none.
-        CannotSend: the function or its items cannot be given to another process.
-        CannotAdvise: the function raised, exited, or did not return; or the budget is too small for it.
+        SerializationError: the function or its items cannot be given to another process.
+        AdviceError: the function raised, exited, or did not return; or the budget is too small for it.
         KeyboardInterrupt: Ctrl-C; nothing that was started is left.
-        MissingExtra: numpy is not installed.
+        MissingExtraError: numpy is not installed.
     """
     import signal
 
     from fairlead.advice.session import Session
     from fairlead.advice.target import given
-    from fairlead.errors import Interrupted
+    from fairlead.errors import RunInterruptedError
 
     with given(fn, items, requests) as target:
         try:
             return Session(target, budget, max_calls=max_calls, kinds=kinds, report=report).run()
-        except Interrupted as stopped:
+        except RunInterruptedError as stopped:
             if stopped.signum == signal.SIGINT:
                 raise KeyboardInterrupt from stopped
             raise

@@ -17,7 +17,7 @@ from typing import Any
 from fairlead.advice import child
 from fairlead.advice.child.worker import PROGRESS_BYTES
 from fairlead.advice.target import Target
-from fairlead.errors import CannotAdvise, UsageError
+from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.catalogue.identify import how_it_ended
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
@@ -79,8 +79,8 @@ class Bench:
 
         Raises:
             UsageError: the function or its items cannot be had.
-            CannotAdvise: the function cannot be called as asked.
-            Interrupted: it was stopped from outside.
+            AdviceError: the function cannot be called as asked.
+            RunInterruptedError: it was stopped from outside.
         """
         self._jobs += 1
         answer = self.target.directory / f"answer-{self._jobs}"
@@ -109,7 +109,7 @@ class Bench:
             answer.unlink()
             found["elapsed_s"] = time.monotonic() - begin
             if "refused" in found and interpreter is None:
-                raise (CannotAdvise if found["called"] else UsageError)(found["refused"])
+                raise (AdviceError if found["called"] else UsageError)(found["refused"])
             return found
         with progress.open("r+b") as file, mmap.mmap(file.fileno(), PROGRESS_BYTES) as seen:
             doing = seen[16:].rstrip(b"\0").decode()

@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.advice.bench import Bench, Died
 from fairlead.advice.loss import expected_loss, versus
 from fairlead.advice.ways import Way
-from fairlead.errors import CannotAdvise
+from fairlead.errors import AdviceError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
@@ -122,7 +122,7 @@ class Halving:
         """The same calls gave other results in another process."""
 
     def run(self, standings: list[Standing]) -> None:
-        """Raises CannotAdvise if one round of all takes too much, or calls in turn fail."""
+        """Raises AdviceError if one round of all takes too much, or calls in turn fail."""
         sequential = standings[0]
         running = list(standings)
         self._afford(running)
@@ -145,7 +145,7 @@ class Halving:
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 self._measure(one, slot, to_come, number)
                 if one is sequential and not one.runs:
-                    raise CannotAdvise(f"{self._terms.label}, called one after another: {one.reason}")
+                    raise AdviceError(f"{self._terms.label}, called one after another: {one.reason}")
                 if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
                     begin = time.monotonic()
                     meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)
@@ -163,13 +163,13 @@ class Halving:
         """One round must not take far more than the budget, nor more calls than are allowed.
 
         Raises:
-            CannotAdvise: it does; says how much would do.
+            AdviceError: it does; says how much would do.
         """
         if len(running) == 1:
             return
         least = self.calls + sum(map(self._fewest_calls, running))
         if least > self._terms.most_calls:
-            raise CannotAdvise(
+            raise AdviceError(
                 f"to compare {len(running)} ways takes {least} calls at least, and --max-calls allows "
                 f"{self._terms.most_calls}: allow more, or name fewer --kinds"
             )
@@ -177,7 +177,7 @@ class Halving:
         left = self._terms.end - time.monotonic()
         if needed > 2 * left + self._terms.budget_s:
             used = self._terms.budget_s - left
-            raise CannotAdvise(
+            raise AdviceError(
                 f"one call of {self._terms.label} takes {self._terms.call_s:.1f} s, and to compare "
                 f"{len(running)} ways of making them takes some {needed + used:.0f} s: give it a --budget "
                 "of that, items that take less, or fewer --kinds"

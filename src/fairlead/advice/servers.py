@@ -23,7 +23,7 @@ from statistics import median
 from fairlead import machine
 from fairlead.advice import load_output
 from fairlead.advice.loss import expected_loss, versus
-from fairlead.errors import CannotAdvise, UsageError
+from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.lab.isolation.stop import Stop
@@ -136,8 +136,8 @@ class Servers:
         """Measure, and say which.
 
         Raises:
-            CannotAdvise: the server as it is run now does not start, its load fails, or takes too long.
-            Interrupted: it was stopped from outside; nothing of the server is left.
+            AdviceError: the server as it is run now does not start, its load fails, or takes too long.
+            RunInterruptedError: it was stopped from outside; nothing of the server is left.
         """
         self._begin = time.monotonic()
         meter = other_load.Meter()
@@ -161,10 +161,10 @@ class Servers:
 
     def _first(self, one: _Standing, number: int) -> None:
         if one.reason is not None:
-            raise CannotAdvise(f"{self._service.server}: {one.reason}")
+            raise AdviceError(f"{self._service.server}: {one.reason}")
         needed = _takes(one) * len(self._standings)
         if number == 1 and needed > 2 * self._budget_s:
-            raise CannotAdvise(
+            raise AdviceError(
                 f"one load takes {_takes(one):.1f} s, and {len(self._standings)} setups some {needed:.0f} s: "
                 "give a --budget of that, a shorter load, or fewer counts"
             )
@@ -200,7 +200,7 @@ class Servers:
                 argv, env=dict(os.environ), timeout_s=LOAD_LIMIT_S, mark=mark, stop=stop
             )
         except (OSError, IndexError) as error:
-            raise CannotAdvise(f"the load {self._service.load!r} cannot be started: {error}") from error
+            raise AdviceError(f"the load {self._service.load!r} cannot be started: {error}") from error
         stop.check("stopped: nothing is left of the server")
         if outcome.returncode != 0:
             one.reason = f"its load ended with status {outcome.returncode}{_last_line(outcome.stderr)}"
@@ -218,7 +218,7 @@ class Servers:
         }
         cost = costs[self._goal]
         if cost is None:
-            raise CannotAdvise(
+            raise AdviceError(
                 f"the load prints no {'p99 latency' if self._goal == 'p99' else 'requests/s'}: see the "
                 "reference for what is understood, or choose another --goal"
             )

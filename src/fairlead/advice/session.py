@@ -19,7 +19,7 @@ from fairlead.advice.figures import Figures
 from fairlead.advice.halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Terms
 from fairlead.advice.target import Target
 from fairlead.advice.ways import COMPUTES, KINDS, Facts, Way, ways
-from fairlead.errors import CannotAdvise, UsageError
+from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
@@ -73,7 +73,7 @@ class Session:
             bench = Bench(self._target, stop)
             answer = bench.run("plan", self._budget + PATIENCE_S)
             if isinstance(answer, Died):
-                raise CannotAdvise(f"{self._target.label} cannot be imported: its process {answer.how}")
+                raise AdviceError(f"{self._target.label} cannot be imported: its process {answer.how}")
             requests = self._target.requests or answer["items"]
             facts = self._facts(answer, requests, None, self._free_threaded(stop, None))
         found, refused = ways(facts)
@@ -176,16 +176,16 @@ class Session:
             case "call":
                 where = f"when it was called with item {answer.item}"
                 if answer.late:
-                    raise CannotAdvise(
+                    raise AdviceError(
                         f"{label} did not return within {limit:.0f} s {where}: give items that take less "
                         "time, or a larger budget"
                     )
-                raise CannotAdvise(f"{label} ended its process {where}: it {answer.how}")
+                raise AdviceError(f"{label} ended its process {where}: it {answer.how}")
             case "items":
-                raise CannotAdvise(f"the items of {label} cannot be had: {how}")
+                raise AdviceError(f"the items of {label} cannot be had: {how}")
             case "import":
-                raise CannotAdvise(f"{label} cannot be imported: {how}")
-        raise CannotAdvise(f"{label} could not be called: {how}")
+                raise AdviceError(f"{label} cannot be imported: {how}")
+        raise AdviceError(f"{label} could not be called: {how}")
 
     def _terms(self, look: dict[str, Any], requests: int, work: Work) -> Terms:
         return Terms(

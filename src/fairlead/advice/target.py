@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.advice.child.loading import MOST_ITEMS
-from fairlead.errors import CannotSend, UsageError
+from fairlead.errors import SerializationError, UsageError
 from fairlead.pools.function import plain
 
 
@@ -47,7 +47,7 @@ def given(fn: Callable[[Any], Any], items: Iterable[Any], requests: int | None) 
 
     Raises:
         UsageError: it cannot be called, there is nothing to call it with, or not so often.
-        CannotSend: it cannot be given to another process, or its items cannot.
+        SerializationError: it cannot be given to another process, or its items cannot.
     """
     if not callable(fn):
         raise UsageError(f"{fn!r:.60} cannot be called: give a function")
@@ -144,7 +144,7 @@ def _pickled(value: Any, what: str) -> bytes:
         # the measuring processes have another __main__: what is of this one goes by value
         pickled: bytes = cloudpickle.dumps(value, 5)
     except Exception as error:
-        raise CannotSend(
+        raise SerializationError(
             f"{what} cannot be given to the processes that measure: {' '.join(str(error).split())}; put it "
             "into a module, and name it: fairlead advise module:function"
         ) from error

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from fairlead.cli.root import root
-from fairlead.errors import FairleadError, Interrupted, UsageError
+from fairlead.errors import FairleadError, RunInterruptedError, UsageError
 from fairlead.report.common.names import clean
 
 __all__ = ["main"]
@@ -51,7 +51,7 @@ def _run(args: Sequence[str] | None) -> int:
         return _complain(error.format_message() + hint, error.exit_code)
     except click.Abort:
         return _complain("interrupted", _CTRL_C)
-    except Interrupted as stopped:
+    except RunInterruptedError as stopped:
         return _complain(str(stopped), 128 + stopped.signum)
     except UsageError as error:
         return _complain(str(error), 2)

@@ -39,7 +39,7 @@ def observe(*, wait_threshold: float | None = 0.001) -> Observation:
 
     Raises:
         UsageError: the threshold is not a time.
-        UnsupportedInterpreter: on ``start()`` or entry, when this interpreter's GIL cannot be observed:
+        UnsupportedInterpreterError: on ``start()`` or entry, when this interpreter's GIL cannot be observed:
             it is not CPython 3.11 to 3.15, or free-threaded, or not on Linux with glibc (x86-64, AArch64),
             or made in a way that fairlead does not know. Nothing has been changed then.
     """
@@ -71,7 +71,7 @@ def record(
 
     Raises:
         UsageError: the threshold or the interval is not a time.
-        UnsupportedInterpreter, OutputError: on ``start()`` or entry; see there.
+        UnsupportedInterpreterError, OutputError: on ``start()`` or entry; see there.
     """
     from fairlead.gil.observe.recorder import Recorder
 
@@ -107,7 +107,7 @@ def counters() -> dict[str, float]:
     Those of the scheduler are of the main interpreter's GIL, and count while that is scheduled.
 
     Raises:
-        UnsupportedInterpreter: this interpreter's GIL cannot be observed.
+        UnsupportedInterpreterError: this interpreter's GIL cannot be observed.
     """
     import sys
 
@@ -144,7 +144,7 @@ def serve(
     Raises:
         UsageError: an argument is off, or this process serves already.
         OutputError: the address cannot be listened at; the message says why.
-        UnsupportedInterpreter: this interpreter's GIL cannot be observed; see ``observe``.
+        UnsupportedInterpreterError: this interpreter's GIL cannot be observed; see ``observe``.
     """
     from fairlead.gil.endpoint.server import Server
 
@@ -173,8 +173,8 @@ def schedule(
 
     Raises:
         UsageError: an argument is out of range.
-        UnsupportedInterpreter: this interpreter's GIL cannot be scheduled; see ``observe``. Nothing has been
-            changed then.
+        UnsupportedInterpreterError: this interpreter's GIL cannot be scheduled; see ``observe``. Nothing
+            has been changed then.
     """
     from fairlead.gil.schedule.control import switch
 
@@ -185,7 +185,7 @@ def scheduler() -> Scheduler:
     """The policy in force and what it has done, for the main interpreter's GIL.
 
     Raises:
-        UnsupportedInterpreter: this interpreter's GIL cannot be scheduled.
+        UnsupportedInterpreterError: this interpreter's GIL cannot be scheduled.
     """
     from fairlead.gil.schedule.control import state
 

@@ -53,8 +53,8 @@ def examine(stop: Stop) -> Examination:
     """Look at the machine, its interpreters and the installed extras.
 
     Raises:
-        InterpreterFailure: the running interpreter itself cannot be run.
-        Interrupted: ``stop`` was set meanwhile.
+        InterpreterFailedError: the running interpreter itself cannot be run.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     discovery = discover(stop=stop)
     refused = subprocess_runner.real_time_refused()
@@ -83,8 +83,8 @@ def entries(stop: Stop) -> list[dict[str, Any]]:
     whether any of them can run it, and why not.
 
     Raises:
-        InterpreterFailure: the running interpreter itself cannot be run.
-        Interrupted: ``stop`` was set meanwhile.
+        InterpreterFailedError: the running interpreter itself cannot be run.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     discovery = discover(stop=stop)
     refused = subprocess_runner.real_time_refused()

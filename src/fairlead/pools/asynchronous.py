@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from fairlead.errors import TaskTimeout, WouldDeadlock
+from fairlead.errors import DeadlockError, TaskTimeoutError
 from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.chunks import call_chunk
@@ -50,12 +50,13 @@ class AsyncPool(Pool):
     has ended. One that computes just then is sent an exception, as a thread of ThreadPool; **inside a call
     into C it cannot be stopped before that returns, and all others wait for it meanwhile.** A coroutine of
     the pool waits for another by ``await pool.run(...)``, which lends its place; ``result()`` raises
-    WouldDeadlock there.
+    DeadlockError there.
 
     Args:
         max_workers: coroutines at once; None for 100.
         initializer: called on the loop before the first task, and awaited if it is a coroutine function. If
-            it raises, the pool is broken, and every task raises a BrokenPool whose cause is that exception.
+            it raises, the pool is broken, and every task raises a BrokenPoolError whose cause is that
+            exception.
         thread_name_prefix: of its thread.
     """
 
@@ -172,7 +173,7 @@ class Loop(Engine):
         if not self.here():
             return False
         if blocking:
-            raise WouldDeadlock(
+            raise DeadlockError(
                 "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
                 "use `await pool.run(...)`, or `async for` with a stream"
             )
@@ -387,7 +388,7 @@ class Loop(Engine):
                     failed.append(task)
             after = min((deadline for _, deadline in self._running.values()), default=math.inf)
         for task in failed:
-            task.fail(TaskTimeout(f"the task ran longer than {task.options.timeout:g} s"))
+            task.fail(TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s"))
         return after
 
 

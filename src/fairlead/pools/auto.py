@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from fairlead import machine
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 from fairlead.pools import calls, ending, function
 from fairlead.pools import pool as make
 from fairlead.pools.base import Pool, checked, checked_initializer
@@ -368,7 +368,7 @@ class _Auto(Engine):
             calls.pack(task)
             for value in self._results:
                 calls.pack_result(_function(task), value)
-        except CannotSend as refusal:
+        except SerializationError as refusal:
             return str(refusal)
         return None
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from fairlead import machine
-from fairlead.errors import PoolClosed, TimedOut, UsageError
+from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
 from fairlead.pools import ending, from_thread
 from fairlead.pools.aside import Aside
 from fairlead.pools.contract import Engine, Options, Statistics
@@ -54,7 +54,8 @@ class Pool(concurrent.futures.Executor):
     """What all pools do; each kind has its class.
 
     Guarantees, for every kind: the future of each task that was taken ends exactly once, with the function's
-    result, its exception, a cancellation, or one of TaskTimeout, WorkerLost, BrokenPool and CannotSend. Tasks
+    result, its exception, a cancellation, or one of TaskTimeoutError, WorkerDiedError, BrokenPoolError and
+    SerializationError. Tasks
     begin in the order of their submission. All methods may be called from any thread.
 
     Leaving a ``with`` block waits for the tasks; by Ctrl-C or ``sys.exit()`` it cancels them and stops the
@@ -77,8 +78,8 @@ class Pool(concurrent.futures.Executor):
     # executor
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Has ``fn(*args, **kwargs)`` called by a worker; PoolClosed after shutdown, BrokenPool without
-        workers."""
+        """Has ``fn(*args, **kwargs)`` called by a worker; PoolClosedError after shutdown, BrokenPoolError
+        without workers."""
         return self._submit(fn, args, kwargs)
 
     def _submit(
@@ -149,7 +150,9 @@ class Pool(concurrent.futures.Executor):
         if cancel_futures:
             self._engine.cancel_queued()
         if wait and not self._engine.join(timeout):
-            raise TimedOut(f"the pool's workers have not ended within {timeout:g} s; terminate() stops them")
+            raise WaitTimeoutError(
+                f"the pool's workers have not ended within {timeout:g} s; terminate() stops them"
+            )
 
     def terminate(self) -> None:
         """Takes no more tasks, cancels what is queued and stops what runs; does not wait."""
@@ -157,7 +160,7 @@ class Pool(concurrent.futures.Executor):
 
     def __enter__(self) -> Self:
         if self._engine.closed:
-            raise PoolClosed("the pool has been shut down: it takes no more tasks")
+            raise PoolClosedError("the pool has been shut down: it takes no more tasks")
         return self
 
     def __exit__(
@@ -286,7 +289,7 @@ class Pool(concurrent.futures.Executor):
 
         Args:
             timeout: seconds that a task may run, waiting not counted. Then it is stopped, as by ``cancel()``,
-                and its future raises TaskTimeout.
+                and its future raises TaskTimeoutError.
             retries: further attempts after a worker was lost or the time was up. Exceptions of the function
                 are results: they are not retried.
             context: context variables that the task sees as they are when it is submitted: all, or only

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 from fairlead.pools import contexts, pickling
 from fairlead.pools.channel import Parts, pickled
 from fairlead.pools.chunks import Stopped, call_chunk
@@ -25,7 +25,7 @@ Failure; and that the call could not be read there, with the reason."""
 
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
-    """Raises CannotSend, which says what of it cannot be sent."""
+    """Raises SerializationError, which says what of it cannot be sent."""
     context = contexts.named(task) if task.context is not None else None
     call = (task.function, task.args, task.kwargs, context)
     if not by_value:
@@ -39,12 +39,12 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     try:
         cloudpickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(call)
     except Exception as error:
-        raise CannotSend(blame(task, error)) from error
+        raise SerializationError(blame(task, error)) from error
     return parts
 
 
 def pack_result(function: Callable[..., Any], value: Any) -> Parts:
-    """Raises CannotSend."""
+    """Raises SerializationError."""
     try:
         return pickled(value)
     except Stopped:
@@ -58,7 +58,7 @@ def pack_result(function: Callable[..., Any], value: Any) -> Parts:
             message = (
                 f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back: {refusal}"
             )
-            raise CannotSend(message) from refusal
+            raise SerializationError(message) from refusal
 
 
 def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:

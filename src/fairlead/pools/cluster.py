@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead import machine
-from fairlead.errors import CannotSend, MissingExtra
+from fairlead.errors import MissingExtraError, SerializationError
 from fairlead.pools import calls
 from fairlead.pools.base import Pool, checked, checked_initializer
 from fairlead.pools.contract import Broken, Lost, Task, Worker
@@ -34,7 +34,7 @@ class DaskPool(Pool):
     and fairlead itself, of the same version; those of ``__main__`` go by value.
 
     A task whose worker is lost is run again by the cluster, as often as its scheduler's
-    ``allowed-failures`` say, and raises WorkerLost then. Time-outs count from the beginning and, like
+    ``allowed-failures`` say, and raises WorkerDiedError then. Time-outs count from the beginning and, like
     cancellation, end the future at once; the worker's thread is sent an exception, **which does not arrive
     inside a call into C**. Dask has no way to kill one task's process.
 
@@ -44,12 +44,12 @@ class DaskPool(Pool):
         max_workers: tasks at once; None: as many as the cluster has threads (embedded: as there are cores).
         security: a ``distributed.security.Security``, whose TLS contexts are used for all connections.
         initializer: called in each worker process before its first task, those that join later included. If
-            it raises, the constructor raises a BrokenPool whose cause is that exception.
+            it raises, the constructor raises a BrokenPoolError whose cause is that exception.
         thread_name_prefix: of the threads that wait for the cluster.
 
     Raises:
-        MissingExtra: distributed is not installed (``pip install 'fairlead[dask]'``).
-        BrokenPool: there is no cluster at the address, or it has no workers.
+        MissingExtraError: distributed is not installed (``pip install 'fairlead[dask]'``).
+        BrokenPoolError: there is no cluster at the address, or it has no workers.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ def _connect(address: str | None, workers: int | None, security: Security | None
     try:
         import distributed
     except ImportError as error:
-        raise MissingExtra("DaskPool needs dask.distributed: pip install 'fairlead[dask]'") from error
+        raise MissingExtraError("DaskPool needs dask.distributed: pip install 'fairlead[dask]'") from error
     cluster = None
     try:
         if address is None:
@@ -215,12 +215,12 @@ class _Remote(Worker):
         try:
             value = answer.load()
         except Exception as error:
-            raise CannotSend(f"the result cannot be read here: {error!r}") from error
+            raise SerializationError(f"the result cannot be read here: {error!r}") from error
         if answer.kind == calls.RESULT:
             return value
         if answer.kind == calls.FAILED:
             raise value.error
-        raise CannotSend(
+        raise SerializationError(
             f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
         ) from value.error
 

@@ -6,7 +6,7 @@ import importlib
 import sys
 from contextvars import Context, ContextVar
 
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def named(task: Task) -> Named:
-    """What a worker needs to see the task's context; raises CannotSend."""
+    """What a worker needs to see the task's context; raises SerializationError."""
     assert task.context is not None
     found: Named = []
     for variable, value in task.context.items():
@@ -26,7 +26,7 @@ def named(task: Task) -> Named:
         if where is not None:
             found.append((*where, value))
         elif task.options.context is not True:
-            raise CannotSend(
+            raise SerializationError(
                 f"the context variable {variable.name!r} is no module's attribute: it cannot be sent"
             )
     return found

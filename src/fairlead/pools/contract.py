@@ -23,7 +23,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.errors import BrokenPool, PoolClosed
+from fairlead.errors import BrokenPoolError, PoolClosedError
 from fairlead.pools import ending
 from fairlead.pools.chunks import Stopped as Stopped
 from fairlead.pools.future import Future
@@ -71,8 +71,8 @@ class Statistics:
     bytes_in: int
 
 
-class Broken(BrokenPool, BrokenExecutor):
-    """BrokenPool, also for those who look for the standard library's word."""
+class Broken(BrokenPoolError, BrokenExecutor):
+    """BrokenPoolError, also for those who look for the standard library's word."""
 
 
 def broken(said: str, error: BaseException) -> Broken:
@@ -270,7 +270,7 @@ class Engine(ABC):
         if self._broken is not None:
             raise type(self._broken)(str(self._broken)) from self._broken
         if self._closed:
-            raise PoolClosed(ending.over or "the pool has been shut down: it takes no more tasks")
+            raise PoolClosedError(ending.over or "the pool has been shut down: it takes no more tasks")
 
     def portable(self, function: Function) -> Function:
         """A function that does the same, if that one is cheaper to send many times."""
@@ -278,7 +278,8 @@ class Engine(ABC):
 
     @abstractmethod
     def enqueue(self, task: Task) -> None:
-        """Takes it over. PoolClosed or BrokenPool: it was not taken, and its future has not ended."""
+        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
+        ended."""
 
     @abstractmethod
     def stop(self, task: Task) -> bool:
@@ -296,7 +297,7 @@ class Engine(ABC):
     def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002
         """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
         tasks of this engine. If their worker is needed for that, another takes its place until
-        ``take_back``, which is to be called if this returns True. Raises WouldDeadlock if the wait could
+        ``take_back``, which is to be called if this returns True. Raises DeadlockError if the wait could
         never end."""
         return False
 

@@ -34,7 +34,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.errors import TaskTimeout, WorkerLost
+from fairlead.errors import TaskTimeoutError, WorkerDiedError
 from fairlead.pools import ending
 from fairlead.pools.contract import Broken, Lost, Stopped, Task, Unread, broken
 from fairlead.pools.seats import Seat, Seats, this_thread
@@ -301,7 +301,7 @@ class Crew(Seats):
                 self._put_again(task)
             else:
                 counts.lost += 1
-                self._again_or_fail(task, WorkerLost(f"{lost}; only this task is lost"))
+                self._again_or_fail(task, WorkerDiedError(f"{lost}; only this task is lost"))
             return False
         counts.done += 1
         seat.tasks += 1
@@ -362,7 +362,7 @@ class Crew(Seats):
             task = seat.task
             if task is not None and seat.deadline <= now and self._stop(seat, task, late=True):
                 limit = f"{task.options.timeout:g} s"
-                self._again_or_fail(task, TaskTimeout(f"the task ran longer than {limit}"))
+                self._again_or_fail(task, TaskTimeoutError(f"the task ran longer than {limit}"))
         return min((seat.deadline for seat in seats), default=math.inf)
 
     def _cancel(self, seat: Seat, task: Task) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 from fairlead.pools.chunks import Stopped
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _pack(error: BaseException) -> tuple[str, bytes | None, str, str | None]:
 def _unpack(text: str, pickled: bytes | None, name: str, wrong: str | None) -> Failure:
     from fairlead.pools import pickling
 
-    error: BaseException = CannotSend(f"a task raised {name}, and this exception cannot be sent here")
+    error: BaseException = SerializationError(f"a task raised {name}, and this exception cannot be sent here")
     if pickled is not None:
         try:
             parts = pickling.loads(pickled)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.errors import UnsupportedInterpreter
+from fairlead.errors import UnsupportedInterpreterError
 from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 
@@ -28,18 +28,18 @@ class InterpreterPool(Pool):
     long computation of a library) cannot be stopped before that call returns**, nor one whose task catches
     BaseException.
 
-    A module that refuses to be imported in such an interpreter gives a ModuleRefused that names it.
+    A module that refuses to be imported in such an interpreter gives a ModuleRefusedError that names it.
 
     Args:
         max_workers: interpreters; None: as many as cores that this process may use, affinity and quota
             counted.
         initializer: called in each worker before its first task. If it raises, the pool is broken, and every
-            task raises a BrokenPool whose cause is that exception.
+            task raises a BrokenPoolError whose cause is that exception.
         max_tasks_per_child: tasks after which an interpreter is replaced; None for never.
         thread_name_prefix: of the threads.
 
     Raises:
-        UnsupportedInterpreter: this is not CPython 3.13 or newer.
+        UnsupportedInterpreterError: this is not CPython 3.13 or newer.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ def _check_interpreter() -> None:
     name = sys.implementation.name
     if name != "cpython" or sys.version_info < (3, 13):
         version = ".".join(map(str, sys.version_info[:3]))
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"InterpreterPool needs CPython 3.13 or newer, and this is {name} {version}; "
             "ThreadPool and ProcessPool work here"
         )

@@ -28,7 +28,7 @@ from concurrent.futures import InvalidStateError
 from typing import Any
 
 from fairlead import _native
-from fairlead.errors import CannotSend, TaskTimeout, WorkerLost
+from fairlead.errors import SerializationError, TaskTimeoutError, WorkerDiedError
 from fairlead.pools import ending, seat
 from fairlead.pools.aside import Aside
 from fairlead.pools.contract import Engine, Options, Statistics, Task, broken
@@ -121,7 +121,7 @@ class Interpreters(Engine):
             task = self._adopt(task)
         try:
             call = self._pack(task)
-        except CannotSend as error:
+        except SerializationError as error:
             self._check_open()
             task.fail(error)
             return
@@ -142,7 +142,7 @@ class Interpreters(Engine):
         except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
             try:
                 call = self._pack(task, by_value=True)
-            except CannotSend as error:
+            except SerializationError as error:
                 task.fail(error)
                 return True
             posted = self._board.post(task, call, task.options.timeout is not None)
@@ -295,7 +295,9 @@ class Interpreters(Engine):
                 self._restarts += 1
         if lost is not None:
             self._lost += 1
-            self._again_or_fail(lost, WorkerLost(f"the interpreter ended ({reason}); only this task is lost"))
+            self._again_or_fail(
+                lost, WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost")
+            )
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
         self._perhaps_add_worker()
@@ -389,11 +391,13 @@ class Interpreters(Engine):
     def _repost(self, task: Posted) -> None:
         try:
             call = self._pack(task)
-        except CannotSend as error:
+        except SerializationError as error:
             self._fail(task, error)
             return
         if not self._post(task, call):
-            self._fail(task, self._broken or WorkerLost("the pool ended before the task could be run again"))
+            self._fail(
+                task, self._broken or WorkerDiedError("the pool ended before the task could be run again")
+            )
 
     def _again_or_fail(self, task: Posted, error: Exception) -> None:
         if task.may_retry() and self._broken is None:
@@ -429,7 +433,7 @@ class Interpreters(Engine):
             if task.deadline > now:
                 continue
             self._timed.discard(task)
-            late = TaskTimeout(f"the task ran longer than {task.options.timeout:g} s")
+            late = TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s")
             self._give_up_on(task, late)
         return min((task.deadline for task in list(self._timed)), default=math.inf)
 
@@ -437,6 +441,6 @@ class Interpreters(Engine):
         """Takes a task from its worker, if it is there still, and has that end."""
         worker = -1 if task.job is None else self._board.take_back(task.job)
         if worker > 0:
-            self._timed_out += isinstance(error, TaskTimeout)
+            self._timed_out += isinstance(error, TaskTimeoutError)
             self._interrupt(worker)
             self._again_or_fail(task, error)

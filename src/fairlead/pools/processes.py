@@ -19,7 +19,7 @@ from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Literal
 
-from fairlead.errors import CannotSend, UsageError
+from fairlead.errors import SerializationError, UsageError
 from fairlead.pools import calls, child, ending, pickling
 from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.channel import Channel, Corrupt, Message, Parts, pickled
@@ -47,8 +47,8 @@ class ProcessPool(Pool):
     no name and ends with the processes; arrays that pickle protocol 5 knows are not copied out of it.
 
     A time-out or a cancellation kills the worker, and another takes its place. A worker that dies takes its
-    task with it (WorkerLost, or another attempt with ``retries``) and nothing else. Workers end with this
-    process, however it ends and whatever they do.
+    task with it (WorkerDiedError, or another attempt with ``retries``) and nothing else. Workers end with
+    this process, however it ends and whatever they do.
 
     Args:
         max_workers: processes; None: as many as cores that this process may use, affinity and quota counted.
@@ -56,8 +56,8 @@ class ProcessPool(Pool):
             this process as it is: not while other threads hold locks, and refused while this process has
             subinterpreters.
         initializer: called in each worker before its first task. If it raises, the pool is broken, and every
-            task raises a BrokenPool whose cause is that exception. ``initargs`` may hold multiprocessing's
-            locks and queues.
+            task raises a BrokenPoolError whose cause is that exception. ``initargs`` may hold
+            multiprocessing's locks and queues.
         max_tasks_per_child: tasks after which a process is replaced; None for never.
         thread_name_prefix: of the threads, and of the processes.
     """
@@ -126,7 +126,7 @@ def _initializer(function: Callable[..., object]) -> bytes:
     try:
         return pickling.dumps(function)
     except Exception as error:
-        raise CannotSend(
+        raise SerializationError(
             f"the initializer {calls.name_of(function)} cannot be sent to a worker: {error}"
         ) from error
 
@@ -245,7 +245,7 @@ class _Process(DirectWorker):
             return value
         if kind == calls.FAILED:
             raise value.error
-        raise CannotSend(
+        raise SerializationError(
             f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
         ) from (value.error)
 
@@ -261,9 +261,9 @@ class _Process(DirectWorker):
         try:
             value = message.load()
         except BaseException as error:
-            raise CannotSend(f"the result cannot be read here: {error!r}") from error
+            raise SerializationError(f"the result cannot be read here: {error!r}") from error
         if kind != calls.RESULT and not isinstance(value, Failure):
-            raise CannotSend(f"the answer cannot be read here: it is of kind {kind}")
+            raise SerializationError(f"the answer cannot be read here: it is of kind {kind}")
         return kind, value
 
     def end(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from fairlead.errors import MissingExtra, UsageError
+from fairlead.errors import MissingExtraError, UsageError
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class _RichBar:
         try:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
         except ImportError as error:
-            raise MissingExtra(
+            raise MissingExtraError(
                 "progress=True needs rich: pip install 'fairlead[lab]', or give an object as tqdm's"
             ) from error
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

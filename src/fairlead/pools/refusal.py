@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairlead.errors import ModuleRefused
+from fairlead.errors import ModuleRefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ _NAMED = re.compile(r"module '?([\w.]+)'? does not support loading in subinterpr
 
 
 def explained(error: BaseException) -> BaseException:
-    """A ModuleRefused in place of an ImportError that comes from such a module; any other as it is."""
-    if not isinstance(error, ImportError) or isinstance(error, ModuleRefused):
+    """A ModuleRefusedError in place of an ImportError that comes from such a module; any other as it is."""
+    if not isinstance(error, ImportError) or isinstance(error, ModuleRefusedError):
         return error
     for one in _chain(error):
         said = str(one)
         if isinstance(one, ImportError) and _SAID.search(said):
             found = _NAMED.search(said)
             name = found[1] if found else one.name or _importing(one)
-            refused = ModuleRefused(
+            refused = ModuleRefusedError(
                 f"the module {name} cannot be imported in an interpreter of a pool: it refuses to work in "
                 "more than one of a process; ProcessPool and ThreadPool work",
                 name=name,

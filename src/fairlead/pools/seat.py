@@ -155,11 +155,11 @@ def _sendable(function: Callable[..., Any] | None, value: Any, refusal: BaseExce
     except Stopped:
         raise
     except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
-        from fairlead.errors import CannotSend
+        from fairlead.errors import SerializationError
         from fairlead.pools.failure import Failure
 
         name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
-        error = CannotSend(
+        error = SerializationError(
             f"the result of {name}, a {type(value).__name__}, cannot be sent back: {refusal or reason}"
         )
         error.__cause__ = refusal or reason

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.errors import TaskTimeout
+from fairlead.errors import TaskTimeoutError
 from fairlead.pools import ending
 from fairlead.pools.base import Pool, checked_initializer
 from fairlead.pools.chunks import call_chunk
@@ -20,7 +20,7 @@ class SequentialPool(Pool):
     function.
 
     A task cannot be stopped or cancelled, because nobody else runs meanwhile. One that took longer than its
-    time-out raises TaskTimeout when it has ended, and is not retried.
+    time-out raises TaskTimeoutError when it has ended, and is not retried.
     """
 
     def __init__(
@@ -75,7 +75,9 @@ class _AtOnce(Engine):
             self._done += not late
             self._late += late
         if late:
-            task.fail(TaskTimeout(f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)"))
+            task.fail(
+                TaskTimeoutError(f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)")
+            )
         elif error is not None:
             task.fail(error)
             if isinstance(error, KeyboardInterrupt):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from fairlead.errors import CannotSend, ModuleRefused
+from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools import contexts, seat
 from fairlead.pools.calls import blame, name_of
 from fairlead.pools.chunks import call_chunk
@@ -36,7 +36,7 @@ class Shipping:
 
     def ship(self, function: Callable[..., Any]) -> tuple[int, str | bytes]:
         """Its number, by which workers remember it (0: they do not), and its reference or its pickle. Raises
-        CannotSend."""
+        SerializationError."""
         kind = type(function)
         if kind is not FunctionType and kind is not type and kind is not BuiltinFunctionType:
             return 0, _pickled(function)
@@ -57,7 +57,7 @@ class Shipping:
         return number, shipped
 
     def pack(self, task: Task, *, by_value: bool = False) -> tuple[Any, ...]:
-        """A call, as seat.py takes it. Raises CannotSend."""
+        """A call, as seat.py takes it. Raises SerializationError."""
         function, args, kwargs = task.function, task.args, task.kwargs
         star = None
         if function is call_chunk:
@@ -71,7 +71,7 @@ class Shipping:
             try:
                 pickled = cloudpickle.dumps((args, kwargs, named), 5)
             except Exception as error:
-                raise CannotSend(blame(task, error)) from error
+                raise SerializationError(blame(task, error)) from error
             return number, shipped, None, (None, None, star, pickled)
         if kwargs or named is not None or star is not None:
             return number, shipped, args, (kwargs or None, named, star, None)
@@ -91,27 +91,27 @@ def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
             value = reason
         else:
             return kind == seat.PICKLED, read if kind == seat.PICKLED else read.error
-    error = CannotSend(f"the result cannot be read here: {value!r}")
+    error = SerializationError(f"the result cannot be read here: {value!r}")
     error.__cause__ = value
     return False, error
 
 
 def goes_by_value(error: BaseException) -> bool:
     """Whether a call that a worker could not read may be readable by value."""
-    return isinstance(error, AttributeError | ImportError) and not isinstance(error, ModuleRefused)
+    return isinstance(error, AttributeError | ImportError) and not isinstance(error, ModuleRefusedError)
 
 
 def unreadable(task: Task, error: BaseException) -> BaseException:
     """What becomes of a call that a worker cannot read."""
-    if isinstance(error, ModuleRefused):
+    if isinstance(error, ModuleRefusedError):
         return error
-    refusal = CannotSend(f"the worker cannot read the call of {name_of(task.function)}: {error}")
+    refusal = SerializationError(f"the worker cannot read the call of {name_of(task.function)}: {error}")
     refusal.__cause__ = error
     return refusal
 
 
 def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:
-    """Raises CannotSend."""
+    """Raises SerializationError."""
     if function is None:
         return None
     import cloudpickle
@@ -119,7 +119,7 @@ def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any,
     try:
         pickled: bytes = cloudpickle.dumps((function, args), 5)
     except Exception as error:
-        raise CannotSend(
+        raise SerializationError(
             f"the initializer {name_of(function)} cannot be sent to a worker: {error}"
         ) from error
     return pickled
@@ -143,7 +143,7 @@ def _pickled(function: Callable[..., Any]) -> bytes:
     try:
         pickled: bytes = cloudpickle.dumps(function, 5)
     except Exception as refusal:
-        raise CannotSend(
+        raise SerializationError(
             f"the function {name_of(function)} cannot be sent to a worker: {refusal}"
         ) from refusal
     return pickled

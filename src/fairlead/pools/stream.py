@@ -22,7 +22,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fairlead.errors import BrokenPool, PoolClosed, UsageError
+from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
 from fairlead.pools import progress as bars
 from fairlead.pools.chunks import call_chunk
 from fairlead.pools.contract import Lending
@@ -315,7 +315,7 @@ class Stream(Generic[T]):
         if self._eager:
             try:
                 self._fill()
-            except (PoolClosed, BrokenPool) as error:
+            except (PoolClosedError, BrokenPoolError) as error:
                 self._error = error
         self._landed_one.set()  # now there is another chunk, or none will come
         if self._eager:

@@ -38,7 +38,7 @@ class ThreadPool(Pool):
             mostly wait.
         thread_name_prefix: of the threads.
         initializer: called in each thread before its first task. If it raises, the pool is broken, and every
-            task raises a BrokenPool whose cause is that exception.
+            task raises a BrokenPoolError whose cause is that exception.
         max_tasks_per_child: tasks after which a thread is replaced; None for never.
         interrupt: whether calls that are cancelled or whose time is up are stopped by an exception.
     """

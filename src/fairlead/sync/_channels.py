@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from fairlead._native import CountdownEvent, Queue, Reader, Rendezvous, Tape, Ticket
-from fairlead.errors import ChannelClosed, QueueFull, UsageError
+from fairlead.errors import ChannelClosedError, QueueFull, UsageError
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ChannelStatistics(NamedTuple):
 
 
 def _closed(*_: Any, **__: Any) -> NoReturn:
-    raise ChannelClosed("this end of the channel has been closed")
+    raise ChannelClosedError("this end of the channel has been closed")
 
 
 class _Line(NamedTuple):
@@ -136,15 +136,15 @@ def _statistics(line: _Line, pending: int | None = None) -> ChannelStatistics:
 class Sender(_Sending, Generic[T]):
     """A sending end of a ``channel``. Any number of threads and tasks may use it, and ``clone`` it.
 
-    When every sender is closed, receivers get what was sent before, and then ChannelClosed.
+    When every sender is closed, receivers get what was sent before, and then ChannelClosedError.
     """
 
     __slots__ = ("send", "send_async", "send_nowait")
 
     send: Callable[..., None]
     """send(item, block=True, timeout=None): sends, waiting for room. For threads. QueueFull (a queue.Full) if
-    there is none, ChannelClosed if every receiver is closed; then nothing was sent. Where the capacity is
-    0 it waits until the object is received."""
+    there is none, ChannelClosedError if every receiver is closed; then nothing was sent. Where the capacity
+    is 0 it waits until the object is received."""
     send_nowait: Callable[[T], None]
     """As send(item, False)."""
     send_async: Callable[[T], Ticket[None]]
@@ -159,7 +159,7 @@ class Sender(_Sending, Generic[T]):
         )
 
     def clone(self) -> Sender[T]:
-        """Another sending end. ChannelClosed if this one is closed."""
+        """Another sending end. ChannelClosedError if this one is closed."""
         return Sender(self._line) if self._open else _closed()
 
     def _end(self) -> None:
@@ -179,14 +179,14 @@ class Sender(_Sending, Generic[T]):
 class Receiver(_Receiving, Generic[T]):
     """A receiving end of a ``channel``; each object goes to one of them. Iterating ends when it is closed.
 
-    When every receiver is closed, what was not received is dropped, and senders get ChannelClosed.
+    When every receiver is closed, what was not received is dropped, and senders get ChannelClosedError.
     """
 
     __slots__ = ("receive", "receive_async", "receive_nowait")
 
     receive: Callable[..., T]
     """receive(block=True, timeout=None): the next object, waiting for one. For threads. QueueEmpty (a
-    queue.Empty) if there is none, ChannelClosed if none can come any more."""
+    queue.Empty) if there is none, ChannelClosedError if none can come any more."""
     receive_nowait: Callable[[], T]
     """As receive(False)."""
     receive_async: Callable[[], Ticket[T]]
@@ -198,7 +198,7 @@ class Receiver(_Receiving, Generic[T]):
         self.receive, self.receive_nowait, self.receive_async = queue.get, queue.get_nowait, queue.get_async
 
     def clone(self) -> Receiver[T]:
-        """Another receiving end. ChannelClosed if this one is closed."""
+        """Another receiving end. ChannelClosedError if this one is closed."""
         return Receiver(self._line) if self._open else _closed()
 
     def _end(self) -> None:
@@ -225,7 +225,7 @@ def _received(receive: Callable[[], T]) -> Iterator[T]:
     while True:
         try:
             item = receive()
-        except ChannelClosed:
+        except ChannelClosedError:
             return
         yield item
 
@@ -234,7 +234,7 @@ async def _received_async(receive: Callable[[], Ticket[T]]) -> AsyncIterator[T]:
     while True:
         try:
             item = await receive()
-        except ChannelClosed:
+        except ChannelClosedError:
             return
         yield item
 
@@ -258,8 +258,8 @@ class OneshotSender(_Sending, Generic[T]):
     __slots__ = ()
 
     def send(self, item: T) -> None:
-        """Sends the one object. Never waits. ChannelClosed if the receiver is closed, UsageError if one was
-        sent before."""
+        """Sends the one object. Never waits. ChannelClosedError if the receiver is closed, UsageError if
+        one was sent before."""
         if not self._open:
             raise UsageError("a oneshot sends one object, and this one has sent it or was closed")
         try:
@@ -276,7 +276,7 @@ class OneshotSender(_Sending, Generic[T]):
 
 
 class OneshotReceiver(Receiver[T]):
-    """The receiving end of a ``oneshot``. ChannelClosed if nothing will be sent, or it was received."""
+    """The receiving end of a ``oneshot``. ChannelClosedError if nothing will be sent, or it was received."""
 
     __slots__ = ()
 
@@ -304,7 +304,7 @@ class _TapeSender(_Sending, Generic[T]):
     def send(self, item: T) -> int:
         """Sends to every receiver that is open now, and says how many these are; 0: nobody will receive it.
 
-        Never waits. ChannelClosed if this end is closed.
+        Never waits. ChannelClosedError if this end is closed.
         """
         receivers = self._line.receivers.value
         self._put(item)
@@ -327,7 +327,7 @@ class BroadcastSender(_TapeSender[T]):
     __slots__ = ()
 
     def clone(self) -> BroadcastSender[T]:
-        """Another sending end. ChannelClosed if this one is closed."""
+        """Another sending end. ChannelClosedError if this one is closed."""
         return BroadcastSender(self._line) if self._open else _closed()
 
     def subscribe(self) -> BroadcastReceiver[T]:
@@ -371,14 +371,14 @@ class BroadcastReceiver(_TapeReceiver[T]):
     """A receiving end of a ``broadcast``: it gets every object that was sent since it began, in order.
 
     ``receive(block=True, timeout=None)``, ``receive_nowait()``, ``await receive_async()``, and iteration. Who
-    has fallen behind by more than the capacity gets ``Lagged`` once, which says how many it has missed, and
-    goes on with the oldest there is. For one thread or task; ``clone`` it for others.
+    has fallen behind by more than the capacity gets ``LaggedError`` once, which says how many it has
+    missed, and goes on with the oldest there is. For one thread or task; ``clone`` it for others.
     """
 
     __slots__ = ()
 
     def clone(self) -> BroadcastReceiver[T]:
-        """Another receiver at the same place. ChannelClosed if this one is closed."""
+        """Another receiver at the same place. ChannelClosedError if this one is closed."""
         return BroadcastReceiver(self._line, self._reader.clone()) if self._open else _closed()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -407,7 +407,7 @@ class WatchSender(_TapeSender[T]):
     __slots__ = ()
 
     def clone(self) -> WatchSender[T]:
-        """Another sending end. ChannelClosed if this one is closed."""
+        """Another sending end. ChannelClosedError if this one is closed."""
         return WatchSender(self._line) if self._open else _closed()
 
     def subscribe(self) -> WatchReceiver[T]:
@@ -422,7 +422,7 @@ class WatchReceiver(_TapeReceiver[T]):
     """A receiving end of a ``watch``: ``value`` is the latest, ``receive`` waits for one it has not seen.
 
     It misses those in between. After the last sender is closed it gets the last value, if it has not seen it,
-    and then ChannelClosed; ``value`` stays. For one thread or task; ``clone`` it for others.
+    and then ChannelClosedError; ``value`` stays. For one thread or task; ``clone`` it for others.
     """
 
     __slots__ = ()
@@ -437,7 +437,7 @@ class WatchReceiver(_TapeReceiver[T]):
         return self._reader.pending() > 0
 
     def clone(self) -> WatchReceiver[T]:
-        """Another receiver that has seen the same. ChannelClosed if this one is closed."""
+        """Another receiver that has seen the same. ChannelClosedError if this one is closed."""
         return WatchReceiver(self._line, self._reader.clone()) if self._open else _closed()
 
     def __reduce__(self) -> tuple[Any, ...]:

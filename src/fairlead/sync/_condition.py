@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from fairlead._native import Lock, LockStatistics, Notices, RLock, RLockStatistics, Ticket
-from fairlead.errors import NotHeld, UsageError
+from fairlead.errors import NotHeldError, UsageError
 from fairlead.wait import uncancelled
 
 T = TypeVar("T")
@@ -90,8 +90,8 @@ class Condition:
     def wait(self, timeout: float | None = None) -> bool:
         """Lets go of the lock, waits until it is notified, and takes the lock again.
 
-        For threads. False: it was not notified within the time. NotHeld (a RuntimeError) when the lock is not
-        held, WouldDeadlock in a task.
+        For threads. False: it was not notified within the time. NotHeldError (a RuntimeError) when the lock
+        is not held, DeadlockError in a task.
         """
         return self._notices.wait(self._lock, timeout)
 
@@ -112,7 +112,7 @@ class Condition:
     async def wait_async(self) -> bool:
         """As ``wait``, for tasks, with the time-outs of their library."""
         if not self._held():
-            raise NotHeld("cannot wait on un-acquired lock")
+            raise NotHeldError("cannot wait on un-acquired lock")
         ticket = self._notices.join()
         times = self._let_go()
         try:
@@ -164,13 +164,13 @@ class Condition:
         self._lost[threading.get_ident()] = times
 
     def notify(self, n: int = 1) -> None:
-        """Wakes the first n that wait. The lock must be held, or it raises NotHeld."""
+        """Wakes the first n that wait. The lock must be held, or it raises NotHeldError."""
         if not self._held():
-            raise NotHeld("cannot notify on un-acquired lock")
+            raise NotHeldError("cannot notify on un-acquired lock")
         self._notices.notify(n)
 
     def notify_all(self) -> None:
-        """Wakes all that wait. The lock must be held, or it raises NotHeld."""
+        """Wakes all that wait. The lock must be held, or it raises NotHeldError."""
         self.notify(self._notices.waiting())
 
     def statistics(self) -> ConditionStatistics:

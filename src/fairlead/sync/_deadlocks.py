@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from fairlead import _native
-from fairlead.errors import DeadlockFound
+from fairlead.errors import DeadlockWarning
 from fairlead.sync._waits import UNKNOWN, Seen, Wait, Who, look, numbers
 
 
@@ -155,7 +155,7 @@ class Detector:
 
 
 def _warn(deadlock: Deadlock) -> None:
-    warnings.warn(DeadlockFound(str(deadlock)), stacklevel=2)
+    warnings.warn(DeadlockWarning(str(deadlock)), stacklevel=2)
 
 
 def detect_deadlocks(
@@ -163,7 +163,7 @@ def detect_deadlocks(
 ) -> Detector:
     """Looks for deadlocks from now on, until ``stop()`` or the end of the ``with`` block.
 
-    A deadlock is told once, within two intervals after it came about: by a warning, DeadlockFound, with the
+    A deadlock is told once, within two intervals after it came about: by a warning, DeadlockWarning, with the
     names, stacks and primitives of all in it; or to ``on_deadlock``, in the detector's thread. Nobody who
     waits is made to fail: a task may yet be cancelled, and a Lock be released by another.
 

@@ -24,7 +24,7 @@ from fairlead._native import (
     SimpleQueue,
     Tape,
 )
-from fairlead.errors import OtherProcess
+from fairlead.errors import WrongProcessError
 
 Shared = (
     Barrier
@@ -65,14 +65,14 @@ def from_handle(number: int) -> Any:
     """The primitive with this handle, as an object of the interpreter that calls.
 
     Raises:
-        HandleGone: no interpreter of this process has it any more.
+        HandleGoneError: no interpreter of this process has it any more.
     """
     return _native.attach(number)
 
 
 def _elsewhere(name: str, process: tuple[int, int, int], number: int) -> Any:
     if process != _native.process():
-        raise OtherProcess(f"this {name} belongs to another process, and cannot be shared with this one")
+        raise WrongProcessError(f"this {name} belongs to another process, and cannot be shared with this one")
     return from_handle(number)
 
 
@@ -80,7 +80,7 @@ def _reduce(primitive: Any) -> tuple[Any, ...]:
     name = type(primitive).__name__
     context = sys.modules.get("multiprocessing.context")
     if context is not None and context.get_spawning_popen() is not None:
-        raise OtherProcess(
+        raise WrongProcessError(
             f"cannot pickle a {name} for another process: it is shared by the interpreters of one"
         )
     return _elsewhere, (name, _native.process(), handle(primitive))

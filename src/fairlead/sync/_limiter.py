@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from fairlead._native import RLock, Semaphore, task_ended
-from fairlead.errors import AlreadyHeld, NotHeld, OwnerDeathWarning, WouldDeadlock
+from fairlead.errors import AlreadyHeldError, DeadlockError, NotHeldError, OwnerDeathWarning
 from fairlead.wait import current_task, others_run
 
 _MOST = 0x7FFFFFFF
@@ -105,9 +105,9 @@ class CapacityLimiter:
         return self._total - self.borrowed_tokens
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Borrows a token; says whether it did. As ``Lock.acquire``; AlreadyHeld if the caller has one.
+        """Borrows a token; says whether it did. As ``Lock.acquire``; AlreadyHeldError if the caller has one.
 
-        WouldDeadlock when it would wait for ever for tokens that this thread and its own tasks have.
+        DeadlockError when it would wait for ever for tokens that this thread and its own tasks have.
         """
         borrower = _caller()
         mine = self._begin(borrower, True)
@@ -115,7 +115,7 @@ class CapacityLimiter:
         try:
             taken = self._semaphore.acquire(False)
             if not taken and blocking and timeout is None and self._all_are_ours():
-                raise WouldDeadlock(
+                raise DeadlockError(
                     "this thread and its tasks have every token, and cannot give one back while it waits; "
                     "use `async with`, or a timeout"
                 )
@@ -158,20 +158,20 @@ class CapacityLimiter:
         return taken
 
     def release(self) -> None:
-        """Gives the caller's token back. NotHeld (a RuntimeError) if it has none."""
+        """Gives the caller's token back. NotHeldError (a RuntimeError) if it has none."""
         self.release_on_behalf_of(_caller())
 
     def release_on_behalf_of(self, borrower: object) -> None:
-        """Gives the token of this borrower back. NotHeld (a RuntimeError) if it has none."""
+        """Gives the token of this borrower back. NotHeldError (a RuntimeError) if it has none."""
         mine = self._lent.get(borrower)
         if mine is None or mine[0] is None or self._lent.pop(borrower, None) is not mine:
-            raise NotHeld("this borrower has no token of this limiter")
+            raise NotHeldError("this borrower has no token of this limiter")
         self._semaphore.release()
 
     def _begin(self, borrower: object, own: bool) -> list[Any]:
         mine = [None, own]
         if self._lent.setdefault(borrower, mine) is not mine:  # one step, if two come at once
-            raise AlreadyHeld("this borrower has a token of this limiter, or waits for one")
+            raise AlreadyHeldError("this borrower has a token of this limiter, or waits for one")
         return mine
 
     def _wait(self, blocking: bool, timeout: float | None) -> bool:

@@ -8,7 +8,7 @@ from functools import update_wrapper
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fairlead._native import Lock, RLock
-from fairlead.errors import ResourceBusy, WouldDeadlock
+from fairlead.errors import DeadlockError, ResourceBusyError
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class once(Generic[T]):  # noqa: N801 - a decorator
 
     The function takes no arguments. Threads call it, tasks ``await f.call_async()``; a coroutine function is
     awaited either way. While it runs the others wait. When it raises, or is cancelled, its caller gets that,
-    and the next one calls it again. A function that calls itself gets WouldDeadlock, as does a thread that
+    and the next one calls it again. A function that calls itself gets DeadlockError, as does a thread that
     would wait for a task of its own loop.
     """
 
@@ -62,7 +62,7 @@ class once(Generic[T]):  # noqa: N801 - a decorator
 
     def _may_begin(self) -> None:
         if self._lock._recursion_count() > 1:
-            raise WouldDeadlock("a function of once calls itself, and cannot wait for its own end")
+            raise DeadlockError("a function of once calls itself, and cannot wait for its own end")
 
     def statistics(self) -> OnceStatistics:
         """A record of the moment."""
@@ -121,7 +121,8 @@ class ResourceGuardStatistics(NamedTuple):
 
 
 class ResourceGuard:
-    """`with guard:` around what one thread or task may do at a time; a second one gets ResourceBusy, at once.
+    """`with guard:` around what one thread or task may do at a time; a second one gets ResourceBusyError,
+    at once.
 
     As anyio's, for threads too. The same one may not come twice either.
 
@@ -137,7 +138,7 @@ class ResourceGuard:
 
     def __enter__(self) -> None:
         if not self._lock.acquire(False):
-            raise ResourceBusy(f"another thread or task is already {self._action} this resource")
+            raise ResourceBusyError(f"another thread or task is already {self._action} this resource")
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

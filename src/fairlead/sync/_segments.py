@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
-from fairlead.errors import HandleGone, UsageError, WrongSegment
+from fairlead.errors import HandleGoneError, UsageError, WrongSegmentError
 
 _PLACE = "/dev/shm"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
@@ -66,15 +66,15 @@ def borrow(pid: int, number: int, token: bytes, build: Build[_T]) -> tuple[_T, i
         fd = os.open(f"/proc/{pid}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         why = "may not be opened" if isinstance(error, PermissionError) else "is not there any more"
-        raise HandleGone(
+        raise HandleGoneError(
             f"the primitive of process {pid} {why}: keep it, and that process, until the pickle has arrived "
             "(or give it a name)"
         ) from error
     try:
         return build(fd, token, False), fd
-    except WrongSegment as error:  # the number has another file now
+    except WrongSegmentError as error:  # the number has another file now
         os.close(fd)
-        raise HandleGone(
+        raise HandleGoneError(
             f"process {pid} does not have the primitive any more: keep it until the pickle has arrived"
         ) from error
     except BaseException:
@@ -135,7 +135,7 @@ def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:
 def _enter(fd: int, path: str, build: Build[_T]) -> tuple[_T] | None:
     """None: the file has another name by now, or none, or whoever was about to make it is dead."""
     if os.fstat(fd).st_uid != os.getuid():
-        raise WrongSegment(f"{path} belongs to another user; choose another name")
+        raise WrongSegmentError(f"{path} belongs to another user; choose another name")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -146,7 +146,7 @@ def _enter(fd: int, path: str, build: Build[_T]) -> tuple[_T] | None:
     if not _is_at(fd, path):
         return None
     if not _is_blank(fd) and os.pread(fd, len(_MAGIC), 0) != _MAGIC:
-        raise WrongSegment(f"{path} is not one of fairlead's segments; choose another name")
+        raise WrongSegmentError(f"{path} is not one of fairlead's segments; choose another name")
     os.ftruncate(fd, 0)
     token = os.urandom(16)
     made = _mapped(fd, token, build)

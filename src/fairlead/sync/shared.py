@@ -157,7 +157,7 @@ class Lock(_Shared, SharedLock):
 
     It belongs to the process that takes it: any thread or task of that may release it. When the process ends
     with it, killed or not, the lock is not free, because what it protects may be half done: ``acquire``
-    raises OwnerDied, for everyone, until somebody calls ``recover``. With ``take_over=True`` the next one
+    raises OwnerDiedError, for every caller, until ``recover`` is called. With ``take_over=True`` the next one
     simply has it. Nobody is served in order: who comes may pass those who sleep.
     """
 
@@ -300,7 +300,7 @@ class Queue(_Shared, SharedQueue):
 
     Of ``capacity_bytes`` a message takes 8 more than it has, in whole eights. A process that
     dies while it puts or gets leaves the queue whole, and takes at most that one message along; whoever
-    comes next to that end is told by OwnerDied, once, has done nothing, and may go on. With
+    comes next to that end is told by OwnerDiedError, once, has done nothing, and may go on. With
     ``take_over=True`` only the statistics tell.
     """
 
@@ -377,7 +377,8 @@ class BarrierStatistics(NamedTuple):
 class Barrier(_Shared, SharedBarrier):
     """Where so many threads and tasks of any processes meet, again and again, as multiprocessing.Barrier.
 
-    Who waits and times out, is cancelled or interrupted, or dies, breaks it: all get BarrierBroken, at once
+    Who waits and times out, is cancelled or interrupted, or dies, breaks it: all get BrokenBarrierError, at
+    once
     or, of a death, within 64 ms, until ``reset``. A process that dies before it has come is not missed: give
     a time-out.
     """

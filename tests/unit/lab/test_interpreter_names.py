@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.errors import InterpreterFailure, UsageError
+from fairlead.errors import InterpreterFailedError, UsageError
 from fairlead.lab.catalogue.interpreters import Discovery, Interpreter, Rejected, contrast
 
 
@@ -75,7 +75,7 @@ def test_select_near_miss_suggests_the_nearest() -> None:
 
 
 def test_select_rejected_program_says_how_it_failed() -> None:
-    with pytest.raises(InterpreterFailure, match="ended with status 1"):
+    with pytest.raises(InterpreterFailedError, match="ended with status 1"):
         FOUND.select("/opt/broken")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.errors import Interrupted, OutputError, RecordError, UsageError
+from fairlead.errors import OutputError, RecordError, RunInterruptedError, UsageError
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.other_load import Meter, Reading
@@ -162,7 +162,7 @@ def test_run_machine_that_is_never_quiet_spends_a_fifth_of_the_budget_on_trying_
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_stopped_and_continued_loses_and_repeats_nothing(bench: Bench, number: int) -> None:
     bench.at[7] = lambda: os.kill(os.getpid(), number)
-    with pytest.raises(Interrupted, match=r"stopped: 7 samples kept in .*--resume --out") as caught:
+    with pytest.raises(RunInterruptedError, match=r"stopped: 7 samples kept in .*--resume --out") as caught:
         bench.run()
     assert caught.value.signum == number
     before = bench.samples()
@@ -176,7 +176,7 @@ def test_run_stopped_and_continued_loses_and_repeats_nothing(bench: Bench, numbe
 def test_run_stopped_while_trying_again_keeps_the_noisy_sample(bench: Bench) -> None:
     bench.foreign = lambda number: 0.5 if number == 2 else 0.0
     bench.at[3] = lambda: os.kill(os.getpid(), signal.SIGINT)
-    with pytest.raises(Interrupted, match="3 samples kept"):
+    with pytest.raises(RunInterruptedError, match="3 samples kept"):
         bench.run()
     assert bench.samples()[-1].foreign_share == pytest.approx(0.5)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 import summaries
 
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 from fairlead.record.summary import Published, Side, Summary
 from fairlead.report.common import names, plot, words
 from fairlead.report.common.assets import asset
@@ -321,7 +321,7 @@ def test_two_environments_are_pointed_out() -> None:
 @pytest.mark.parametrize("library", ["jinja2"])
 def test_without_a_library_the_error_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtra, match=rf"{library}.*fairlead\[lab\]"):
+    with pytest.raises(MissingExtraError, match=rf"{library}.*fairlead\[lab\]"):
         html.render(summaries.summary())
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import summaries
 
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 from fairlead.record.summary import Summary
 from fairlead.report.common import names, words
 from fairlead.report.summary import claims, text
@@ -164,5 +164,5 @@ def test_empty_summary_says_so() -> None:
 
 def test_without_rich_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(MissingExtra, match=r"rich.*fairlead\[lab\]"):
+    with pytest.raises(MissingExtraError, match=r"rich.*fairlead\[lab\]"):
         text.render(summaries.summary())

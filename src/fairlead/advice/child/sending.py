@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairlead.errors import CannotSend
+from fairlead.errors import SerializationError
 from fairlead.pools import calls
 from fairlead.pools import function as told
 from fairlead.pools.channel import Parts
@@ -26,7 +26,7 @@ class Sending:
         """Why this call cannot be sent; None if it can."""
         try:
             parts = calls.pack(Task(Future(), self._function, (item,), {}, Options()))
-        except CannotSend as refusal:
+        except SerializationError as refusal:
             return str(refusal)
         self.call_bytes.append(_size(parts))
         return None
@@ -35,7 +35,7 @@ class Sending:
         """Why this result cannot be sent back; None if it can."""
         try:
             parts = calls.pack_result(self._function, value)
-        except CannotSend as refusal:
+        except SerializationError as refusal:
             return str(refusal)
         self.result_bytes.append(_size(parts))
         return None

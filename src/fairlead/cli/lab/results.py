@@ -43,7 +43,7 @@ def deliver(
     ``more`` is for a report as text: how much of it.
 
     Raises:
-        MissingExtra: a library for this form is not installed.
+        MissingExtraError: a library for this form is not installed.
         OutputError: the file cannot be written.
     """
     if form is None:

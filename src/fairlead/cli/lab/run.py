@@ -15,7 +15,7 @@ from fairlead.cli import words
 from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
-from fairlead.errors import FairleadError, Interrupted, MissingExtra, RecordError, UsageError
+from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunInterruptedError, UsageError
 from fairlead.lab.catalogue.interpreters import choose
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.isolation import subprocess_runner
@@ -115,7 +115,7 @@ def run(
     An ID is an experiment or a family of them, such as square; see fairlead lab list.
     """
     if missing := missing_extras()["lab"]:
-        raise MissingExtra(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
+        raise MissingExtraError(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
     if quick and full:
         raise UsageError("--quick and --full exclude each other: give one of them")
     with Stop() as stop:
@@ -187,9 +187,9 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
         if request.options.sizes is not None:
             check_sizes(plan, measure, stop)
         plan = with_yield_probes(plan, stop)
-    except Interrupted as error:
+    except RunInterruptedError as error:
         command = shlex.join(["fairlead", "lab", "run", "--resume", "--out", str(out)])
-        raise Interrupted(
+        raise RunInterruptedError(
             f"stopped before the first sample; begin again with: {command}", error.signum
         ) from None
     except FairleadError:

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import tested
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ def require() -> None:
     """Make sure that ``fairlead._probe`` can be imported and is more than a refusal.
 
     Raises:
-        UnsupportedInterpreter: it is not; the message says why.
+        UnsupportedInterpreterError: it is not; the message says why.
     """
     if sys.implementation.name != "cpython":
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"the GIL of {sys.implementation.name} cannot be observed, only that of CPython 3.11 to 3.15"
         )
     try:
         from fairlead import _probe
     except ImportError as error:
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"the extension that observes the GIL cannot be loaded: {error}"
         ) from error
     if not hasattr(_probe, "read"):  # built where nothing can be observed: it has one function, to say why
@@ -78,7 +78,7 @@ class Window:
                 of its interpreters, is what counts.
 
         Raises:
-            UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
+            UnsupportedInterpreterError: the interpreter's GIL cannot be observed; the message says why.
             UsageError: eight windows are open.
         """
         require()
@@ -103,6 +103,6 @@ def why_not() -> str | None:
     """Why the GIL of this interpreter cannot be observed, in one line; None when it can."""
     try:
         Window(None).close()
-    except UnsupportedInterpreter as error:
+    except UnsupportedInterpreterError as error:
         return str(error)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 from fairlead.gil.observe.blame import BlameLedger
 from fairlead.gil.observe.findings import find
 from fairlead.gil.observe.rates import parse
@@ -47,12 +47,12 @@ def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = Non
 
     Raises:
         RecordError: the file can no longer be read.
-        MissingExtra: numpy is not installed.
+        MissingExtraError: numpy is not installed.
     """
     try:
         import numpy  # noqa: F401
     except ImportError as error:
-        raise MissingExtra("reading recordings needs numpy: pip install 'fairlead[lab]'") from error
+        raise MissingExtraError("reading recordings needs numpy: pip install 'fairlead[lab]'") from error
     intervals = Intervals(recording)
     gils: dict[int, _GilAnalysis] = {}
     for chunk in intervals.chunks():

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import fairlead
-from fairlead.errors import InterpreterFailure, UnsupportedInterpreter, UsageError
+from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.launch import Settings
 
 ANSWER_S = 10.0
@@ -58,8 +58,10 @@ def record(pid: int, settings: Settings, *, duration_s: float | None) -> None:
     """Record the process for so long, or until Ctrl-C or until it ends.
 
     Raises:
-        UsageError: there is no such process, or it is not ours. UnsupportedInterpreter: it is no Python, or
-        one that cannot be attached to; the message says what to do. InterpreterFailure: it did not answer.
+        UsageError: there is no such process, or it is not ours. UnsupportedInterpreterError: it is no
+            Python, or
+        one that cannot be attached to; the message says what to do. InterpreterFailedError: it did not
+        answer.
     """
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         os.chmod(directory, 0o755)  # noqa: PTH101 - the target may run as another user
@@ -93,7 +95,7 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
     _send(pid, executable, script)
     said = _answer(pid, ready)
     if said != "ok":
-        raise UnsupportedInterpreter(f"process {pid}: {said}")
+        raise UnsupportedInterpreterError(f"process {pid}: {said}")
 
 
 def _executable(pid: int) -> str:
@@ -116,11 +118,11 @@ def _check_version(pid: int, executable: str) -> None:
         ).stdout.split()
         implementation, major, minor, able = told
     except (OSError, subprocess.SubprocessError, ValueError):
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"process {pid} ({executable}) is no Python that could be asked"
         ) from None
     if able != "True":
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"process {pid} runs {implementation} {major}.{minor}, which cannot be attached to (3.14 and"
             " later can): start it with fairlead record -- COMMAND or fairlead run -- COMMAND, or call"
             " fairlead.gil.observe() or schedule() in its code"
@@ -137,7 +139,7 @@ def _send(pid: int, executable: str, script: Path) -> None:
     )
     if sent.returncode:
         why = (sent.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise InterpreterFailure(
+        raise InterpreterFailedError(
             f"process {pid} cannot be attached to ({why}): it takes the right to trace it (the same user, and"
             " kernel.yama.ptrace_scope 0 or CAP_SYS_PTRACE), and remote debugging not switched off in it"
         )
@@ -149,9 +151,9 @@ def _answer(pid: int, file: Path) -> str:
         if file.exists() and (said := file.read_text(encoding="utf-8")):
             return said
         if not Path(f"/proc/{pid}").exists():
-            raise InterpreterFailure(f"process {pid} ended")
+            raise InterpreterFailedError(f"process {pid} ended")
         time.sleep(0.02)
-    raise InterpreterFailure(
+    raise InterpreterFailedError(
         f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does"
         " not return"
         " (a join, a select); what was asked for begins when it does"

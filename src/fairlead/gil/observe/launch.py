@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fairlead.errors import OutputError, UnsupportedInterpreter, UsageError
+from fairlead.errors import OutputError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import starting
 from fairlead.gil.observe.starting import Action, Command
 from fairlead.record.recording import MAGIC
@@ -92,11 +92,11 @@ def run(
 
     Raises:
         UsageError: the command cannot be started.
-        UnsupportedInterpreter: it ran, or would have run, without being recorded; the message says why.
+        UnsupportedInterpreterError: it ran, or would have run, without being recorded; the message says why.
     """
     found = starting.read(command)
     if why := found.refusal("record", children=children):
-        raise UnsupportedInterpreter(why)
+        raise UnsupportedInterpreterError(why)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
@@ -111,12 +111,12 @@ def run(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if said is None:
-        raise UnsupportedInterpreter(
+        raise UnsupportedInterpreterError(
             f"{command[0]} ended with status {status} and was not recorded: it started no Python, or one that"
             " ignores PYTHONPATH (options -E, -I, -S); name the interpreter: python app.py"
         )
     if said != "ok":
-        raise UnsupportedInterpreter(said)
+        raise UnsupportedInterpreterError(said)
     return status
 
 

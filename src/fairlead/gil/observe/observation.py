@@ -62,7 +62,7 @@ class Observation:
         """Begin.
 
         Raises:
-            UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
+            UnsupportedInterpreterError: the interpreter's GIL cannot be observed; the message says why.
             UsageError: it has been started before, or eight observations are going on.
         """
         with exclusive():

@@ -55,7 +55,7 @@ class Recorder:
         """Create the file (an existing one is replaced) and begin.
 
         Raises:
-            UnsupportedInterpreter: the interpreter's GIL cannot be observed; the message says why.
+            UnsupportedInterpreterError: the interpreter's GIL cannot be observed; the message says why.
             UsageError: a recording is going on.
             OutputError: the file cannot be written.
         """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from fairlead import machine
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import tested
 from fairlead.gil.observe.access import require
 from fairlead.record.policies import POLICIES
@@ -79,10 +79,10 @@ def slacken(timer_slack: float | None) -> None:
     """Sets this thread's timer slack, and that of those that it starts; None leaves it.
 
     Raises:
-        UnsupportedInterpreter: the system has none.
+        UnsupportedInterpreterError: the system has none.
     """
     if timer_slack is not None and not machine.set_timer_slack_ns(round(timer_slack * 1e9)):
-        raise UnsupportedInterpreter("timer slack is Linux's, and there is none here: leave it out")
+        raise UnsupportedInterpreterError("timer slack is Linux's, and there is none here: leave it out")
 
 
 def may_spin(cores: machine.Cores) -> bool:
@@ -142,7 +142,7 @@ def prioritised(level: Priority) -> Iterator[None]:
         raise UsageError(f"no priority {level!r}; it is one of {', '.join(PRIORITIES)}")
     try:
         require()
-    except UnsupportedInterpreter:
+    except UnsupportedInterpreterError:
         with _nice(level):
             yield
         return

@@ -15,7 +15,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from fairlead.errors import OutputError, UnsupportedInterpreter
+from fairlead.errors import OutputError, UnsupportedInterpreterError
 from fairlead.gil.schedule.launched import VARIABLE
 
 NAME = "fairlead-gil.pth"
@@ -55,7 +55,8 @@ def install() -> Path:
 
     Raises:
         OutputError: the place is not ours to write to.
-        UnsupportedInterpreter: a program started with it was not scheduled; the hook has been removed again.
+        UnsupportedInterpreterError: a program started with it was not scheduled; the hook has been removed
+            again.
     """
     hook = place()
     try:
@@ -66,7 +67,7 @@ def install() -> Path:
         ) from error
     if (why := _does_not_work()) is not None:
         hook.unlink()
-        raise UnsupportedInterpreter(f"the hook was not installed: {why}")
+        raise UnsupportedInterpreterError(f"the hook was not installed: {why}")
     return hook
 
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from fairlead.errors import UnsupportedInterpreter, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import recorder, starting
 from fairlead.gil.observe.starting import Action
 from fairlead.gil.schedule.control import Policy, check
@@ -64,7 +64,7 @@ def become(
 
     Raises:
         UsageError: the command cannot be started, or is no Python.
-        UnsupportedInterpreter: this process is recorded, or the command's options keep us out.
+        UnsupportedInterpreterError: this process is recorded, or the command's options keep us out.
     """
     pid = os.getpid()
     wanted = action(policy, cpu_share, timer_slack, canary_s=canary_s, pid=pid)
@@ -77,7 +77,7 @@ def become(
     why = found.refusal("run", children=children)
     if why is not None:
         if not if_possible:
-            raise UnsupportedInterpreter(why)
+            raise UnsupportedInterpreterError(why)
         print(f"fairlead: {why}; going on without", file=sys.stderr)
         _execute(found, found.environment)
     _execute(

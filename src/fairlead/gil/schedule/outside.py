@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fairlead.errors import InterpreterFailure, UsageError
+from fairlead.errors import InterpreterFailedError, UsageError
 from fairlead.record.policies import name_of
 
 Order = Literal["status", "stock", "interactive", "off"]
@@ -49,7 +49,7 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
 
     Raises:
         UsageError: there is no such process, it belongs to another user, or it was never scheduled.
-        InterpreterFailure: it ended.
+        InterpreterFailedError: it ended.
     """
     with _page(pid) as page, memoryview(page).cast("I") as words:
         number = (words[_REQUEST] >> 8) + 1 & 0xFFFFFF
@@ -58,7 +58,7 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         deadline = time.monotonic() + wait_s
         while words[_ANSWERED] != request and time.monotonic() < deadline:
             if not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-                raise InterpreterFailure(f"process {pid} ended")
+                raise InterpreterFailedError(f"process {pid} ended")
             time.sleep(0.001)
         fresh = words[_ANSWERED] == request
         mode, off, trips, waiting, acquired, waited = _ANSWER.unpack_from(page, _ANSWER_AT)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 
 try:
     import numpy as np
 except ModuleNotFoundError as error:
-    raise MissingExtra("the lab's statistics need numpy: pip install 'fairlead[lab]'") from error
+    raise MissingExtraError("the lab's statistics need numpy: pip install 'fairlead[lab]'") from error
 
 __all__ = ["np"]

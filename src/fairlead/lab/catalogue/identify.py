@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from fairlead.errors import InterpreterFailure
+from fairlead.errors import InterpreterFailedError
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 
@@ -80,8 +80,8 @@ def identify(path: str, stop: Stop | None = None) -> dict[str, Any]:
     """Run a program once and return what it says it is: the fields of ``Interpreter`` but its name and path.
 
     Raises:
-        InterpreterFailure: it is no Python interpreter; the message says how it failed.
-        Interrupted: ``stop`` was set meanwhile.
+        InterpreterFailedError: it is no Python interpreter; the message says how it failed.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     answer = _ask(path, False, stop)
     if answer["free_threaded"] and "PYTHON_GIL" in os.environ:
@@ -100,13 +100,15 @@ def _ask(path: str, free_threaded: bool, stop: Stop | None) -> dict[str, Any]:
             stop=stop,
         )
     except OSError as error:
-        raise InterpreterFailure(f"{path} cannot be started as an interpreter: {error.strerror}") from error
+        raise InterpreterFailedError(
+            f"{path} cannot be started as an interpreter: {error.strerror}"
+        ) from error
     if outcome.ended == "stopped" and stop is not None:
         stop.check("stopped while looking for interpreters; nothing was measured")
     if outcome.ended == "timeout":
-        raise InterpreterFailure(f"{path} gave no answer within {IDENTIFY_TIMEOUT_S:g} s")
+        raise InterpreterFailedError(f"{path} gave no answer within {IDENTIFY_TIMEOUT_S:g} s")
     if outcome.returncode != 0:
-        raise InterpreterFailure(f"{path} is no working Python interpreter: it {how_it_ended(outcome)}")
+        raise InterpreterFailedError(f"{path} is no working Python interpreter: it {how_it_ended(outcome)}")
     for line in outcome.stdout.splitlines():
         if line.startswith(_ANSWER):
             try:
@@ -117,7 +119,7 @@ def _ask(path: str, free_threaded: bool, stop: Stop | None) -> dict[str, Any]:
                 isinstance(answer.get(name), kind) for name, kind in _TYPES.items()
             ):
                 return {name: answer[name] for name in _TYPES}
-    raise InterpreterFailure(f"{path} is no Python interpreter: it does not answer as one")
+    raise InterpreterFailedError(f"{path} is no Python interpreter: it does not answer as one")
 
 
 def how_it_ended(outcome: subprocess_runner.Outcome) -> str:

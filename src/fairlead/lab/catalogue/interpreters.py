@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlead.errors import InterpreterFailure, UsageError
+from fairlead.errors import InterpreterFailedError, UsageError
 from fairlead.lab.catalogue.identify import identify, is_program
 from fairlead.lab.isolation.stop import Stop
 
@@ -101,12 +101,12 @@ class Discovery:
 
         Raises:
             UsageError: nothing of that name was found; names what was.
-            InterpreterFailure: it is a program that could not be identified; says why.
+            InterpreterFailedError: it is a program that could not be identified; says why.
         """
         path = as_path(asked)
         for rejected in self.rejected:
             if rejected.path == path:
-                raise InterpreterFailure(rejected.reason)
+                raise InterpreterFailedError(rejected.reason)
         wanted = asked.lower().removeprefix("c").removeprefix("python")
         for interpreter in self.interpreters:
             if wanted == interpreter.name or (path and self.leads_to.get(path) == interpreter.executable):
@@ -141,8 +141,9 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
     versions that are looked at anyway, or nowhere.
 
     Raises:
-        InterpreterFailure: the running interpreter itself fails; the failures of others are in ``rejected``.
-        Interrupted: ``stop`` was set meanwhile; whatever was being run has ended.
+        InterpreterFailedError: the running interpreter itself fails; the failures of others are in
+            ``rejected``.
+        RunInterruptedError: ``stop`` was set meanwhile; whatever was being run has ended.
     """
     asked = [path for name in extra if (path := as_path(name))]
     paths: dict[str, str] = {}
@@ -157,7 +158,7 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
         for path, first in paths.items():
             try:
                 interpreter = futures[first].result()
-            except InterpreterFailure as failure:
+            except InterpreterFailedError as failure:
                 if path == sys.executable:
                     raise
                 if path == first or path in asked:
@@ -174,7 +175,7 @@ def free_threaded(stop: Stop | None = None) -> Interpreter | None:
     """The newest CPython without a GIL among the programs that are named so ("python3.14t"), or None.
 
     Raises:
-        Interrupted: ``stop`` was set meanwhile; whatever was being run has ended.
+        RunInterruptedError: ``stop`` was set meanwhile; whatever was being run has ended.
     """
     found = []
     for path in {
@@ -182,7 +183,7 @@ def free_threaded(stop: Stop | None = None) -> Interpreter | None:
     }.values():
         try:
             found.append(_identified(path, stop))
-        except InterpreterFailure:
+        except InterpreterFailedError:
             continue
     without = [one for one in _named(found) if one.free_threaded and not one.gil]
     return max(without, key=lambda one: one.version_key, default=None)
@@ -208,7 +209,7 @@ def choose(asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop) -
 
     Raises:
         UsageError: more than one of these was wished, or one that was named is not here.
-        Interrupted: ``stop`` was set meanwhile.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     if bool(asked) + everyone + contrasted > 1:
         raise UsageError(

@@ -54,7 +54,7 @@ FORCED = 1
 def measure(params):
     try:
         import fairlead.gil
-        from fairlead.errors import UnsupportedInterpreter
+        from fairlead.errors import UnsupportedInterpreterError
         from fairlead.record.recording import LOST, BlockType, Recording
     except ImportError:
         raise probe.no_fairlead()
@@ -80,7 +80,7 @@ def measure(params):
     try:
         try:
             recorder = fairlead.gil.record(path, wait_threshold=None).start()
-        except UnsupportedInterpreter as error:
+        except UnsupportedInterpreterError as error:
             raise probe.Skipped(str(error))
         for thread in threads:
             thread.start()

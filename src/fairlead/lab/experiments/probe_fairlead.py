@@ -11,25 +11,25 @@ def schedule(policy):
         return
     try:
         import fairlead.gil
-        from fairlead.errors import UnsupportedInterpreter
+        from fairlead.errors import UnsupportedInterpreterError
     except ImportError:
         raise probe.no_fairlead()
     try:
         fairlead.gil.schedule(policy=policy)
-    except UnsupportedInterpreter as error:
+    except UnsupportedInterpreterError as error:
         raise probe.Skipped(str(error))
 
 
 def pool(kind, workers):
     """One of fairlead's pools."""
     try:
-        from fairlead.errors import UnsupportedInterpreter
+        from fairlead.errors import UnsupportedInterpreterError
         from fairlead.pools import pool
     except ImportError:
         raise probe.no_fairlead()
     try:
         return pool(kind, workers)
-    except UnsupportedInterpreter as error:
+    except UnsupportedInterpreterError as error:
         raise probe.Skipped(str(error))
 
 
@@ -42,13 +42,13 @@ def gil_share(run):
         return None, "there is no GIL"
     try:
         import fairlead.gil
-        from fairlead.errors import UnsupportedInterpreter
+        from fairlead.errors import UnsupportedInterpreterError
     except ImportError:
         return None, str(probe.no_fairlead())
     seen = fairlead.gil.observe(wait_threshold=None)
     try:
         seen.start()
-    except UnsupportedInterpreter as error:
+    except UnsupportedInterpreterError as error:
         return None, str(error)
     run()
     seen.stop()

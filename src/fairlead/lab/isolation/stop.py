@@ -9,7 +9,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from fairlead.errors import Interrupted
+from fairlead.errors import RunInterruptedError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -70,6 +70,6 @@ class Stop:
         return bool(poller.poll(max(0.0, timeout_s) * 1000))
 
     def check(self, message: str) -> None:
-        """Raise ``Interrupted`` with this message if a signal has come."""
+        """Raise ``RunInterruptedError`` with this message if a signal has come."""
         if self.signum is not None:
-            raise Interrupted(message, self.signum)
+            raise RunInterruptedError(message, self.signum)

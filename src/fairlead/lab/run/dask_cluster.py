@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import FairleadError, Interrupted, MissingExtra, OutputError
+from fairlead.errors import FairleadError, MissingExtraError, OutputError, RunInterruptedError
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import remote_run
 from fairlead.lab.run.plan import Options
@@ -85,9 +85,9 @@ def run_on(
         report: told now and then how far a machine is; called from another thread.
 
     Raises:
-        MissingExtra: distributed is not installed.
+        MissingExtraError: distributed is not installed.
         FairleadError: there is no scheduler at the address, or it has no workers.
-        Interrupted: ``stop`` was set; what had been measured until then is in the directory.
+        RunInterruptedError: ``stop`` was set; what had been measured until then is in the directory.
         OutputError: the runs cannot be written.
     """
     with _connected(scheduler) as client:
@@ -126,7 +126,7 @@ def run_on(
             client.unsubscribe_topic(remote_run.TOPIC)
         if stop.signum is not None:
             kept = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-            raise Interrupted(f"stopped: {kept} kept in {directory}", stop.signum)
+            raise RunInterruptedError(f"stopped: {kept} kept in {directory}", stop.signum)
         return Gathered(tuple(sorted(runs)), tuple(sorted(lost)))
 
 
@@ -135,7 +135,7 @@ def _connected(scheduler: str) -> Iterator[Client]:
     try:
         import distributed
     except ImportError as error:
-        raise MissingExtra("--on needs dask.distributed: pip install 'fairlead[dask]'") from error
+        raise MissingExtraError("--on needs dask.distributed: pip install 'fairlead[dask]'") from error
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:

@@ -25,7 +25,7 @@ def check_sizes(plan: Plan, measure: Measure, stop: Stop) -> None:
 
     Raises:
         UsageError: one sample of the smallest size takes longer than the whole budget.
-        Interrupted: ``stop`` was set meanwhile.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     interpreters = {interpreter.name: interpreter for interpreter in plan.interpreters}
     seen: set[tuple[str, str]] = set()

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fairlead.errors import Interrupted
+from fairlead.errors import RunInterruptedError
 from fairlead.lab.catalogue.interpreters import choose
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
@@ -61,7 +61,7 @@ def carry_out(
             plan = with_yield_probes(plan, stop)
             runner.begin(plan, directory)
             runner.run(plan, directory, stop=stop, report=tell)
-        except Interrupted:
+        except RunInterruptedError:
             pass  # what there is goes back
         finally:
             with _lock:

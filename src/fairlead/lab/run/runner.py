@@ -106,8 +106,8 @@ def continued(
         RecordError: there is none to continue, or it is damaged.
         UsageError: it was begun in a different environment (another machine, other cores or quota), or one
             of its interpreters is another one now; its samples could not be put beside those to come.
-        InterpreterFailure: one of its interpreters cannot be run any more.
-        Interrupted: ``stop`` was set meanwhile.
+        InterpreterFailedError: one of its interpreters cannot be run any more.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     plan = Plan.load(directory)
     for name in results.FINGERPRINT:
@@ -137,7 +137,8 @@ def run(
     when it was killed is ended first.
 
     Raises:
-        Interrupted: ``stop`` was set; nothing that was started is alive, and every finished sample is kept.
+        RunInterruptedError: ``stop`` was set; nothing that was started is alive, and every finished sample
+            is kept.
         OutputError: the results cannot be written; the finished samples are kept.
         RecordError: the results so far cannot be read.
     """

@@ -30,7 +30,7 @@ def yield_probe(interpreter: Interpreter, policy: str, stop: Stop) -> dict[str, 
     ``yields`` (None where that cannot be told). A probe that fails gives ``{"failed": reason}``.
 
     Raises:
-        Interrupted: ``stop`` was set meanwhile.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     try:
         outcome = subprocess_runner.run(
@@ -57,7 +57,7 @@ def with_yield_probes(plan: Plan, stop: Stop) -> Plan:
     """The plan with the yield probe of every interpreter and policy in it, in its environment.
 
     Raises:
-        Interrupted: ``stop`` was set meanwhile.
+        RunInterruptedError: ``stop`` was set meanwhile.
     """
     found: dict[str, dict[str, Any]] = {}
     interpreters = {interpreter.name: interpreter for interpreter in plan.interpreters}

@@ -25,7 +25,7 @@ def render(advice: Advice) -> str:
     """The page, for light and dark, from 360 pixels of width upwards.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     work = advice.work
     return page(

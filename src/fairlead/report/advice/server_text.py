@@ -14,7 +14,7 @@ def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) ->
     """The whole of it.
 
     Raises:
-        MissingExtra: rich is not installed.
+        MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     page.line(headline(advice), style="bold")

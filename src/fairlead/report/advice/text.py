@@ -12,7 +12,7 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     """The whole of it.
 
     Raises:
-        MissingExtra: rich is not installed.
+        MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     page.line(names.clean(headline(advice)), style="bold")

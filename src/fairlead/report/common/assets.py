@@ -44,7 +44,7 @@ def page(
     are names of assets, beside the style sheet of all pages.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     with needed_for("the HTML report"):
         import jinja2

@@ -36,7 +36,7 @@ class Page:
     """Lines and tables, folded to a width. Text is taken as it stands: no mark-up in it is obeyed.
 
     Raises:
-        MissingExtra: rich is not installed.
+        MissingExtraError: rich is not installed.
     """
 
     def __init__(self, width: int, colour: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fairlead.errors import MissingExtra
+from fairlead.errors import MissingExtraError
 
 
 @contextmanager
@@ -13,11 +13,11 @@ def needed_for(purpose: str) -> Iterator[None]:
     """Around imports: a library that is not installed becomes a word on what to install.
 
     Raises:
-        MissingExtra: names the library, what it is needed for and the command that brings it.
+        MissingExtraError: names the library, what it is needed for and the command that brings it.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(
+        raise MissingExtraError(
             f"{purpose} needs {error.name}, which is not installed: pip install 'fairlead[lab]'"
         ) from error

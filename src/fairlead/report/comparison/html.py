@@ -26,7 +26,7 @@ def render(comparison: Comparison) -> str:
     """The page, for light and dark, from 360 pixels of width upwards.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     axis = _Axis([cell for series in comparison.series for cell in series.cells])
     sections = [

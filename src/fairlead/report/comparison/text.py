@@ -17,7 +17,7 @@ def render(comparison: Comparison, *, width: int = 80, colour: bool = False) -> 
         colour: write the terminal's colour codes.
 
     Raises:
-        MissingExtra: rich is not installed.
+        MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     _runs(page, comparison)

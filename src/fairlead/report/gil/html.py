@@ -33,7 +33,7 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
     """The page, for light and dark, from 360 pixels of width upwards.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     name = who(summary)
     script = asset("gil.js")

@@ -34,7 +34,7 @@ def render(summary: Summary) -> str:
     """The report as one HTML page that works offline, in light and dark, from 360 pixels of width upwards.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     roster = names.Roster(summary.series)
     number = itertools.count(1)

@@ -23,7 +23,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
         detail: 1 puts the tables before them, how each series grows and what was published; 2 also the cells.
 
     Raises:
-        MissingExtra: rich is not installed.
+        MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     roster = names.Roster(summary.series)
