@@ -94,11 +94,15 @@ def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
         ("kill -SEGV $$", "crashed", "SIGSEGV"),
         ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
         ("echo some words", "garbage", "printed no result"),
-        ("head -c 3000000 /dev/urandom", "garbage", "printed no result"),
-        ("echo '{}'", "garbage", "printed a result that is none"),
-        ('echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none"),
+        pytest.param("head -c 3000000 /dev/urandom", "garbage", "printed no result", marks=pytest.mark.long),
+        pytest.param("echo '{}'", "garbage", "printed a result that is none", marks=pytest.mark.long),
+        pytest.param(
+            'echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none", marks=pytest.mark.long
+        ),
         ("echo '{\"wall_s\": NaN}'", "garbage", "printed no result"),
-        ('echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread"),
+        pytest.param(
+            'echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread", marks=pytest.mark.long
+        ),
         ("kill -ALRM $$", "timeout", "not done after"),
     ],
 )

@@ -6,11 +6,11 @@ EXPERIMENT = {
     "question": "How long do short requests take when they arrive at random among long ones?",
     "explanation": (
         "Clients that wait for each answer before they ask again slow down with the server, so that the "
-        "requests that would have waited are never sent (coordinated omission). Here requests arrive at random "
-        "moments, seven of ten with 0.1 ms of Python work, two with 1 ms and one with 20 ms, and each latency "
-        "counts from the moment at which the request should have been sent. A short request that arrives while "
-        "a long one, or a thread beside the server, holds the GIL waits a switch interval, and again after "
-        "each of its own blocking calls."
+        "requests that would have waited are never sent (coordinated omission). Here requests arrive at "
+        "random moments, seven of ten with 0.1 ms of Python work, two with 1 ms and one with 20 ms, and "
+        "each latency counts from the moment at which the request should have been sent. A short request "
+        "that arrives while a long one, or a thread beside the server, holds the GIL waits a switch "
+        "interval, and again after each of its own blocking calls."
     ),
     "size_name": "connections",
     "growth": False,
@@ -50,8 +50,17 @@ EXPERIMENT = {
             "choices": ["nothing", "threads"],
             "help": "what computes beside the server",
         },
-        "per_s": {"default": 60, "choices": [30, 60, 120], "help": "requests that arrive a second, on average"},
-        "seconds": {"default": 4, "quick": 1, "choices": [0.2, 1, 4], "help": "how long requests arrive"},
+        "per_s": {
+            "default": 60,
+            "choices": [30, 60, 120],
+            "help": "requests that arrive a second, on average",
+        },
+        "seconds": {
+            "default": 4,
+            "quick": 1,
+            "choices": [0.2, 1, 4],
+            "help": "how long requests arrive",
+        },
         "interval_ms": {
             "default": 5,
             "choices": [0.1, 0.5, 5],
