@@ -138,8 +138,9 @@ void fl_policy_yields(fl_policy_thread *thread);
  * lock, before its next want. */
 void fl_policy_stays(fl_policy_thread *thread);
 
-/* The thread, which holds the GIL, has had no core for so many ns of this hold, as far as known. It is neither
- * charged for them nor asked to drop the GIL for them, up to a switch interval a hold: it may have slept. Lock. */
+/* The thread, which holds the GIL, has had no core for so many ns of this hold, as far as known. It is
+ * neither charged for them nor asked to drop the GIL for them, up to a switch interval a hold: it may have
+ * slept. Lock. */
 void fl_policy_coreless(const fl_policy *policy, fl_policy_thread *thread, int64_t ns);
 
 /* From its next want on. Own thread, no lock. */
