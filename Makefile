@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy lab cluster-demo examples companions test test-native test-python test-all regrtest lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions test test-native test-python test-all regrtest lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -49,6 +49,14 @@ test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython
 
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2
+
+# UPSTREAM=--quick is a smoke run; UPSTREAM_BUILD and CPYTHON: see upstream/variants.py
+upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, measure, predict, test, write the tables (an hour)
+	$(VENV)/bin/python upstream/variants.py
+	$(VENV)/bin/python upstream/measure.py $(UPSTREAM)
+	$(VENV)/bin/python upstream/predict.py
+	$(VENV)/bin/python upstream/checks.py $(UPSTREAM)
+	$(VENV)/bin/python upstream/table.py
 
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
 	$(VENV)/bin/python tools/regrtest.py

@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from fairlead.lab.analysis.statistics import LEVEL, paired
 from fairlead.lab.isolation import other_load
 
 SUBJECTS = Path(__file__).parent / "subjects"
@@ -45,8 +46,8 @@ class Sample:
 class Target:
     """What the figure of one mode must be, by itself or as a multiple of another mode's (within a round).
 
-    With several modes in ``of``, of whichever ``which`` picks: ``min`` or ``max``. ``how`` says which of the
-    rounds must keep to it: their median, or every one.
+    With several modes in ``of``, of whichever ``which`` picks: ``min`` or ``max``. ``how`` says what must
+    keep to it: the typical round, as far as the rounds tell, or every one.
     """
 
     figure: str
@@ -72,9 +73,25 @@ class Target:
         ]
         return [mine / other if other else math.inf for mine, other in pairs]
 
-    def met(self, values: Sequence[float]) -> bool:
-        judged = [median(values)] if self.how == "median" else values
-        return all(self.at_least <= value <= self.at_most for value in judged)
+    def verdict(self, values: Sequence[float]) -> str:
+        """ "met" or "MISSED" where the interval over rounds lies on one side of the bound; else "open".
+
+        Where every round must keep to the bound there is no interval to take: one that does not misses it.
+        """
+        if self.how == "every":
+            return "met" if all(map(self._within, values)) else "MISSED"
+        if all(value > 0 and math.isfinite(value) for value in values):
+            found = paired(values, LEVEL)
+            if found is None:
+                return "open"
+            if self._within(found.low) and self._within(found.high):
+                return "met"
+            return "MISSED" if found.high < self.at_least or found.low > self.at_most else "open"
+        # a figure that was nothing in some round has no geometric mean
+        return "met" if self._within(median(values)) else "MISSED"
+
+    def _within(self, value: float) -> bool:
+        return self.at_least <= value <= self.at_most
 
     def reference(self) -> str:
         if self.of is None or isinstance(self.of, str):
@@ -180,8 +197,7 @@ def _report(row: Row, samples: list[Sample]) -> None:
         values = target.values(samples)
         if values:
             what = f"{target.mode}: {target.figure}" + target.reference()
-            word = "met" if target.met(values) else "MISSED"
-            print(f"  {word:<6} {what:<40} {spread(values)}   must be {target}")
+            print(f"  {target.verdict(values):<6} {what:<40} {spread(values)}   must be {target}")
 
 
 def peers(

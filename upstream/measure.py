@@ -80,7 +80,7 @@ def squares(options: Namespace) -> list[Row]:
 
         return Row(f"{square}, n = {n}", take(measure), MODES)
 
-    sizes = (20,) if options.quick else (100, 200, 400)
+    sizes = (20,) if options.quick else (50, 100, 200)
     return [one(square, n) for square in SQUARES for n in sizes]
 
 

@@ -1,7 +1,8 @@
 /* STOCK with a queue of waiters, as upstream/patches/b and ab have it: only the first has a timer, and a drop
  * that was asked for hands the GIL over to the first. With a return_divisor (ab), who dropped the GIL of its
  * own accord goes ahead of who was preempted, but not of the first of those if none has had the GIL for an
- * interval. The queue is fl_sim.waiters.
+ * interval; and only a preempted holder hands over, or any to who has been the first for an interval. The
+ * queue is fl_sim.waiters.
  */
 #include "sim/model.h"
 
@@ -17,7 +18,7 @@ static void enqueue(fl_sim *sim, fl_actor *actor)
     }
     actor->next = *link;
     *link = actor->id;
-    actor->granted = actor->is_first = false;
+    actor->granted = actor->is_first = actor->overdue = false;
 }
 
 static void dequeue(fl_sim *sim, const fl_actor *actor)
@@ -44,10 +45,12 @@ static void wait(fl_sim *sim, fl_actor *actor)
     if (!actor->is_first) {
         actor->is_first = true;
         actor->since = sim->switch_time;
+        actor->t_first = sim->now;
     }
     if (sim->now - actor->since >= actor->patience) {
         fl_gil_request(sim, actor);
         actor->since = sim->now;
+        actor->overdue = sim->now - actor->t_first >= sim->config.interval_ns;
     }
     fl_gil_sleep(sim, actor, actor->since + actor->patience, STEP_RETRY);
 }
@@ -83,7 +86,8 @@ int64_t fl_queue_drop(fl_sim *sim, fl_actor *actor)
 {
     fl_actor *first = sim->waiters.first == NOBODY ? NULL : &sim->actors[sim->waiters.first];
 
-    sim->locked = sim->drop_request && first != NULL;
+    sim->locked = sim->drop_request && first != NULL
+                  && (sim->config.return_divisor == 1 || actor->preempted || first->overdue);
     if (sim->locked) {
         first->granted = true;
         dequeue(sim, first);

@@ -46,6 +46,7 @@ typedef struct fl_actor {
     bool forced;      /* is dropping because it was asked to */
     bool preempted;   /* STOCK: waits to go on after a drop that it was asked for */
     bool granted, is_first; /* STOCK, queued: the GIL is its own; it has been first in the queue */
+    bool overdue;           /* and has been so for an interval */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
     bool told;        /* SCHED: the policy knows that it wants the GIL */
     bool has_run;     /* has held the GIL once */
@@ -61,7 +62,7 @@ typedef struct fl_actor {
     int64_t cpu_acquired; /* stats.cpu when it acquired */
     int64_t t_robbed; /* when its core was taken from it last; 0: it has been asked for since */
     int64_t patience;          /* STOCK: how long it lets pass before it asks */
-    int64_t since;             /* STOCK, queued: from when its patience counts */
+    int64_t since, t_first;    /* STOCK, queued: from when its patience counts; since when it is first */
     int64_t t_want, t_acquired, t_dropped, t_begin;
     uint64_t arrivals; /* ARRIVE: its random numbers */
     int64_t t_arrival; /* ARRIVE: when the next is due */
