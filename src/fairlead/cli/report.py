@@ -20,6 +20,7 @@ SUFFIXES = {
     "json": None,
     "html": ".html",
     "perfetto": ".perfetto-trace",
+    "firefox": ".firefox.json",
     "speedscope": ".speedscope.json",
     "collapsed": ".folded",
 }
@@ -46,10 +47,10 @@ def report(file: Path, form: str, out: Path | None) -> None:
     """Show what a recording of the GIL says: who held it, who waited, who blocked whom, and what to do.
 
     FILE is what "fairlead record" wrote. text and json go to the terminal unless -o is given; html is one
-    page that works offline; perfetto is a trace for https://ui.perfetto.dev; speedscope (for
-    https://speedscope.app) and collapsed are stacks for flame graphs of which thread waited for which. FILE
-    may also be what "fairlead
-    advise" saved, as text, json or html.
+    page that works offline; perfetto is a trace for https://ui.perfetto.dev, and firefox is one for
+    https://profiler.firefox.com; speedscope (for https://speedscope.app) and collapsed are stacks for flame
+    graphs of which thread waited for which. FILE may also be what "fairlead advise" saved, as text, json or
+    html.
     """
     pieces = _render(file, form)
     suffix = SUFFIXES[form]
@@ -75,6 +76,7 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     from fairlead.gil.observe.analysis import analyse
     from fairlead.gil.observe.timeline import TimelineCollector
     from fairlead.record.recording import Recording
+    from fairlead.report.gil import gecko as gil_gecko
     from fairlead.report.gil import html as gil_html
     from fairlead.report.gil import json as gil_json
     from fairlead.report.gil import perfetto as gil_perfetto
@@ -84,6 +86,8 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     recording = Recording(file)
     if form == "perfetto":
         return gil_perfetto.render(recording)
+    if form == "firefox":
+        return gil_gecko.render(recording)
     collector = TimelineCollector()
     summary = analyse(recording, watch=collector.watch if form == "html" else None)
     if form == "html":
