@@ -142,7 +142,7 @@ def check_lines(data: dict[str, Any]) -> Iterable[str]:
     yield f"\nTests: {', '.join(data['tests'])}."
 
 
-def main() -> None:
+def page() -> str:
     lines = [
         "# The measurements",
         "",
@@ -160,7 +160,11 @@ def main() -> None:
         path = RESULTS / f"{name}.json"
         if path.exists():
             lines += make(json.loads(path.read_text()))
-    (HERE / "results.md").write_text("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    (HERE / "results.md").write_text(page())
 
 
 if __name__ == "__main__":

@@ -78,7 +78,9 @@ void fl_gil_take(fl_sim *sim, fl_actor *actor)
         return;
     }
     if (!actor->gil_waiting) {
-        actor->patience = sim->config.interval_ns / (actor->preempted ? 1 : sim->config.return_divisor);
+        uint32_t most = sim->config.queued ? FL_SIM_MAX_PREEMPTIONS : 0;
+        actor->computes = actor->preemptions > most;
+        actor->patience = sim->config.interval_ns / (actor->computes ? 1 : sim->config.return_divisor);
     }
     fl_gil_waits(sim, actor);
     if (sim->config.queued) {
@@ -218,7 +220,8 @@ void fl_gil_drop(fl_sim *sim, fl_actor *actor, bool forced)
     int64_t cost = sim->config.take_ns / 2;
     int64_t from = actor->t_acquired > sim->t_measure ? actor->t_acquired : sim->t_measure;
 
-    actor->forced = actor->preempted = forced;
+    actor->forced = forced;
+    actor->preemptions = forced ? actor->preemptions + 1 : 0;
     actor->stats.forced += forced;
     sim->totals.forced += forced;
     actor->stats.held += sim->now - from;

@@ -1,19 +1,19 @@
 /* STOCK with a queue of waiters, as upstream/patches/b and ab have it: only the first has a timer, and a drop
- * that was asked for hands the GIL over to the first. With a return_divisor (ab), who dropped the GIL of its
- * own accord goes ahead of who was preempted, but not of the first of those if none has had the GIL for an
- * interval; and only a preempted holder hands over, or any to who has been the first for an interval. The
- * queue is fl_sim.waiters.
+ * that was asked for hands the GIL over to the first. With a return_divisor (ab), a thread that was asked to
+ * drop the GIL more than ten times since it last did so of its own accord goes behind the others, but the
+ * first of those is not passed if none has had the GIL for an interval. Only a holder that was asked hands
+ * over, or any to the thread that has been the first for an interval. The queue is fl_sim.waiters.
  */
 #include "sim/model.h"
 
 static void enqueue(fl_sim *sim, fl_actor *actor)
 {
     uint32_t *link = &sim->waiters.first;
-    bool passes = sim->config.return_divisor > 1 && !actor->preempted;
+    bool passes = sim->config.return_divisor > 1 && !actor->computes;
     bool behind = !sim->holder_computes && sim->now - sim->t_computed >= sim->config.interval_ns;
 
-    while (*link != NOBODY && (!passes || !sim->actors[*link].preempted || behind)) {
-        behind = behind && !sim->actors[*link].preempted;
+    while (*link != NOBODY && (!passes || !sim->actors[*link].computes || behind)) {
+        behind = behind && !sim->actors[*link].computes;
         link = &sim->actors[*link].next;
     }
     actor->next = *link;
@@ -79,7 +79,7 @@ void fl_queue_switched(fl_sim *sim, const fl_actor *actor)
     if (sim->holder_computes) {
         sim->t_computed = sim->now;
     }
-    sim->holder_computes = actor->preempted;
+    sim->holder_computes = actor->computes;
 }
 
 int64_t fl_queue_drop(fl_sim *sim, fl_actor *actor)
@@ -87,7 +87,7 @@ int64_t fl_queue_drop(fl_sim *sim, fl_actor *actor)
     fl_actor *first = sim->waiters.first == NOBODY ? NULL : &sim->actors[sim->waiters.first];
 
     sim->locked = sim->drop_request && first != NULL
-                  && (sim->config.return_divisor == 1 || actor->preempted || first->overdue);
+                  && (sim->config.return_divisor == 1 || actor->forced || first->overdue);
     if (sim->locked) {
         first->granted = true;
         dequeue(sim, first);

@@ -12,6 +12,7 @@
 #include "sim/sim.h"
 
 #define NOBODY UINT32_MAX
+#define FL_SIM_MAX_PREEMPTIONS 10 /* MAX_PREEMPTIONS of upstream/patches/ab */
 
 typedef enum {
     AT_UNBORN,
@@ -44,7 +45,8 @@ typedef struct fl_actor {
     bool signalled;   /* OLD, STOCK: its wake-up is on its way */
     bool spinning;
     bool forced;      /* is dropping because it was asked to */
-    bool preempted;   /* STOCK: waits to go on after a drop that it was asked for */
+    bool computes;    /* STOCK: waits after so many drops that it was asked for */
+    uint32_t preemptions; /* such drops since it last dropped of its own accord */
     bool granted, is_first; /* STOCK, queued: the GIL is its own; it has been first in the queue */
     bool overdue;           /* and has been so for an interval */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
