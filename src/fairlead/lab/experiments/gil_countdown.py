@@ -44,6 +44,13 @@ EXPERIMENT = {
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard"]},
         {"label": "100 million steps", "params": {"steps": 100000000}, "modes": ["full"]},
+        {"label": "one core", "params": {}, "cores": "one", "modes": ["standard"]},
+        {
+            "label": "100 million steps, one core",
+            "params": {"steps": 100000000},
+            "cores": "one",
+            "modes": ["full"],
+        },
         {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard"]},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
     ],

@@ -54,7 +54,10 @@ EXPERIMENT = {
             "help": "of a pool: how many threads or processes it has",
         },
     },
-    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
+    ],
     "sizes": {"quick": [12], "standard": [24], "full": [96]},
     "timeout_s": 120,
     "pythons": ">=3.8",

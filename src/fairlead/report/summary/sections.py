@@ -72,7 +72,7 @@ _FAMILIES: dict[str, tuple[str, str]] = {
         "The square",
         "n threads or processes are started, woken or let through one by one, and those that are through "
         "keep running. Each newcomer waits for a turn of all before it, so that n of them cost n x n turns. "
-        "Beside each square stands its cure, where there is one.",
+        "Beside each square stands what removes it, where there is such a thing.",
     ),
     "gil": (
         "What the GIL does",
