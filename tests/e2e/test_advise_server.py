@@ -49,7 +49,7 @@ PYTHON = shlex.quote(sys.executable)
 def test_the_better_setup_is_chosen_and_the_cheaper_of_two_that_are_as_good(place: Path) -> None:
     done = advise(
         place, f"{PYTHON} server.py {{port}} {{threads}}", f"{PYTHON} load.py {{port}}",
-        "--threads", "1,4,8", "--format", "json",
+        "--threads", "1,4,8", "--budget", "300s", "--format", "json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -67,7 +67,7 @@ def test_the_better_setup_is_chosen_and_the_cheaper_of_two_that_are_as_good(plac
 def test_text_has_the_answer_first_and_the_command_last(place: Path) -> None:
     done = advise(
         place, f"{PYTHON} server.py {{port}} {{workers}}", f"{PYTHON} load.py {{port}}",
-        "--workers", "1,2", "--goal", "rate",
+        "--workers", "1,2", "--goal", "rate", "--budget", "300s",
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0] == "Leave it as it is: stock, 1 worker"

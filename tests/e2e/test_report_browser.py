@@ -13,6 +13,7 @@ import summaries
 from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.record.summary import Summary
+from fairlead.report.comparison import atlas
 from fairlead.report.summary import html
 
 pytest.importorskip("jinja2")
@@ -131,4 +132,29 @@ def test_page_without_plots_is_sound(opened: Open, curves: tuple[Any, ...]) -> N
     browser = opened(summaries.summary(*curves), width=360)
     assert run(browser, "document.querySelectorAll('svg.curve').length") == 0
     assert run(browser, "document.querySelector('h1').innerText.length > 20")
+    assert_sound(browser)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_atlas_has_a_picture_a_claim_at_any_width(
+    browser: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
+    runs = []
+    for seed, name in enumerate(("north", "south"), 1):
+        found = summaries.realistic(seed)
+        runs.append((name, replace(found, environment={**found.environment, "hostname": name})))
+    path = tmp_path / "atlas.html"
+    path.write_text(atlas.render(runs), encoding="utf-8")
+    resize(browser, width)
+    prefer(browser, scheme)
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    claims = {(claim.experiment, claim.topic) for _, found in runs for claim in found.claims}
+    sizes = run(
+        browser,
+        "Array.from(document.querySelectorAll('svg.atlas'),"
+        " s => [s.getBoundingClientRect().width, s.parentElement.clientWidth])",
+    )
+    assert len(sizes) == len(claims)
+    assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
     assert_sound(browser)
