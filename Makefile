@@ -51,7 +51,7 @@ policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2
 
 # UPSTREAM=--quick is a smoke run; UPSTREAM_BUILD and CPYTHON: see upstream/variants.py
-upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, measure, predict, test, write the tables (an hour)
+upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, measure, predict, test, write the tables (long)
 	$(VENV)/bin/python upstream/variants.py
 	$(VENV)/bin/python upstream/measure.py $(UPSTREAM)
 	$(VENV)/bin/python upstream/predict.py

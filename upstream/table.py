@@ -106,7 +106,10 @@ def prediction_lines(data: dict[str, Any]) -> Iterable[str]:
     errors: dict[str, list[float]] = {name: [] for name in figures}
     yield f"| clients | CPU threads | variant | {' | '.join(figures)} |"
     yield f"|---:|---:|---|{'---:|' * len(figures)}"
-    for one in data["cells"]:
+    order = list(MODES)
+    for one in sorted(
+        data["cells"], key=lambda one: (one["clients"], one["cpu_threads"], order.index(one["variant"]))
+    ):
         cells = []
         for name in figures:
             said, seen = one["predicted"].get(name), one["measured"].get(name)
