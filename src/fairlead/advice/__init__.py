@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.advice.bench import Report
+    from fairlead.advice.jobs import Report
     from fairlead.record.advice import Advice
 
 __all__ = ["advise"]

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import expected_loss, versus
-from fairlead.advice.ways import KINDS
 from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work
 
 _VERBS = {"refused": "were not tried", "failed": "failed", "wrong": "came to other results"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from fairlead.advice import scaling
-from fairlead.advice.halving import Standing
+from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import versus
-from fairlead.advice.ways import KINDS
+from fairlead.advice.successive_halving import Standing
 from fairlead.lab.isolation import other_load
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 

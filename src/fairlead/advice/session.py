@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairlead import machine
-from fairlead.advice import choosing, pasting
-from fairlead.advice.bench import Bench, Died, Report
+from fairlead.advice import choosing, codegen
+from fairlead.advice.candidates import COMPUTES, KINDS, Facts, Way, ways
 from fairlead.advice.figures import Figures
-from fairlead.advice.halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Terms
+from fairlead.advice.jobs import Bench, Died, Report
+from fairlead.advice.successive_halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Terms
 from fairlead.advice.target import Target
-from fairlead.advice.ways import COMPUTES, KINDS, Facts, Way, ways
 from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
 from fairlead.lab.isolation.stop import Stop
@@ -124,7 +124,7 @@ class Session:
             choice=choice,
             candidates=tuple(candidates),
             curves=figures.curves(),
-            code=pasting.code(
+            code=codegen.code(
                 self._target, choice.kind, choice.workers,
                 coroutines=facts.coroutines, requests=requests, items=look["items"],
             ),

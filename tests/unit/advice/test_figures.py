@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from advices import work
 
+from fairlead.advice.candidates import Way
 from fairlead.advice.figures import Figures
-from fairlead.advice.halving import Standing
-from fairlead.advice.ways import Way
+from fairlead.advice.successive_halving import Standing
 from fairlead.record.advice import Kind
 
 

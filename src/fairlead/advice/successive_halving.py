@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from fairlead.advice.bench import Bench, Died
+from fairlead.advice.candidates import Way
+from fairlead.advice.jobs import Bench, Died
 from fairlead.advice.loss import expected_loss, versus
-from fairlead.advice.ways import Way
 from fairlead.errors import AdviceError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from advices import work
 
-from fairlead.advice.ways import Facts, ways
+from fairlead.advice.candidates import Facts, ways
 
 CAN = sys.version_info >= (3, 13)
 WAITS = {"gil": 0.01, "free": 0.0, "waiting": 0.99}
