@@ -82,6 +82,8 @@ class Server:
         ):
             try:
                 self.wait()
+                if self.name == "scheduled":
+                    self.check()
                 yield
             finally:
                 with suppress(ProcessLookupError):
@@ -94,6 +96,13 @@ class Server:
                 return
             time.sleep(0.1)
         raise SystemExit(f"{self.name} ended:\n{self.log.read_text()[-2000:]}")
+
+    def check(self) -> None:
+        """Ends this program unless the workers are scheduled."""
+        for pid in self.workers():
+            done = control(pid, "status")
+            if "interactive" not in done.stdout:
+                raise SystemExit(f"worker {pid} is not scheduled: {done.stdout}{done.stderr}")
 
     def workers(self) -> list[int]:
         pid = self.process.pid
@@ -122,6 +131,11 @@ class Server:
         self.trips = self.log.read_text().count("did not wake up for it")
 
 
+def control(pid: int, order: str) -> subprocess.CompletedProcess[str]:
+    fairlead = str(Path(sys.executable).with_name("fairlead"))
+    return subprocess.run([fairlead, "ctl", "--pid", str(pid), order], capture_output=True, text=True)
+
+
 def kill(server: Server) -> None:
     with suppress(ProcessLookupError):
         os.kill(server.workers()[0], signal.SIGKILL)
@@ -143,10 +157,9 @@ def use_one_core(server: Server) -> None:
 
 def switch(server: Server) -> None:
     if server.name == "scheduled":
-        fairlead = str(Path(sys.executable).with_name("fairlead"))
         for order in ("stock", "interactive"):
             for pid in server.workers():
-                subprocess.run([fairlead, "ctl", "--pid", str(pid), order], check=False, capture_output=True)
+                control(pid, order)
             time.sleep(1)
 
 
