@@ -61,7 +61,7 @@ upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, m
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
 	$(VENV)/bin/python tools/regrtest.py
 
-lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layer and C style tests
+lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layers, C style, words
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy

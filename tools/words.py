@@ -1,0 +1,117 @@
+"""Checks the documents for words and sentences that an engineer would have to read twice.
+
+    python tools/words.py            lists what is wrong, and ends with 1 if anything is
+    python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
+
+Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. ``tools/words.allowed``
+has, for each file and rule, how many breaches are left. A file may not have more, and when it has fewer the list
+must say so: the list can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ALLOWED = ROOT / "tools" / "words.allowed"
+LONGEST = 40
+
+BANNED = {
+    "who": r"(?:(?<=^)|(?<=[.:;,] ))who (?:comes?|waits?|looks?|sleeps?|holds?|arrives?|stops?|forks?)\b",
+    "whoever": r"\bwhoever\b",
+    "somebody": r"\bsomebody(?: else)?\b",
+    "anybody": r"\banybody(?:'s)?\b",
+    "nobody": r"\bnobody(?:'s)?\b",
+    "told": r"\b(?:is|are|be|was|were) told\b",
+    "give on": r"\bg(?:ive|ives|iven|ave|iving) on\b",
+    "cure": r"\b(?:cure|cures|cured)\b",
+    "mend": r"\bmend(?:s|ed|ing)?\b",
+    "look": r"\bstacks are looks\b",
+}
+"""Home-made words by their names, with the expression that finds each."""
+
+
+def documents() -> list[Path]:
+    return sorted(
+        [
+            ROOT / "README.md",
+            ROOT / "CONTRIBUTING.md",
+            ROOT / "ARCHITECTURE.md",
+            *(ROOT / "docs").rglob("*.md"),
+        ]
+    )
+
+
+def prose(text: str) -> str:
+    """The text without code, links' targets and comments, with line numbers kept."""
+    blank = re.compile(r"^```.*?^```|<!--.*?-->|^    .*?$|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+    return blank.sub(lambda match: re.sub(r"[^\n]+", "x", match[0]), text)
+
+
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """(line, sentence) of each sentence; items of lists, cells of tables and headings end one."""
+    for block in re.finditer(r"(?:^.*\S.*$\n?)+", text, re.MULTILINE):
+        for part in re.finditer(r"(?:(?!\n\s*(?:[*#|-]|\d+\.) )[^|])+", block[0]):
+            start = text.count("\n", 0, block.start() + part.start()) + 1
+            for sentence in re.split(r"(?<=[.!?:;])\s+", part[0]):
+                yield start, sentence
+
+
+def breaches(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every breach in a document."""
+    text = prose(text)
+    found = [
+        (rule, text.count("\n", 0, match.start()) + 1, match[0])
+        for rule, expression in BANNED.items()
+        for match in re.finditer(expression, text, re.IGNORECASE | re.MULTILINE)
+    ]
+    for line, sentence in sentences(text):
+        words = re.findall(r"\w[\w'-]*", sentence)
+        if len(words) > LONGEST:
+            found.append(("long", line, f"{len(words)} words: {' '.join(words[:8])} ..."))
+    return found
+
+
+def counted() -> dict[tuple[str, str], int]:
+    """How often each rule is broken in each document."""
+    return Counter(
+        (str(path.relative_to(ROOT)), rule)
+        for path in documents()
+        for rule, _, _ in breaches(path.read_text(encoding="utf-8"))
+    )
+
+
+def allowed() -> dict[tuple[str, str], int]:
+    rows = (line.split("\t") for line in ALLOWED.read_text(encoding="utf-8").splitlines())
+    return {(path, rule): int(count) for path, rule, count in rows}
+
+
+def complaints() -> list[str]:
+    now, before = counted(), allowed()
+    lines = []
+    for path, rule in sorted(now.keys() | before.keys()):
+        count, limit = now.get((path, rule), 0), before.get((path, rule), 0)
+        if count > limit:
+            text = (ROOT / path).read_text(encoding="utf-8")
+            lines += [f"{path}:{line}: {rule}: {what}" for name, line, what in breaches(text) if name == rule]
+        elif count < limit:
+            lines.append(f"{path}: {rule}: {count} are left of {limit}; run tools/words.py --update")
+    return lines
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--update"]:
+        rows = (f"{path}\t{rule}\t{count}\n" for (path, rule), count in sorted(counted().items()))
+        ALLOWED.write_text("".join(rows), encoding="utf-8")
+        return 0
+    lines = complaints()
+    print("\n".join(lines))
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
