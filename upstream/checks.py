@@ -71,7 +71,7 @@ def main() -> None:
             "regrtest": regrtest(variant, tests),
         }
         print(variant, found["variants"][variant], flush=True)
-    (HERE / "results" / "checks.json").write_text(json.dumps(found, indent=1) + "\n")
+        (HERE / "results" / "checks.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
