@@ -3,9 +3,9 @@
     python tools/words.py            lists what is wrong, and ends with 1 if anything is
     python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
 
-Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. ``tools/words.allowed``
-has, for each file and rule, how many breaches are left. A file may not have more, and when it has fewer the list
-must say so: the list can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
+Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. For each file and
+rule, ``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has
+fewer the list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
 """
 
 from __future__ import annotations
