@@ -8,8 +8,9 @@ import threading
 from typing import Any
 
 import pytest
-from waiting import Thread, until
+from waiting import PATIENCE_S, Thread, until
 
+from fairlead.pools import ThreadPool
 from fairlead.pools.future import Future
 
 WAITERS = 5
@@ -93,3 +94,67 @@ def test_wait_that_a_signal_handler_ends_takes_nothing_from_others() -> None:
         signal.signal(signal.SIGUSR1, before)
     future.set_result(1)
     assert (future.result(), other.result()) == (1, 1)
+
+
+class Setting:
+    """Stops the worker that sets a result, once its future has let go of the task."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.over = threading.Event(), threading.Event()
+        set_result = Future.set_result
+
+        def late(future: Future[Any], value: Any) -> None:
+            self.reached.set()
+            self.over.wait(PATIENCE_S)
+            set_result(future, value)
+
+        monkeypatch.setattr(Future, "set_result", late)
+
+
+@pytest.mark.parametrize("ask", [Future.ended, Future.result, Future.exception])
+@pytest.mark.parametrize("timeout", [None, PATIENCE_S])
+def test_wait_lasts_until_the_result_that_is_being_set_is_there(
+    ask: Any, timeout: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting, begin = Setting(monkeypatch), threading.Event()
+    wait = Future._wait
+
+    def wait_meanwhile(future: Future[Any], timeout: float | None) -> None:
+        begin.set()
+        assert setting.reached.wait(PATIENCE_S)
+        wait(future, timeout)
+
+    with ThreadPool(1) as pool:
+        future = pool.submit(begin.wait)
+        monkeypatch.setattr(Future, "_wait", wait_meanwhile)
+        waiter = Thread(ask, future, timeout)
+        until(lambda: not waiter.is_alive() or waiting(future, 1)())
+        setting.over.set()
+        assert waiter.result() is (None if ask is Future.exception else True)
+
+
+def test_wait_of_no_time_says_that_the_result_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(monkeypatch)
+    with ThreadPool(1) as pool:
+        future = pool.submit(int)
+        assert setting.reached.wait(PATIENCE_S)
+        assert not future.ended(0)
+        with pytest.raises(TimeoutError):
+            future.result(0)
+        setting.over.set()
+        assert future.ended()
+        assert future.result(0) == 0
+
+
+def test_next_of_a_map_waits_for_a_result_that_is_being_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(monkeypatch)
+    with ThreadPool(1) as pool:
+        results = pool.map(abs, [-3])
+        assert setting.reached.wait(PATIENCE_S)
+        with pytest.raises(TimeoutError):
+            results.next(0)
+        waiter = Thread(results.next)
+        future = results._chunks[0].future
+        until(lambda: not waiter.is_alive() or waiting(future, 1)())
+        setting.over.set()
+        assert waiter.result() == 3

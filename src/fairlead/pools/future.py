@@ -208,17 +208,14 @@ class Future(concurrent.futures.Future[T]):
 
     def ended(self, timeout: float | None = None) -> bool:
         """Waits for its end, and says whether that has come."""
-        if self._task is not None:
-            self._wait(timeout)
+        self._wait(timeout)
         return self._state not in (_base.PENDING, _base.RUNNING)
 
     def _wait(self, timeout: float | None) -> None:
         """Until it has ended, or the time is over. Helps a pool's own worker that waits, or has another take
         its place meanwhile."""
         task, engine = self._task, self._engine
-        if task is None or engine is None:
-            return
-        if self._state == _base.PENDING:
+        if task is not None and engine is not None and self._state == _base.PENDING:
             if engine.keeps_state:
                 deadline = None if timeout is None else time.monotonic() + timeout
                 engine.wait(task, None if timeout is None else max(timeout, 0.0))
@@ -226,13 +223,14 @@ class Future(concurrent.futures.Future[T]):
             else:
                 engine.help(task)
         if self._state in (_base.PENDING, _base.RUNNING):
-            lent = engine.lend()
+            # without a task its end is near: the worker has let go of it, and sets the result next
+            lent = task is not None and engine is not None and engine.lend()
             try:
                 with self._condition:
                     if self._state in (_base.PENDING, _base.RUNNING):
                         self._condition.wait(timeout)
             finally:
-                if lent:
+                if lent and engine is not None:
                     engine.take_back()
 
     def help(self) -> None:

@@ -372,8 +372,10 @@ class Stream(Generic[T]):
 
     def _wait(self, timeout: float | None) -> bool:
         """Until there is an ended chunk, or something else to do; False: it has taken too long."""
-        if self._ordered and self._chunks:
-            return self._chunks[0].future.ended(timeout)
+        with self._lock:  # a chunk that another thread submits is there before its task is
+            first = self._chunks[0] if self._ordered and self._chunks else None
+        if first is not None:
+            return first.future.ended(timeout)
         self._landed_one.clear()
         if self._chunks or self._is_over():
             return True
