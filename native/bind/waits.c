@@ -1,9 +1,12 @@
 /* What fairlead.sync.waits() is made of: one look at every thread and task that waits.
  *
- * Two steps. Under the locks of the roster and the ports what is there is copied, and nothing else: counting
- * references needs neither Python nor memory. Then it is made into objects. A thread that was found asleep is
- * held until its stack has been read, which is C that runs no Python and, where the collector could run in
- * an allocation, with it switched off; so what a stack shows is where that very wait was begun.
+ * Three steps. Under the locks of the roster and the ports what is there is copied, and nothing else:
+ * counting references needs neither Python nor memory. Then waits that are over are left out: a thread that
+ * was granted a lock is listed until its system has woken it, and owns the lock by then. This is decided
+ * under the queue lock, where the owner and the waiter's state change together. Last, objects are made. A
+ * thread that was found asleep is held until its stack has been read, which is C that runs no Python and,
+ * where the collector could run in an allocation, with it switched off; so what a stack shows is where that
+ * very wait was begun.
  *
  * Of another interpreter's waits only numbers and the name of the type are taken.
  */
@@ -24,12 +27,13 @@
 typedef struct {
     fl_cell *cell;
     PyObject *what, *future; /* of this interpreter; NULL otherwise */
-    fl_sleeper *sleeper;     /* held; NULL: a task, or a thread of another interpreter */
+    fl_sleeper *sleeper;     /* held; NULL: a task */
+    fl_waiter *waiter;       /* there while the sleeper is held, or counted; NULL: the interpreter ends */
     PyObject *stack;
     uint64_t number, ident, owner;
     int64_t since, deadline, space;
     uint32_t one_of;
-    bool owned;
+    bool owned, over;
     char name[48];
 } sight;
 
@@ -83,19 +87,21 @@ static sight *copy(sights *found, const fl_waiter *waiter, int64_t space)
 static void see_thread(void *context, fl_sleeper *sleeper)
 {
     sights *found = context;
-    const fl_waiter *first = sleeper->waiter;
+    fl_waiter *first = sleeper->waiter;
     uint32_t count = first->choice != NULL ? first->choice->count : 1;
     for (uint32_t i = 0; i < count; i++) {
-        sight *seen = copy(found, first->choice != NULL ? first->choice->waiters[i] : first, sleeper->space);
+        fl_waiter *waiter = first->choice != NULL ? first->choice->waiters[i] : first;
+        sight *seen = copy(found, waiter, sleeper->space);
         if (seen == NULL) {
             return;
         }
         seen->number = sleeper->number;
         seen->ident = sleeper->ident;
         seen->deadline = sleeper->deadline;
-        if (sleeper->space == found->here && !found->ends) {
+        if (!found->ends) {
             fl_roster_hold(sleeper);
             seen->sleeper = sleeper;
+            seen->waiter = waiter;
         }
     }
 }
@@ -113,6 +119,8 @@ static void see_task(void *context, const fl_port *port, fl_waiter *waiter)
         seen->number |= waiter->owner & ~FL_OWNER_PLACE;
     }
     seen->deadline = FL_FOREVER;
+    fl_waiter_ref(waiter);
+    seen->waiter = waiter;
     if (port->space == found->here) {
         seen->future = Py_NewRef(future); /* who takes it out lets go of it with the lock, or the GIL */
     }
@@ -139,6 +147,18 @@ static PyObject *stack_of(const fl_sleeper *sleeper)
     return stack;
 }
 
+/* After the lists' locks. */
+static void leave_out_what_is_over(sights *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        sight *seen = &found->at[i];
+        seen->over = seen->waiter != NULL && !fl_waiter_waits(seen->waiter);
+        if (seen->waiter != NULL && seen->sleeper == NULL) {
+            fl_waiter_unref(seen->waiter);
+        }
+    }
+}
+
 /* All threads go on afterwards. */
 static void read_stacks(sights *found)
 {
@@ -146,7 +166,7 @@ static void read_stacks(sights *found)
     for (size_t i = 0; i < found->count; i++) {
         sight *seen = &found->at[i];
         if (seen->sleeper != NULL) {
-            seen->stack = stack_of(seen->sleeper);
+            seen->stack = seen->space == found->here ? stack_of(seen->sleeper) : NULL;
             fl_roster_release(seen->sleeper);
         }
     }
@@ -198,16 +218,18 @@ static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)
 {
     sights found = {.here = PyInterpreterState_GetID(PyInterpreterState_Get()), .ends = FL_IS_ENDING()};
     fl_roster_sleepers(see_thread, &found);
-    read_stacks(&found);
     found.failed |= !fl_roster_tasks(see_task, &found);
-    PyObject *result = found.failed ? PyErr_NoMemory() : PyList_New((Py_ssize_t)found.count);
+    leave_out_what_is_over(&found);
+    read_stacks(&found);
+    PyObject *result = found.failed ? PyErr_NoMemory() : PyList_New(0);
     for (size_t i = 0; i < found.count; i++) {
         sight *seen = &found.at[i];
-        PyObject *made = result == NULL ? NULL : as_tuple(seen);
-        if (made != NULL) {
-            PyList_SET_ITEM(result, (Py_ssize_t)i, made);
-        } else {
-            Py_CLEAR(result);
+        if (result != NULL && !seen->over) {
+            PyObject *made = as_tuple(seen);
+            if (made == NULL || PyList_Append(result, made) < 0) {
+                Py_CLEAR(result);
+            }
+            Py_XDECREF(made);
         }
         Py_XDECREF(seen->what);
         Py_XDECREF(seen->future);

@@ -259,6 +259,14 @@ void fl_waiter_init(fl_waiter *waiter, fl_cell *cell, uint32_t wanted, uint64_t 
         .state = FL_WAITING, .cell = cell, .wanted = wanted, .owner = owner, .look = FL_FOREVER};
 }
 
+bool fl_waiter_waits(fl_waiter *waiter)
+{
+    fl_cell_lock(waiter->cell);
+    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+    fl_mutex_unlock(&waiter->cell->lock);
+    return state == FL_WAITING || state == FL_NUDGED || state == FL_CLAIMED;
+}
+
 /* Queue lock. False of a waiter that a forked child has from its parent: the queue that it was in, and its
    neighbours there, are the parent's. */
 static bool is_queued_here(const fl_waiter *waiter)

@@ -291,6 +291,10 @@ bool fl_cell_leave(fl_waiter *waiter, fl_waiter_state why);
 /* A nudged waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
 bool fl_cell_retry(fl_waiter *waiter);
 
+/* Whether it still waits, and its cell's `owner` was not set on its behalf before this call: both change
+   under the queue lock. The waiter is there meanwhile. */
+bool fl_waiter_waits(fl_waiter *waiter);
+
 /* Leaves, or gives back what it was granted. True: it did one or the other; false: it was settled before, or
    is to be cancelled and what it was granted is final. For a thread's waiter that is not to be used, and for
    a task's at any time, from any thread. */

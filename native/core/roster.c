@@ -163,7 +163,7 @@ bool fl_roster_setup(void)
 }
 #endif
 
-void fl_roster_begin(const fl_waiter *waiter, int64_t deadline, void *state, int64_t space)
+void fl_roster_begin(fl_waiter *waiter, int64_t deadline, void *state, int64_t space)
 {
     fl_sleeper *me = fl_roster_own();
     if (me == NULL) {

@@ -30,7 +30,7 @@ typedef struct fl_sleeper {
     uint64_t number; /* fl_owner_thread(); constant */
     uint64_t ident;  /* the system's, as threading.get_ident() has it; constant */
     struct fl_sleeper *next, **link;
-    const fl_waiter *waiter; /* NULL: it does not sleep; one of several if it has a choice */
+    fl_waiter *waiter; /* NULL: it does not sleep; one of several if it has a choice */
     void *state;             /* these three are the caller's of fl_roster_begin */
     int64_t space;
     int64_t deadline;
@@ -38,7 +38,7 @@ typedef struct fl_sleeper {
 } fl_sleeper;
 
 /* Around the sleep of the calling thread, detached. `state` and `space`: its thread state and interpreter. */
-void fl_roster_begin(const fl_waiter *waiter, int64_t deadline, void *state, int64_t space);
+void fl_roster_begin(fl_waiter *waiter, int64_t deadline, void *state, int64_t space);
 void fl_roster_end(void);
 
 /* Calls `see` for every thread that sleeps, under its shard's lock: no Python, and no call that blocks. */

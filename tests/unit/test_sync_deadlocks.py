@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, run, until, until_async
+from waiting import PATIENCE_S, Thread, run, until, until_async
 
 from fairlead.errors import DeadlockWarning, NotHeldError
 from fairlead.sync import (
@@ -23,6 +26,7 @@ from fairlead.sync import (
     detect_deadlocks,
     find_deadlocks,
     select,
+    waits,
 )
 
 GIL = getattr(__import__("sys"), "_is_gil_enabled", lambda: True)()
@@ -318,6 +322,56 @@ def test_locks_that_are_always_taken_in_one_order_are_never_told() -> None:
         for one in working:
             one.result()
     assert told == []
+
+
+@contextmanager
+def stopped(ident: int) -> Iterator[None]:
+    """While it is entered, this thread is inside a handler of a signal, which the next signal ends."""
+    libc = ctypes.CDLL(None)
+    libc.signal.restype = ctypes.c_void_p
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    before = signal.signal(signal.SIGUSR2, lambda *_: None)
+    handler = libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
+    task = next(thread.native_id for thread in threading.enumerate() if thread.ident == ident)
+    status = Path(f"/proc/self/task/{task}/status")
+
+    def inside() -> int:  # a signal is blocked while its handler runs
+        blocked = next(line for line in status.read_text().splitlines() if line.startswith("SigBlk:"))
+        return int(blocked.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1
+
+    try:
+        signal.pthread_kill(ident, signal.SIGUSR1)
+        until(inside)
+        yield
+        while inside():  # one that comes before it has paused does not end it
+            signal.pthread_kill(ident, signal.SIGUSR2)
+    finally:
+        libc.signal(signal.SIGUSR1, handler)
+        signal.signal(signal.SIGUSR2, before)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("make", [lambda: Lock(fair=True), lambda: RLock(fair=True)], ids=["Lock", "RLock"])
+def test_thread_that_was_granted_a_lock_and_has_yet_to_wake_does_not_wait_for_itself(
+    make: Callable[[], Lock | RLock],
+) -> None:
+    lock, over = make(), threading.Event()
+    lock.acquire()
+
+    def pass_through() -> None:
+        with lock:
+            pass
+        over.wait(PATIENCE_S)
+
+    waiter = Thread(pass_through)
+    until(lambda: lock.statistics().waiting == 1 and waits())
+    with stopped(waiter.ident or 0):
+        lock.release()  # to the waiter, in whose name it is held from now on
+        assert lock.locked()
+        assert find_deadlocks() == ()
+        assert waits() == ()
+    over.set()
+    waiter.result()
 
 
 def test_bad_words_are_refused() -> None:
