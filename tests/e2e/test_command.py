@@ -86,7 +86,7 @@ def test_doctor_and_run_without_real_time_say_what_it_takes(tmp_path: Path) -> N
     doctor = subprocess.run([*command, "-c", PROGRAM, "doctor"], capture_output=True, text=True, check=False)
     assert doctor.returncode == 0, doctor.stderr
     assert "lab, SCHED_RR     no   real-time scheduling is refused" in doctor.stdout
-    words = ["lab", "run", "square.mutex", "--policy", "rr", "--out", str(tmp_path / "run")]
+    words = ["lab", "run", "square.mutex", "--kernel-class", "rr", "--out", str(tmp_path / "run")]
     run = subprocess.run([*command, "-c", PROGRAM, *words], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert "real-time scheduling is refused" in " ".join(run.stdout.split())

@@ -60,7 +60,9 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be measured, and call nothing.")
 @click.option("--format", "form", type=click.Choice(FORMS), help="Default: by the name of FILE, else text.")
-@click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
+)
 @click.option(
     "--save",
     type=click.Path(path_type=Path),

@@ -16,7 +16,9 @@ from fairlead.record.results import runs_in
 @click.option(
     "--format", "form", type=click.Choice(results.FORMS), help="Default: by the name of FILE, else text."
 )
-@click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
+)
 @click.option("--atlas", is_flag=True, help="A page with one picture a claim, of all machines: -o FILE.html.")
 def compare(runs: tuple[Path, ...], form: str | None, file: Path | None, atlas: bool) -> None:
     """Say where runs are faster or slower than the first, and where nothing can be said.

@@ -19,7 +19,9 @@ from fairlead.errors import RecordError
     help="Default: by the name of FILE, else text.",
 )
 @results.verbose
-@click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
+)
 def report(runs: tuple[Path, ...], form: str | None, detail: int, file: Path | None) -> None:
     """Show the results of runs together: a RUN is a run's directory, its file of samples, or a directory of
     several runs."""

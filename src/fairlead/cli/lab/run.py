@@ -65,9 +65,10 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     "--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1 [default: all]."
 )
 @click.option(
-    "--policy",
+    "--kernel-class",
+    "policy",
     type=click.Choice(["other", "rr"]),
-    help="Scheduling policy of everything measured: time sharing or, real-time, round robin"
+    help="The kernel's scheduling class of everything measured: time sharing or, real-time, round robin"
     " [default: the experiment's variants].",
 )
 @click.option(
@@ -79,7 +80,9 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
 )
 @click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME].")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Directory of the run [default: lab-runs/TIME]."
+)
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
 @results.verbose
 @click.option(
