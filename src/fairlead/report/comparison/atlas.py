@@ -35,7 +35,7 @@ def render(runs: Sequence[tuple[str, Summary]]) -> str:
         runs: each with its name, which is told where two were measured on machines of one name.
 
     Raises:
-        MissingExtra: jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     hosts = [str(summary.environment.get("hostname") or name) for name, summary in runs]
     rows: dict[tuple[str, str], list[_Row]] = {}
