@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import random
+import sys
 import threading
 import time
 
@@ -88,3 +89,4 @@ subject.schedule()
 work = subject.spinners()
 subject.say(**work)
 subject.say(**{"yielding": yielding, "workers": workers}[subject.SETTINGS["kind"]]())
+sys.stdin.read()  # what its threads have computed is read from outside, while it lives

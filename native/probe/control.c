@@ -64,8 +64,10 @@ bool fl_control_open(void)
     }
     snprintf(path, sizeof path, DIRECTORY "/%s%d", prefix, (int)getpid());
     owner = getpid();
-    (void)unlink(path); /* an earlier program of this process, before an exec */
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char unfinished[sizeof path + 4]; /* under its own name, others find a page that can be read */
+    snprintf(unfinished, sizeof unfinished, "%s.new", path);
+    (void)unlink(unfinished);
+    int file = open(unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     fl_control_page *page = MAP_FAILED;
     if (file >= 0 && ftruncate(file, sizeof *page) == 0) {
         page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -73,14 +75,19 @@ bool fl_control_open(void)
     if (file >= 0) {
         (void)close(file);
     }
-    if (page == MAP_FAILED) {
+    if (page != MAP_FAILED) {
+        page->version = FL_CONTROL_VERSION;
+        page->pid = (uint32_t)getpid();
+        page->magic = FL_CONTROL_MAGIC;
+        atomic_store(&page->request, FIRST); /* to be answered before anyone asks */
+    }
+    /* In place of the page of an earlier program of this process, before an exec. */
+    if (page == MAP_FAILED || rename(unfinished, path) != 0) {
+        (void)unlink(unfinished);
+        (void)unlink(path);
         owner = -1;
         return false;
     }
-    page->version = FL_CONTROL_VERSION;
-    page->pid = (uint32_t)getpid();
-    page->magic = FL_CONTROL_MAGIC;
-    atomic_store(&page->request, FIRST); /* to be answered before anyone asks */
     atomic_store_explicit(&fl_control_here, page, memory_order_release);
     return true;
 }
