@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions test test-native test-python test-all regrtest lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions test test-native test-python test-all regrtest wheels lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -61,6 +61,9 @@ upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, m
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
 	$(VENV)/bin/python tools/regrtest.py
 
+wheels: $(VENV)/.installed $(VENV)/.release  ## the sdist, and a wheel for every CPython that is found, each tried without a compiler
+	$(VENV)/bin/python tools/wheels.py
+
 lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layers, C style, words
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
@@ -98,6 +101,10 @@ $(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
 
 $(VENV)/.test: pyproject.toml $(VENV)/.tools
 	$(PIP) install --group test --group lint --group oracle --group browser --group guests --group cluster --group ecosystem
+	@touch $@
+
+$(VENV)/.release: pyproject.toml $(VENV)/.tools
+	$(PIP) install --group release
 	@touch $@
 
 $(VENV)/bin/pip:
