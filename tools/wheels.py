@@ -1,7 +1,6 @@
-"""Build the sdist and a wheel for every CPython from 3.11 on that this machine has, and try each as a user would.
+"""Build the sdist and a wheel for every CPython from 3.11 on that this machine has, and try each.
 
-The wheels are built from the sdist, twice, in two directories: their hashes must agree, and those of two sdists
-must. auditwheel names the oldest GNU C library that a wheel runs with. Each wheel is installed into an
+The wheels are built from the sdist, twice, in two directories, and must have one hash, as must two sdists. auditwheel names the oldest GNU C library that a wheel runs with. Each wheel is installed into an
 environment of its own with no compiler in PATH, and a selection of the tests runs there.
 
     tools/wheels.py [NAME...]     names as tools/test_all.py prints them; the results are in dist/
