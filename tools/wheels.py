@@ -1,7 +1,8 @@
 """Build the sdist and a wheel for every CPython from 3.11 on that this machine has, and try each.
 
-The wheels are built from the sdist, twice, in two directories, and must have one hash, as must two sdists. auditwheel names the oldest GNU C library that a wheel runs with. Each wheel is installed into an
-environment of its own with no compiler in PATH, and a selection of the tests runs there.
+The wheels are built from the sdist, twice, in two directories, and must have one hash, as must two sdists.
+auditwheel names the oldest GNU C library that a wheel runs with. Each wheel is installed into an environment
+of its own with no compiler in PATH, and a selection of the tests runs there.
 
     tools/wheels.py [NAME...]     names as tools/test_all.py prints them; the results are in dist/
 """
@@ -32,7 +33,7 @@ SMOKE = (
     "tests/unit/test_sync_shared.py",
     "tests/unit/test_pools.py",
     "tests/unit/test_gil_observe.py",
-    "tests/unit/test_recording_reader.py",
+    "tests/unit/test_run_command.py",
 )
 """Something of every part that needs neither a compiler nor the extra "lab"."""
 
