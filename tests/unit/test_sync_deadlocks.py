@@ -330,7 +330,8 @@ def stopped(ident: int) -> Iterator[None]:
     libc = ctypes.CDLL(None)
     libc.signal.restype = ctypes.c_void_p
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
-    before = signal.signal(signal.SIGUSR2, lambda *_: None)
+    # functions of C, which leave nothing for Python to handle later
+    before = libc.signal(signal.SIGUSR2, ctypes.cast(libc.abs, ctypes.c_void_p))
     handler = libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
     task = next(thread.native_id for thread in threading.enumerate() if thread.ident == ident)
     status = Path(f"/proc/self/task/{task}/status")
@@ -347,7 +348,7 @@ def stopped(ident: int) -> Iterator[None]:
             signal.pthread_kill(ident, signal.SIGUSR2)
     finally:
         libc.signal(signal.SIGUSR1, handler)
-        signal.signal(signal.SIGUSR2, before)
+        libc.signal(signal.SIGUSR2, before)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
