@@ -33,7 +33,7 @@ SMOKE = (
     "tests/unit/test_sync_shared.py",
     "tests/unit/test_pools.py",
     "tests/unit/test_gil_observe.py",
-    "tests/unit/test_run_command.py",
+    "tests/unit/test_machine.py",
 )
 """Something of every part that needs neither a compiler nor the extra "lab"."""
 
