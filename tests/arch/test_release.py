@@ -35,3 +35,13 @@ def test_fragments_of_the_changelog_have_a_kind_that_is_joined() -> None:
     fragments = [path.name for path in (ROOT / "changes").glob("*.md")]
 
     assert [name for name in fragments if name.split(".")[1:-1][-1:] not in [[kind] for kind in known]] == []
+
+
+def test_every_dependency_has_its_licence_stated() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    needed = [*project["dependencies"], *(name for extra in extras for name in extra)]
+    page = (ROOT / "docs" / "reference" / "stability.md").read_text()
+    stated = re.findall(r"^\|[^|]*\| ([\w-]+) \| [^|]*\w", page, re.MULTILINE)
+
+    assert {re.split(r"[<>=\[; ]", name)[0] for name in needed} <= set(stated)
