@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -84,5 +86,6 @@ except OSError as error:
 
 
 def test_version_is_the_same_everywhere() -> None:
-    assert importlib.metadata.version("fairlead") == fairlead.__version__
-    assert f"version: '{fairlead.__version__}'" in (CLONE / "meson.build").read_text()
+    (citation,) = re.findall(r"^version: (.*)$", (CLONE / "CITATION.cff").read_text(), re.MULTILINE)
+
+    assert {importlib.metadata.version("fairlead"), citation} == {fairlead.__version__}
