@@ -84,7 +84,8 @@ def test_companion_does_its_work_and_fairlead_its_own(name: str, tmp_path: Path)
         needs(*companion.packages)
     app, out = tmp_path / "app.py", tmp_path / "out"
     app.write_text("import os\n" + companion.head + APP)
-    words = companion.command.format(bin=ENVIRONMENT.python.parent, app=app, out=out).split()
+    python = ENVIRONMENT.python if companion.packages else Path(sys.executable)
+    words = companion.command.format(bin=python.parent, app=app, out=out).split()
     if companion.started:
         words = [str(Path(sys.executable).with_name("fairlead")), "run", "--children", "--", *words]
     done = run(words, tmp_path, companion.variables)

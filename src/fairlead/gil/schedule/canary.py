@@ -138,8 +138,8 @@ class Canary:
                 self.verdict = judge(pairs) or self.verdict
         kept: Policy = self.policy if self.verdict.decision == "keep" else "stock"
         control.switch(kept, self.cpu_share)
-        counts[f"fairlead_gil_canary_{'rejected' if kept == 'stock' else 'kept'}_total"] += 1
         _say(_told(self.verdict, kept, self.window_s))
+        counts[f"fairlead_gil_canary_{'rejected' if kept == 'stock' else 'kept'}_total"] += 1
 
     def _window(self) -> Window | None:
         time.sleep(self.window_s * SETTLES)
