@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions test test-native test-python test-all regrtest wheels lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest wheels site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -34,7 +34,11 @@ examples: $(VENV)/.installed $(VENV)/.test  ## install the programs of examples/
 
 companions: $(VENV)/.installed $(VENV)/.test  ## install profilers and other tools beside those of examples/, and try fairlead beside each
 	$(VENV)/bin/python tests/support/companions.py
-	$(VENV)/bin/python -m pytest tests/e2e/test_companions.py
+	$(VENV)/bin/python -m pytest tests/e2e/test_companions.py tests/e2e/test_recipes.py
+
+# BUILDS=debug, clang-lto or shared-now for one of them; CPYTHON=DIRECTORY for a source tree that is there
+builds: $(VENV)/.installed  ## CPython built in the ways that people have it, and the GIL's tests on each (half an hour)
+	$(VENV)/bin/python tools/builds.py $(BUILDS)
 
 test: test-native test-python  ## the C tests and the Python tests
 
@@ -63,6 +67,12 @@ regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with 
 
 wheels: $(VENV)/.installed $(VENV)/.release  ## the sdist, and a wheel for every CPython that is found, each tried without a compiler
 	$(VENV)/bin/python tools/wheels.py
+
+site: $(VENV)/.installed $(VENV)/.site  ## the documents as a site in build/site, with search and the API; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+test-site: $(VENV)/.installed $(VENV)/.test $(VENV)/.site  ## the site in a browser: search, dark, telephone, no other host
+	$(VENV)/bin/python -m pytest tests/e2e/test_site_browser.py
 
 lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layers, C style, words
 	$(VENV)/bin/ruff check
@@ -101,6 +111,10 @@ $(VENV)/.installed: pyproject.toml meson.build meson.options $(VENV)/.tools
 
 $(VENV)/.test: pyproject.toml $(VENV)/.tools
 	$(PIP) install --group test --group lint --group oracle --group browser --group guests --group cluster --group ecosystem
+	@touch $@
+
+$(VENV)/.site: pyproject.toml $(VENV)/.tools
+	$(PIP) install --group site
 	@touch $@
 
 $(VENV)/.release: pyproject.toml $(VENV)/.tools

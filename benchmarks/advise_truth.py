@@ -31,6 +31,10 @@ ALONE = frozenset({"sequential"})
 LOOP = frozenset({"async"})
 
 
+MANY = 1200
+"""Calls of some milliseconds: so many that processes are faster whatever their start takes."""
+
+
 @dataclass(frozen=True)
 class Program:
     name: str
@@ -83,19 +87,30 @@ PROGRAMS = (
         range(120),
         OWN_GIL,
         "waits and computes: more workers than cores, and no GIL in common",
-        requests=1200,
+        requests=MANY,
     ),
 )
 
 
 def _other(
-    name: str, items: Iterable[Any], right: frozenset[str], why: str, harmful: frozenset[str] = frozenset()
+    name: str,
+    items: Iterable[Any],
+    right: frozenset[str],
+    why: str,
+    harmful: frozenset[str] = frozenset(),
+    requests: int | None = None,
 ) -> Program:
-    return Program(name, items, right, why, harmful, module="advise_others")
+    return Program(name, items, right, why, harmful, requests, module="advise_others")
 
 
 OTHERS = (
-    _other("half_slept", range(200), OWN_GIL, "waits as long as it computes with the GIL"),
+    _other(
+        "half_slept",
+        range(200),
+        OWN_GIL,
+        "waits as long as it computes with the GIL",
+        requests=MANY,
+    ),
     _other("mostly_slept", range(200), THREADS, "waits; threads are the cheapest that can"),
     _other("started", range(100), THREADS, "waits for a process"),
     _other(
@@ -114,9 +129,9 @@ OTHERS = (
     _other("appended", range(200), ALONE, "appends to a list of all calls", THREADS | OWN_GIL),
     _other("summed", range(150), ALONE, "adds to a sum of all calls", THREADS | OWN_GIL),
     _other("cached", [1, 2, 3] * 100, ALONE, "computes three times and remembers"),
-    _other("tailed", range(150), OWN_GIL, "computes, some calls for twenty times as long"),
+    _other("tailed", range(150), OWN_GIL, "computes, some calls for twenty times as long", requests=MANY),
     _other("tailed_sleep", range(300), THREADS, "waits, some calls for long"),
-    _other("exact", range(100), OWN_GIL, "decimal keeps the GIL"),
+    _other("exact", range(100), OWN_GIL, "decimal keeps the GIL", requests=MANY),
 )
 
 

@@ -23,16 +23,17 @@ from statistics import fmean
 from fairlead.gil import simulation as sim
 
 Kinds = dict[str, tuple[int, float]]
-WORK: dict[str, tuple[Kinds, int]] = {
-    "8us": ({"8 us": (8_000, 1.0)}, 0),
-    "100us": ({"0.1 ms": (100_000, 1.0)}, 0),
-    "300us": ({"0.3 ms": (300_000, 1.0)}, 0),
-    "1ms": ({"1 ms": (1_000_000, 1.0)}, 0),
-    "5ms": ({"5 ms": (5_000_000, 1.0)}, 0),
-    "20ms": ({"20 ms": (20_000_000, 1.0)}, 0),
-    "50ms": ({"50 ms": (50_000_000, 1.0)}, 0),
-    "mixed": (sim.MIXTURE, 0),
-    "mixed-waits": (sim.MIXTURE, 2),
+WORK: dict[str, tuple[Kinds, dict[str, int]]] = {
+    "8us": ({"8 us": (8_000, 1.0)}, {}),
+    "100us": ({"0.1 ms": (100_000, 1.0)}, {}),
+    "300us": ({"0.3 ms": (300_000, 1.0)}, {}),
+    "1ms": ({"1 ms": (1_000_000, 1.0)}, {}),
+    "5ms": ({"5 ms": (5_000_000, 1.0)}, {}),
+    "20ms": ({"20 ms": (20_000_000, 1.0)}, {}),
+    "50ms": ({"50 ms": (50_000_000, 1.0)}, {}),
+    "2ms-steps": ({"2 ms": (2_000_000, 1.0)}, {"steps": 6}),
+    "mixed": (sim.MIXTURE, {}),
+    "mixed-waits": (sim.MIXTURE, {"waits": 2}),
 }
 FIGURES = ("p50", "p99", "max")
 
@@ -66,6 +67,21 @@ def bounds(stock: dict[str, float], interval: dict[str, float], alike: bool) -> 
     return asked
 
 
+def three_ways(
+    program: sim.Program,
+    kinds: Kinds,
+    arguments: argparse.Namespace,
+    cores: int,
+    constants: dict[str, int] | None = None,
+) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """The figures under stock, under stock with a short switch interval, and under fairlead's policy."""
+    return (
+        figures(program, kinds, arguments, cores, policy="stock"),
+        figures(program, kinds, arguments, cores, policy="stock", interval_seconds=0.0005),
+        figures(program, kinds, arguments, cores, constants=constants),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -85,13 +101,11 @@ def main() -> None:
     misses = []
     axes = (arguments.cores, arguments.foreign, arguments.work, arguments.loads, arguments.cpu_threads)
     for cores, foreign, work, load, cpu_threads in itertools.product(*(axis.split(",") for axis in axes)):
-        kinds, waits = WORK[work]
+        kinds, more = WORK[work]
         program = sim.open_server(
-            kinds, load=float(load), cpu_threads=int(cpu_threads), cpu_processes=int(foreign), waits=waits
+            kinds, load=float(load), cpu_threads=int(cpu_threads), cpu_processes=int(foreign), **more
         )
-        stock = figures(program, kinds, arguments, int(cores), policy="stock")
-        interval = figures(program, kinds, arguments, int(cores), policy="stock", interval_seconds=0.0005)
-        ours = figures(program, kinds, arguments, int(cores))
+        stock, interval, ours = three_ways(program, kinds, arguments, int(cores))
         cell = f"{work}, load {load}, {cpu_threads} computing, {cores} cores, {foreign} foreign"
         for name, (goal, bound) in sorted(bounds(stock, interval, len(kinds) == 1).items()):
             ratio = ours.get(name, float("inf")) / bound

@@ -2,10 +2,12 @@
 
     python benchmarks/gil_stalls.py [--foreign 2] [--rounds 5] [--seconds 5]
 
-Two programs of the standard library only, each beside one thread that computes. `yielding`: a thread calls
+Three programs of the standard library only, each beside one thread that computes. `yielding`: a thread calls
 `time.sleep(0)` each 5 ms while another ticks (sleeps 1 ms, computes .05 ms). `workers`: eight threads take
 jobs from a queue, 100 a second at random times; each computes, sleeps twice, and computes, 3.8 ms in all.
-Medians tell little here: the maximum counts. `--foreign` adds busy processes to the machine.
+`locked`: a thread takes a lock that another one, which computes, holds for a fifth of its time, beside eight
+threads that serve for half a core; when it is late, it calls `time.sleep(0)` in between. Medians tell little
+here: the maximum counts. `--foreign` adds busy processes to the machine.
 
 Stock CPython, `sys.setswitchinterval(.0005)` and `fairlead run` take turns. Each figure is the median of the
 rounds [lowest..highest].
@@ -32,7 +34,11 @@ from harness import (
     work_seconds,
 )
 
-KINDS = {"yielding": "time.sleep(0) beside a ticking thread", "workers": "eight workers with short sleeps"}
+KINDS = {
+    "yielding": "time.sleep(0) beside a ticking thread",
+    "workers": "eight workers with short sleeps",
+    "locked": "a lock that a computing thread holds",
+}
 
 
 class Program:

@@ -1,6 +1,6 @@
 """A pool that makes each call by the interpreters' own machinery: what InterpreterPool is compared with.
 
-A thread of this process per worker, as for processes (crew.py). It sends a call as bytes by
+A thread of this process per worker, as for processes (worker_manager.py). It sends a call as bytes by
 ``_interpreters.call`` and gets bytes back; on 3.13, whose ``call`` takes no arguments, by ``exec`` and a
 queue.
 """
@@ -10,21 +10,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import interpreter_seat
+import interpreter_slot
 
 from fairlead import _native
 from fairlead.errors import SerializationError
-from fairlead.pools import ending, seat
-from fairlead.pools.base import Pool
-from fairlead.pools.contract import Lost, Task, Worker
-from fairlead.pools.crew import Crew
-from fairlead.pools.shipping import Shipping, goes_by_value, read_outcome, unreadable
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Lost, Task, Worker
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.executor.base import Pool
+from fairlead.pools.interpreter import worker
+from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
 
 _PREPARE = """
 import sys
 sys.path[:] = {path!r}
-import interpreter_seat
-interpreter_seat.sit({board}, {answers})
+import interpreter_slot
+interpreter_slot.begin({board}, {answers})
 """
 _CALLS_WITH_ARGUMENTS = sys.version_info >= (3, 14)
 
@@ -36,7 +37,7 @@ class CallPool(Pool):
         shipping = Shipping()
         name = "CallPool"
         self._begin(
-            Crew(
+            WorkerManager(
                 "interpreters", workers, lambda: _Called(shipping, None, name), name=name, call_cost_s=300e-6
             )
         )
@@ -62,7 +63,7 @@ class _Called(Worker):
         self._name = name
         self._made: int | None = None
         self._board = (
-            _native.Board()
+            _native.JobQueue()
         )  # only to interrupt the worker, and to end its interpreter when nobody is in it
         self._answers: _native.SimpleQueue[bytes] = _native.SimpleQueue()
         self._bytes_out = self._bytes_in = 0
@@ -84,19 +85,19 @@ class _Called(Worker):
         if (failed := _interpreters.exec(self._made, program)) is not None:
             raise RuntimeError(f"a worker's interpreter could not be prepared: {failed.formatted}")
         if self._initializer is not None:
-            fine, read = read_outcome(*self._call(interpreter_seat.initialize, self._initializer))
+            fine, read = read_outcome(*self._call(interpreter_slot.initialize, self._initializer))
             if not fine:
                 raise read
 
     def run(self, task: Task) -> Any:
         kind, value = self._try(task, by_value=False)
         fine, read = read_outcome(kind, value)
-        if kind == seat.UNREADABLE and goes_by_value(read):
+        if kind == worker.UNREADABLE and goes_by_value(read):
             kind, value = self._try(task, by_value=True)
             fine, read = read_outcome(kind, value)
         if fine:
             return read
-        raise unreadable(task, read) if kind == seat.UNREADABLE else read
+        raise unreadable(task, read) if kind == worker.UNREADABLE else read
 
     def _try(self, task: Task, *, by_value: bool) -> tuple[int, Any]:
         call = self._shipping.pack(task, by_value=by_value)
@@ -106,7 +107,7 @@ class _Called(Worker):
             if by_value:
                 raise
             message = _native.message(self._shipping.pack(task, by_value=True))
-        return self._call(interpreter_seat.serve, message)
+        return self._call(interpreter_slot.serve, message)
 
     def _call(self, function: Any, message: bytes) -> tuple[int, Any]:
         import _interpreters
@@ -117,7 +118,7 @@ class _Called(Worker):
         else:
             _interpreters.set___main___attrs(self._made, {"fairlead_message": message})
             failed = _interpreters.exec(
-                self._made, f"interpreter_seat.answer(seat.{function.__name__}(fairlead_message))"
+                self._made, f"interpreter_slot.answer(worker.{function.__name__}(fairlead_message))"
             )
             answer = None if failed is not None else self._answers.get()
         if failed is not None:
@@ -131,7 +132,7 @@ class _Called(Worker):
 
     def stop(self) -> bool:
         # a thread, because it takes as long as a call into C that keeps the interpreter busy
-        ending.thread(self._board.interrupt, 1, f"{self._name}-stop").start()
+        shutdown.thread(self._board.interrupt, 1, f"{self._name}-stop").start()
         return False
 
     def close(self) -> None:

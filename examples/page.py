@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
@@ -89,11 +90,12 @@ def written(directory: Path) -> str:
     rounds = len(some.values("requests/s", MODES[0]))
     turns = "1 round" if rounds == 1 else f"{rounds} rounds"
     versions = sorted(
-        {f"{name} {version}" for one in quiet.values() for name, version in one.versions.items()}
+        {f"{name}=={version}" for one in quiet.values() for name, version in one.versions.items()}
     )
+    packages = textwrap.fill(" ".join(versions), 110, break_on_hyphens=False)
     said = (directory / f"{UNHELPED}.txt").read_text().strip()
     tables = {
-        "where": f"Python {some.python}, {some.cores} cores, {turns}; {', '.join(versions)}.",
+        "where": f"Python {some.python}, {some.cores} cores, {turns}, with\n\n```text\n{packages}\n```",
         "quiet": table(quiet),
         "foreign": table(results(directory / "foreign-2")),
         "unhelped": table({UNHELPED: unhelped}),

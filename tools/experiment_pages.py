@@ -104,7 +104,7 @@ def measured(topic: Topic, summary: Summary) -> str | None:
         claims=tuple(one for one in summary.claims if one.experiment in {*ids, topic.id}),
         problems=(),
     )
-    shown = text.render(part, width=100, detail=2).partition("\n\n")[2]
+    shown = text.render(part, width=120, detail=2).partition("\n\n")[2]
     shown = shown.partition(f"\n{claims.machine(part)}")[0].partition(f"\n{words.STANDINGS[:40]}")[0]
     # directories of the machine that measured say nothing to a reader
     shown = re.sub(r"/\S*/(bin/)", r".../\1", shown)
@@ -150,7 +150,7 @@ def origin(summary: Summary) -> str:
         fill(
             f"The output below is that of quick runs on {names.value(there.get('processor'))}, "
             f"{there.get('cores')} cores, {names.clean(there.get('kernel'))}: {who}. It was put here by "
-            "`tools/experiment_pages.py`. How to read the tables is told in "
+            "`tools/experiment_pages.py`. How to read the tables is in "
             "[the first run](../../tutorial/first-run.md); how an experiment is added, in "
             "[CONTRIBUTING](../../../CONTRIBUTING.md).",
             WIDTH,
@@ -165,7 +165,8 @@ def main(runs: Iterable[str]) -> None:
     PAGES.mkdir(parents=True, exist_ok=True)
     for family in known():
         page = PAGES / f"{family.id}.md"
-        whence = origin(summary) if summary.samples else origin_before(page)
+        new = any(measured(topic, summary) for topic in family.topics)
+        whence = origin(summary) if new else origin_before(page)
         page.write_text(page_of(family, summary, before(page), whence), encoding="utf-8")
 
 

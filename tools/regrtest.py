@@ -2,7 +2,7 @@
 
     tools/regrtest.py [INTERPRETER...] [--ways observed,interactive] [--modules test_a,test_b]
 
-For each interpreter (3.11 to 3.15, those found when none is named) every module of the suite is run stock and
+For each supported interpreter (those found when none is named) every module of the suite is run stock and
 in each of the ways, in processes of its own, by a virtual environment whose site hooks the GIL in every
 process that the tests start, ``python -I`` and ``-E`` included (not ``-S``). A test whose outcome differs is
 run again, stock and in that way: an outcome that stock runs have too is called flaky, another one is a

@@ -1,6 +1,7 @@
 """A published web server under load for minutes or hours, stock and scheduled at once, while it is disturbed.
 
-    python tools/serve_soak.py [--minutes 30] [--rate 60] [--cpu-threads 1] [--seed 1] [--json FILE]
+    python tools/serve_soak.py [--minutes 30] [--rate 60] [--cpu-threads 1] [--only reload]
+                                [--seed 1] [--json FILE]
 
 gunicorn with two processes of eight threads serves a Flask application, once as it is and once under
 `fairlead run`. Both get the same load (open loop) at the same time. In the first half of the run, once in
@@ -163,6 +164,9 @@ def switch(server: Server) -> None:
             time.sleep(1)
 
 
+EVENTS = {event.__name__: event for event in (kill, reload, use_one_core, switch)}
+
+
 def together(servers: list[Server], what: Any) -> None:
     threads = [threading.Thread(target=what, args=(server,)) for server in servers]
     for thread in threads:
@@ -174,7 +178,7 @@ def together(servers: list[Server], what: Any) -> None:
 def play(servers: list[Server], number: int, half: int, options: argparse.Namespace) -> str:
     """A round: the load, and what happens meanwhile; its name."""
     chance = random.Random(options.seed * 10_000 + number)
-    happens = chance.choice([kill, reload, use_one_core, switch][2 * (number >= half) :])
+    happens = EVENTS[options.only or chance.choice(list(EVENTS)[2 * (number >= half) :])]
     at = chance.uniform(2, ROUND_S / 3)
     load = threading.Thread(
         target=together, args=(servers, lambda server: server.load(options, options.seed + number))
@@ -186,6 +190,18 @@ def play(servers: list[Server], number: int, half: int, options: argparse.Namesp
     together(servers, Server.wait)
     together(servers, Server.look)
     return happens.__name__
+
+
+def by_event(servers: list[Server], happened: list[str]) -> Iterator[str]:
+    """A line for each thing that happened: the median p99 of its rounds."""
+    for event in dict.fromkeys(happened):
+        rounds = [number for number, name in enumerate(happened) if name == event]
+        medians = (f"{one.name} {statistics.median(one.p99[n] for n in rounds):.0f} ms" for one in servers)
+        higher = sum(servers[1].p99[n] > servers[0].p99[n] for n in rounds)
+        yield (
+            f"{event}, {len(rounds)} rounds: median p99 {', '.join(medians)};"
+            f" {servers[1].name} was higher in {higher} rounds"
+        )
 
 
 def rise(server: Server, what: str) -> float:
@@ -212,6 +228,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--rate", type=float, default=60, help="requests a second, of each server")
     parser.add_argument("--cpu-threads", type=int, default=1, help="computing threads in each worker")
+    parser.add_argument("--only", choices=EVENTS, help="what happens in every round")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="where the counts go, round by round")
     options = parser.parse_args()
@@ -224,14 +241,16 @@ def main() -> int:
         servers = [Server(name, python, options, Path(place)) for name in ("stock", "scheduled")]
         for server in servers:
             stack.enter_context(server.running())
+        happened = []
         for number in range(rounds):
-            happened = play(servers, number, rounds // 2, options)
+            happened.append(play(servers, number, rounds // 2, options))
             counts = "; ".join(
                 f"{one.name}: {one.answered:,} answered, {one.unanswered} not, p99 {one.p99[-1]:.0f} ms,"
                 f" {one.census[-1]['private KiB'] // 1024} MiB"
                 for one in servers
             )
-            print(f"{number + 1}/{rounds} {happened}: {counts}", flush=True)
+            print(f"{number + 1}/{rounds} {happened[-1]}: {counts}", flush=True)
+        print("\n".join(by_event(servers, happened)))
         wrong = verdict(*servers)
         if options.json:
             counted = {

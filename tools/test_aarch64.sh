@@ -17,10 +17,13 @@ build=build/aarch64
 test -f $build/build.ninja || meson setup -Dpython=false -Dtests=true -Dwerror=true --cross-file tools/aarch64.ini $build
 meson test -C $build --timeout-multiplier 5 --print-errorlogs
 
+probe="$(find native/gil -name '*.c' -not -path '*/policy/*' -not -path '*/simulator/*' -not -path '*/trace/*')"
+bindings="$(find native/module native/*/bind -name '*.c' -not -path 'native/gil/*')"
+core="$(find native/machine native/sync native/interpreters native/gil/policy native/gil/trace -name '*.c' -not -path '*/bind/*' -not -path '*/os/*')"
 warnings="-Wall -Wextra -Werror -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wstrict-prototypes"
 for python in "${@:-python3}"; do
     include=$($python -c "import sysconfig; print(sysconfig.get_path('include'))")
-    for source in native/probe/*.c native/bind/*.c; do
+    for source in $probe $bindings; do
         aarch64-linux-gnu-gcc -std=gnu11 -O2 $warnings -fPIC -isystem "$include" -I native \
             -c "$source" -o $build/checked.o
     done
@@ -31,10 +34,10 @@ test -n "${PYTHON_AARCH64:-}" || exit 0
 include=$("${1:-python3}" -c "import sysconfig; print(sysconfig.get_path('include'))")
 site=$build/site
 rm -rf $site && mkdir -p $site && cp -r src/fairlead $site/
-shared="native/core/*.c native/platform/linux.c native/platform/ticks.c native/platform/unix.c"
+shared="$core native/machine/os/linux.c native/machine/os/ticks_source.c native/machine/os/unix.c"
 link="aarch64-linux-gnu-gcc -std=gnu11 -O2 -fPIC -fvisibility=hidden -shared -isystem $include -I native"
-$link native/probe/*.c $shared -lpthread -ldl -o $site/fairlead/_probe.so
-$link native/bind/*.c native/sim/*.c $shared -o $site/fairlead/_native.so
+$link $probe $shared -lpthread -ldl -o $site/fairlead/_probe.so
+$link $bindings native/gil/simulator/*.c $shared -o $site/fairlead/_native.so
 PYTHONPATH=$site $PYTHON_AARCH64 - $build/program.flrec <<'PROGRAM'
 import ctypes, os, platform, sys, threading, time
 import fairlead.gil

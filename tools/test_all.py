@@ -32,12 +32,18 @@ ONCE = (
     "tests/e2e/test_advise_browser.py",
     # experiments, which are run on every interpreter whichever runs the tests
     "tests/interp/test_experiments.py",
+    "tests/interp/test_identify.py",
     "tests/interp/test_lab_subjects.py",
     "tests/lifecycle/test_probes_end.py",
     # the benchmarks' own working, and that of the examples, whose packages one interpreter has
     "tests/e2e/test_benchmarks.py",
     "tests/e2e/test_examples.py",
     "tests/e2e/test_load_generator.py",
+    # servers, profilers and other tools beside fairlead, which one interpreter has
+    "tests/e2e/test_companions.py",
+    "tests/e2e/test_recipes.py",
+    # how the tests themselves are run
+    "tests/e2e/test_watchdog.py",
     # programs of which something is found
     "tests/e2e/test_gil_findings.py",
     # what the documents say to type, and the command of the lab
@@ -47,21 +53,27 @@ ONCE = (
     "tests/lifecycle/test_lab_run.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
     "tests/lifecycle/test_gil_survives_regrtest.py",
-    # the standard library's tests of pools, and pools under random failures
-    "tests/lifecycle/test_pools_suites.py",
+    # pools under random failures
     "tests/stress/test_pools_conservation.py",
     # clusters, which are the same library's on every interpreter
     "tests/lifecycle/test_pools_dask.py",
     "tests/lifecycle/test_lab_cluster.py",
     # asyncio's own tests of locks, of which the differences of one version are listed
     "tests/interp/test_sync_asyncio_locks.py",
+    # processes that are killed while they hold what is in shared memory: C that calls no interpreter
+    "tests/lifecycle/test_shared_stress.py",
     # laws of arithmetic
     "tests/property",
-    # the text of the sources: who imports whom, the style of the C, what the guarantees name
+    # the text of the sources and documents: who imports whom, the style of the C, what the guarantees name
     "tests/arch/test_c_style.py",
     "tests/arch/test_compatibility.py",
+    "tests/arch/test_errors.py",
     "tests/arch/test_layers.py",
+    "tests/arch/test_release.py",
+    "tests/arch/test_site.py",
     "tests/arch/test_sync_guarantees.py",
+    "tests/arch/test_words.py",
+    "tests/unit/test_upstream.py",
 )
 """Tests whose outcome does not depend on the interpreter that runs them: the one that make test has run on
 runs them, once."""
@@ -69,10 +81,14 @@ runs them, once."""
 ENDS = (
     # the lab, its reports, advice, and the commands: Python that asks nothing of an interpreter's insides
     "tests/e2e/test_advise.py",
+    "tests/e2e/test_advise_server.py",
     "tests/e2e/test_contributing.py",
     "tests/lifecycle/test_advise_ends.py",
     "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_isolation.py",
+    # the standard library's tests of pools: not every build comes with them
+    "tests/lifecycle/test_pools_suites.py",
+    "tests/lifecycle/test_results_survive.py",
     "tests/e2e/test_gil_recording.py",
     "tests/e2e/test_run_hook.py",
     "tests/unit/advice",

@@ -3,9 +3,10 @@
     python tools/words.py            lists what is wrong, and ends with 1 if anything is
     python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
 
-Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. For each file and
-rule, ``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has
-fewer the list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
+Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. What an editor or the
+command line shows of the code (``shown()``) is checked for banned words. For each file and rule,
+``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has fewer the
+list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
 """
 
 from __future__ import annotations
@@ -42,14 +43,21 @@ def documents() -> list[Path]:
             ROOT / "CONTRIBUTING.md",
             ROOT / "ARCHITECTURE.md",
             *(ROOT / "docs").rglob("*.md"),
+            *(ROOT / "native").rglob("*.md"),
         ]
     )
+
+
+def shown() -> list[Path]:
+    """The docstrings of the core, and the texts of the command line."""
+    package = ROOT / "src" / "fairlead"
+    return [package / "_native.pyi", *sorted((package / "cli").rglob("*.py"))]
 
 
 def prose(text: str) -> str:
     """The text without code, links' targets and comments, with line numbers kept."""
     blank = re.compile(r"^```.*?^```|<!--.*?-->|^    .*?$|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
-    return blank.sub(lambda match: re.sub(r"[^\n]+", "x", match[0]), text)
+    return blank.sub(lambda m: re.sub(r"[^\n]+", "" if m[0].startswith(("```", "    ")) else "x", m[0]), text)
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -61,14 +69,19 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
                 yield start, sentence
 
 
-def breaches(text: str) -> list[tuple[str, int, str]]:
-    """(rule, line, what) of every breach in a document."""
-    text = prose(text)
-    found = [
+def banned(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every banned word."""
+    return [
         (rule, text.count("\n", 0, match.start()) + 1, match[0])
         for rule, expression in BANNED.items()
         for match in re.finditer(expression, text, re.IGNORECASE | re.MULTILINE)
     ]
+
+
+def breaches(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every breach in a document."""
+    text = prose(text)
+    found = banned(text)
     for line, sentence in sentences(text):
         words = re.findall(r"\w[\w'-]*", sentence)
         if len(words) > LONGEST:
@@ -76,12 +89,17 @@ def breaches(text: str) -> list[tuple[str, int, str]]:
     return found
 
 
+def breaches_of(path: Path) -> list[tuple[str, int, str]]:
+    text = path.read_text(encoding="utf-8")
+    return breaches(text) if path.suffix == ".md" else banned(text)
+
+
 def counted() -> dict[tuple[str, str], int]:
     """How often each rule is broken in each document."""
     return Counter(
         (str(path.relative_to(ROOT)), rule)
-        for path in documents()
-        for rule, _, _ in breaches(path.read_text(encoding="utf-8"))
+        for path in [*documents(), *shown()]
+        for rule, _, _ in breaches_of(path)
     )
 
 
@@ -96,8 +114,8 @@ def complaints() -> list[str]:
     for path, rule in sorted(now.keys() | before.keys()):
         count, limit = now.get((path, rule), 0), before.get((path, rule), 0)
         if count > limit:
-            text = (ROOT / path).read_text(encoding="utf-8")
-            lines += [f"{path}:{line}: {rule}: {what}" for name, line, what in breaches(text) if name == rule]
+            found = breaches_of(ROOT / path)
+            lines += [f"{path}:{line}: {rule}: {what}" for name, line, what in found if name == rule]
         elif count < limit:
             lines.append(f"{path}: {rule}: {count} are left of {limit}; run tools/words.py --update")
     return lines

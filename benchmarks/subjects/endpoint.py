@@ -1,9 +1,11 @@
 """A program whose endpoint is asked: python endpoint.py SITUATION SECONDS; one JSON line at the end.
 
-Situations: ``counting``, ``serving`` and ``scraped`` answer four echo clients, with the GIL counted, with an
-endpoint that nobody asks, and with one that is asked for /metrics ten times a second; ``C call``, ``convoy``,
-``quick`` and ``1,000 threads`` are asked likewise while a C call keeps the GIL, while eight threads compute,
-while eight drop the GIL every few microseconds, and while a thousand wait for a condition and two compute.
+Situations: ``off``, ``counting``, ``serving`` and ``scraped`` answer four echo clients, with nothing
+observed, with the GIL counted, with an endpoint that nobody asks, and with one that is asked for /metrics ten
+times a second; ``C call``, ``convoy``, ``quick``, ``1,000 threads``, ``fork`` and ``exec`` are asked likewise
+while a C call keeps the GIL, while eight threads compute, while eight drop the GIL every few microseconds,
+while a thousand wait for a condition and two compute, and while two compute and one forks, or starts
+programs, all the time.
 """
 
 import ctypes
@@ -13,6 +15,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,12 +27,34 @@ from observe_overhead import Work
 import fairlead.gil
 
 SCRAPER = """
-import http.client, json, sys, time
-port, seconds, times = int(sys.argv[1]), float(sys.argv[2]), []
+import glob, http.client, json, sys, time
+port, seconds, process, times, given = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], [], []
+
+def read(file):
+    try:
+        with open(file) as opened:
+            return opened.read()
+    except OSError:
+        return ""  # that thread has ended, as around a fork
+
+def serving():
+    for comm in sorted(glob.glob("/proc/" + process + "/task/*/comm"), reverse=True):
+        if read(comm) == "fairlead-serve\\n":
+            return comm.replace("comm", "schedstat")
+
+def coreless():
+    "Seconds in which we, and the endpoint's thread, were ready to run and had no core."
+    both = [(read(file).split() or "00")[1] for file in ("/proc/thread-self/schedstat", endpoint)]
+    return [int(one) / 1e9 for one in both]
+
+endpoint = serving() or ""
 due = time.perf_counter()
 end = due + seconds
 while due < end:
     time.sleep(max(0, due - time.perf_counter()))
+    if not read(endpoint):
+        endpoint = serving() or ""
+    before = coreless()
     begun = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", "/metrics")
@@ -35,24 +62,39 @@ while due < end:
     assert answer.status == 200 and answer.read()
     connection.close()
     times.append(time.perf_counter() - begun)
+    waits = [max(0, later - earlier) for earlier, later in zip(before, coreless())]
+    given.append(times[-1] - min(times[-1], sum(waits)))
     due += 0.1
-print(json.dumps(times))
+print(json.dumps([times, given]))
 """
 
 
 def scraper(server: fairlead.gil.Server, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", SCRAPER, str(server.port), str(seconds)], stdout=subprocess.PIPE
+        [sys.executable, "-S", "-c", SCRAPER, str(server.port), str(seconds), str(os.getpid())],
+        stdout=subprocess.PIPE,
     )
 
 
 def answers(process: subprocess.Popen[bytes]) -> dict[str, float]:
-    times = sorted(json.loads(process.communicate()[0]))
-    return {"median ms": times[len(times) // 2] * 1e3, "worst ms": times[-1] * 1e3}
+    """``with cores``: without the time in which the client, or the endpoint's thread, waited for a core."""
+    times, given = map(sorted, json.loads(process.communicate()[0]))
+    return {
+        "median ms": times[len(times) // 2] * 1e3,
+        "worst ms": times[-1] * 1e3,
+        "worst ms, with cores": given[-1] * 1e3,
+    }
+
+
+OBSERVED: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "off": nullcontext,
+    "counting": partial(fairlead.gil.observe, wait_threshold=None),
+}
+SERVED = partial(fairlead.gil.serve, "0")
 
 
 def echo(mode: str, seconds: float) -> dict[str, float]:
-    watched = fairlead.gil.observe(wait_threshold=None) if mode == "counting" else fairlead.gil.serve("0")
+    watched = OBSERVED.get(mode, SERVED)()
     with watched:
         work = Work("echo-4")
         work.rates(seconds / 4)
@@ -84,7 +126,19 @@ def situation(name: str, seconds: float) -> dict[str, float]:
                 os.write(ends[1], b"x")
                 os.read(ends[0], 1)
 
-        bodies = [stop.wait] * waiting + [compute] * computing + [drop] * dropping
+        def fork() -> None:
+            while not stop.is_set():
+                child = os.fork()
+                if not child:
+                    os._exit(0)
+                os.waitpid(child, 0)
+
+        def execute() -> None:
+            while not stop.is_set():
+                subprocess.run(["true"], check=True)
+
+        starting = {"fork": [fork], "exec": [execute]}.get(name, [])
+        bodies = starting + [stop.wait] * waiting + [compute] * computing + [drop] * dropping
         threads = [threading.Thread(target=body) for body in bodies]
         for thread in threads:
             thread.start()
@@ -103,7 +157,7 @@ def situation(name: str, seconds: float) -> dict[str, float]:
 def main() -> None:
     name, seconds = sys.argv[1], float(sys.argv[2])
     begun = time.perf_counter()
-    figures = (echo if name in ("counting", "serving", "scraped") else situation)(name, seconds)
+    figures = (echo if name in (*OBSERVED, "serving", "scraped") else situation)(name, seconds)
     print(json.dumps({**figures, "took s": time.perf_counter() - begun}))
 
 

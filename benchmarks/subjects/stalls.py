@@ -1,7 +1,7 @@
 """Threads that give the GIL up often, beside one that computes; how long the longest of them had to wait.
 
-Settings: kind (yielding, workers), seconds, seed, steps_per_ms. Prints a line when the measurement begins,
-and then what was seen; times are in milliseconds.
+Settings: kind (yielding, workers, locked), seconds, seed, steps_per_ms. Prints a line when the measurement
+begins, and then what was seen; times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import subject
 from steps import count_to
@@ -29,6 +30,17 @@ def figures(took: list[float]) -> dict[str, float]:
     parts = {"p50, ms": 0.5, "p99, ms": 0.99, "max, ms": 1.0}
     found = {name: took[min(len(took) - 1, int(len(took) * part))] * 1e3 for name, part in parts.items()}
     return {**found, "calls/s": len(took) / SECONDS}
+
+
+def arrivals(seed: int, rate: float) -> Iterator[float]:
+    """The instants, at random, at which something is due: returns at each, or later. The first is now."""
+    chance = random.Random(subject.SETTINGS["seed"] * 1000 + seed)
+    due = time.monotonic()
+    end = due + SECONDS
+    while due < end:
+        time.sleep(max(0.0, due - time.monotonic()))
+        yield due
+        due += chance.expovariate(rate)
 
 
 def yielding() -> dict[str, float]:
@@ -51,6 +63,8 @@ def yielding() -> dict[str, float]:
     for thread in (tick, give_way):
         threading.Thread(target=thread, daemon=True).start()
     time.sleep(SECONDS)
+    while not begun:
+        time.sleep(0.001)
     under_way = [time.perf_counter() - begun[-1]] if len(begun) > len(took) else []
     return figures(took + under_way)
 
@@ -72,11 +86,7 @@ def workers() -> dict[str, float]:
     threads = [threading.Thread(target=work) for _ in range(WORKERS)]
     for thread in threads:
         thread.start()
-    chance = random.Random(subject.SETTINGS["seed"])
-    due = time.monotonic()
-    end = due + SECONDS
-    while (due := due + chance.expovariate(RATE)) < end:
-        time.sleep(max(0.0, due - time.monotonic()))
+    for due in arrivals(0, RATE):
         jobs.put(due)
     for _ in threads:
         jobs.put(None)
@@ -85,8 +95,37 @@ def workers() -> dict[str, float]:
     return figures(took)
 
 
+def locked() -> dict[str, float]:
+    """A lock that a thread which computes holds for a fifth of its time, taken at random times, beside eight
+    threads that serve: half a core in all, 1 ms each time."""
+    lock = threading.Lock()
+    took: list[float] = []
+
+    def hold() -> None:
+        while True:
+            with lock:
+                compute(0.2)
+            compute(0.8)
+
+    def serve(seed: int) -> None:
+        for _ in arrivals(seed, 500 / WORKERS):
+            compute(1)
+
+    threading.Thread(target=hold, daemon=True).start()
+    threads = [threading.Thread(target=serve, args=(1 + number,)) for number in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for due in arrivals(0, RATE):
+        with lock:
+            pass
+        took.append(time.monotonic() - due)
+    for thread in threads:
+        thread.join()
+    return figures(took)
+
+
 subject.schedule()
 work = subject.spinners()
 subject.say(**work)
-subject.say(**{"yielding": yielding, "workers": workers}[subject.SETTINGS["kind"]]())
+subject.say(**{"yielding": yielding, "workers": workers, "locked": locked}[subject.SETTINGS["kind"]]())
 sys.stdin.read()  # what its threads have computed is read from outside, while it lives

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "core/cell.h"
-#include "core/clock.h"
-#include "core/shm.h"
+#include "sync/wait/waitq.h"
+#include "machine/clock.h"
+#include "machine/thread.h"
+#include "sync/processes/shm.h"
 
 #define STACK 65536
 #define MOST_CHOICES 4000
@@ -144,7 +145,7 @@ void model_fork(void)
             threads[thread].state = DEAD;
         }
     }
-    fl_cell_forked();
+    fl_waitq_forked();
 }
 
 /* Comes back when another switches to this one, which one that has ended never does. */
@@ -273,6 +274,15 @@ uint32_t fl_unpark_shared(const uint32_t *word, uint32_t most)
 void fl_unpark(const uint32_t *word)
 {
     fl_unpark_shared(word, 1);
+}
+
+/* The model forks by its scenarios, and never the process. */
+bool fl_fork_call(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+    (void)before;
+    (void)parent;
+    (void)child;
+    return true;
 }
 
 /* Each thread is a process, for those that can die. */

@@ -4,8 +4,8 @@
  * 2008: most faults need two pre-emptions or fewer) and loom (https://github.com/tokio-rs/loom). The code
  * under test is built with -DFL_MODEL, so that fl_atomic.h announces every operation here. At each, the
  * scheduler either lets the thread go on, or (a pre-emption) takes another; where a thread sleeps or ends,
- * the choice is free. A sleeper with a deadline may wake by it at any time, and any sleeper by a signal, as
- * often as the scenario allows.
+ * the choice is free. A parked thread with a deadline may wake by it at any time, and any parked thread by a
+ * signal, as often as the scenario allows.
  *
  * Where a scenario lets threads die, any of them may at any operation, its own or another's: nothing of it
  * runs again. Memory stays as it is, as that which processes share does. fl_park_shared looks by itself
@@ -39,7 +39,7 @@ typedef struct {
 #define MODEL_CHECK(condition) ((condition) ? (void)0 : model_fail(#condition))
 void model_fail(const char *what);
 
-/* In begin(): so many may die in one execution, and sleepers on shared words look so often. */
+/* In begin(): so many may die in one execution, and parked threads on shared words look so often. */
 void model_allow(int deaths, int looks);
 
 /* One of so many, from 0 on: each is tried. */

@@ -2,7 +2,7 @@
 #ifndef FL_TESTS_POLICY_HELP_H
 #define FL_TESTS_POLICY_HELP_H
 
-#include "core/policy.h"
+#include "gil/policy/policy.h"
 
 #define MS 1000000ll
 #define US 1000ll
@@ -47,12 +47,25 @@ static inline void burst(fl_policy_thread *thread, int64_t now, int64_t length)
     (void)fl_policy_drop(&policy, thread, now + length);
 }
 
-/* Threads whose last burst was a computation. */
+/* Threads whose last two bursts were computations. */
 static inline void begin_with_computations(void)
 {
     begin();
-    burst(&cpu, 0, 60 * MS);
-    burst(&second, 100 * MS, 60 * MS);
+    for (int64_t now = 0; now <= 200 * MS; now += 200 * MS) {
+        burst(&cpu, now, 60 * MS);
+        burst(&second, now + 100 * MS, 60 * MS);
+    }
+}
+
+/* `other` was granted the GIL at T + 1 ms; `cpu` and `second` wait. */
+static inline void begin_with_a_grant(void)
+{
+    begin_with_computations();
+    take(&io, T);
+    arrive(&second, T + US);
+    arrive(&cpu, T + US);
+    arrive(&other, T + US);
+    CHECK(force_out(&io, T + MS) == &other);
 }
 
 #endif

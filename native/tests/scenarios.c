@@ -5,7 +5,7 @@
 
 #define POISON 0xdd
 
-fl_cell *cell;
+fl_waitq *waitq;
 uint32_t permits, held;
 
 bool forked;
@@ -52,10 +52,10 @@ void model_took(uint32_t wanted)
 void model_give(uint32_t count)
 {
     held -= count;
-    MODEL_CHECK(fl_sem_give(cell, count) == FL_SEM_OK);
+    MODEL_CHECK(fl_sem_give(waitq, count) == FL_SEM_OK);
 }
 
-fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline)
+fl_wait_result model_wait_at(fl_waitq *here, uint32_t wanted, int64_t deadline)
 {
     int frame = 0;
     while (frames[model_self()][frame].used) {
@@ -66,7 +66,7 @@ fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline)
     fl_waiter_init(waiter, here, wanted, fl_owner_thread());
     fl_wait_result result = FL_WAIT_INTERRUPTED;
     while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_cell_enter(waiter) ? FL_WAIT_GRANTED : fl_cell_wait(waiter, deadline);
+        result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(waiter, deadline);
     }
     model_poison(waiter);
     return result;
@@ -74,38 +74,39 @@ fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline)
 
 bool model_wait_for(uint32_t wanted, int64_t deadline)
 {
-    return model_wait_at(cell, wanted, deadline) == FL_WAIT_GRANTED;
+    return model_wait_at(waitq, wanted, deadline) == FL_WAIT_GRANTED;
 }
 
-/* An event loop with one task that waits, is cancelled by a signal, and closes its port when it is done. */
-fl_port *port;
-uint32_t bell;
+/* An event loop with one task that waits, is cancelled by a signal, and closes its mailbox when it is done.
+ */
+fl_mailbox *mailbox;
+uint32_t wakeup;
 
-int fl_bell_open(int *which)
+int fl_wakeup_open(int *which)
 {
     return *which = 0;
 }
 
-void fl_bell_close(int poll, int which)
+void fl_wakeup_close(int poll, int which)
 {
     (void)poll, (void)which;
 }
 
-void fl_bell_ring(int which)
+void fl_wakeup_ring(int which)
 {
     (void)which;
-    fl_store(&bell, 1, release); /* pairs with fl_bell_clear */
-    fl_unpark(&bell);
+    fl_store(&wakeup, 1, release); /* pairs with fl_wakeup_clear */
+    fl_unpark(&wakeup);
 }
 
-void fl_bell_clear(int poll)
+void fl_wakeup_clear(int poll)
 {
     (void)poll;
-    fl_store(&bell, 0, acquire); /* pairs with fl_bell_ring */
+    fl_store(&wakeup, 0, acquire); /* pairs with fl_wakeup_ring */
 }
 
-/* Whether the task took one permit; `refused`, if not NULL, whether the cell was closed. */
-bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused)
+/* Whether the task took one permit; `refused`, if not NULL, whether the wait queue was closed. */
+bool model_run_loop(fl_waitq *here, bool close_when_interrupted, bool *refused)
 {
     return model_run_loop_as(here, 1, fl_owner_task(), close_when_interrupted, refused);
 }
@@ -115,12 +116,12 @@ static bool see_to_posted(void)
 {
     bool told = false;
     fl_waiter *next;
-    fl_port_hear(port);
-    for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
+    fl_mailbox_hear(mailbox);
+    for (fl_waiter *posted = fl_mailbox_drain(mailbox); posted != NULL; posted = next) {
         next = posted->ready;
-        fl_port_seen(posted);
-        if (fl_load(&posted->state, acquire) == FL_NUDGED) {
-            fl_cell_retry(posted);
+        fl_mailbox_seen(posted);
+        if (fl_load(&posted->state, acquire) == FL_WOKEN) {
+            fl_waitq_retry(posted);
         }
         uint32_t state = fl_load(&posted->state, acquire);
         if (state == FL_GRANTED || state == FL_REFUSED) {
@@ -136,27 +137,27 @@ bool model_run_loop_of(fl_choice *choice)
 {
     bool told = fl_choice_decided(choice), given_up = false;
     while (!told && !given_up) {
-        given_up = fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
+        given_up = fl_park(&wakeup, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
         told = see_to_posted();
     }
     return given_up;
 }
 
-bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+bool model_run_loop_as(fl_waitq *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
                        bool *refused)
 {
-    fl_waiter *waiter = fl_port_waiter(port, here, wanted, owner);
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, here, wanted, owner);
     MODEL_CHECK(waiter != NULL);
-    bool taken = fl_cell_enter(waiter), closed = false;
+    bool taken = fl_waitq_enter(waiter), closed = false;
     while (!taken) {
         if (fl_load(&waiter->state, acquire) == FL_REFUSED) {
             MODEL_CHECK(refused != NULL);
             *refused = true;
             break;
         }
-        if (fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
+        if (fl_park(&wakeup, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
             if (close_when_interrupted) {
-                fl_port_close(port);
+                fl_mailbox_close(mailbox);
                 closed = true;
                 MODEL_CHECK(!fl_waiter_abandon(waiter, FL_CANCELLED));
             } else if (!fl_waiter_abandon(waiter, FL_CANCELLED)) {
@@ -176,9 +177,9 @@ bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool clos
         uint32_t state = FL_GRANTED;
         taken = fl_cas(&waiter->state, &state, FL_TAKEN, acq_rel, acquire);
     }
-    fl_port_forget(waiter);
+    fl_mailbox_forget(waiter);
     if (!closed) {
-        fl_port_close(port);
+        fl_mailbox_close(mailbox);
     }
     return taken;
 }
@@ -188,10 +189,10 @@ void model_begin(uint32_t value, uint32_t flags)
     memset(frames, 0, sizeof frames);
     model_allow_handlers(false, false);
     held = 0;
-    bell = 0;
+    wakeup = 0;
     permits = value;
-    cell = fl_sem_new(value, value, flags);
-    port = fl_port_new();
+    waitq = fl_sem_new(value, value, flags);
+    mailbox = fl_mailbox_new();
 }
 
 void model_end_poison(void)
@@ -209,10 +210,10 @@ void model_end(void)
 {
     model_end_poison();
     MODEL_CHECK(held == 0);
-    MODEL_CHECK(cell->word == permits);
-    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
-    MODEL_CHECK(cell->owner == 0);
-    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL); /* no waiter is left */
-    fl_cell_unref(cell);
-    fl_port_unref(port);
+    MODEL_CHECK(waitq->word == permits);
+    MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
+    MODEL_CHECK(waitq->owner == 0);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL); /* no waiter is left */
+    fl_waitq_unref(waitq);
+    fl_mailbox_unref(mailbox);
 }

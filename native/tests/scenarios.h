@@ -1,12 +1,12 @@
-/* What the scenarios of the model share: a cell, a loop's port, and the waiters of threads, which are
- * poisoned when their wait is over. Each file of scenarios has a table of them.
+/* What the scenarios of the model share: a wait queue, a loop's mailbox, and the waiters of threads, which
+ * are poisoned when their wait is over. Each file of scenarios has a table of them.
  */
 #ifndef FL_TESTS_SCENARIOS_H
 #define FL_TESTS_SCENARIOS_H
 
-#include "core/choice.h"
-#include "core/port.h"
-#include "core/semaphore.h"
+#include "sync/wait/choice.h"
+#include "sync/wait/mailbox.h"
+#include "sync/locks/semaphore.h"
 #include "model.h"
 
 #define PATIENT 1           /* nobody waits long enough to be served first */
@@ -19,15 +19,30 @@ typedef struct {
 
 #define MODEL_TABLE(scenarios) {scenarios, sizeof scenarios / sizeof scenarios[0]}
 
-extern const model_table rw_scenarios, queue_scenarios, section_scenarios, meeting_scenarios;
-extern const model_table select_scenarios, rate_scenarios, meet_scenarios, stamped_scenarios;
-extern const model_table roster_scenarios, counter_scenarios, phaser_scenarios;
-extern const model_table chosen_scenarios, handler_scenarios;
+/* The tables of the other files, in the order in which test_model.c runs them. */
+#define MODEL_TABLES(X)                                                                                     \
+    X(meeting_scenarios)                                                                                    \
+    X(section_scenarios)                                                                                    \
+    X(queue_scenarios)                                                                                      \
+    X(rw_scenarios)                                                                                         \
+    X(select_scenarios)                                                                                     \
+    X(rate_scenarios)                                                                                       \
+    X(meet_scenarios)                                                                                       \
+    X(stamped_scenarios)                                                                                    \
+    X(thread_table_scenarios)                                                                               \
+    X(counter_scenarios)                                                                                    \
+    X(phaser_scenarios)                                                                                     \
+    X(chosen_scenarios)                                                                                     \
+    X(handler_scenarios)
 
-extern fl_cell *cell;
+#define MODEL_TABLE_DECLARATION(table) extern const model_table table;
+MODEL_TABLES(MODEL_TABLE_DECLARATION)
+#undef MODEL_TABLE_DECLARATION
+
+extern fl_waitq *waitq;
 extern uint32_t permits, held; /* how many there are, and are held */
-extern fl_port *port;
-extern uint32_t bell;
+extern fl_mailbox *mailbox;
+extern uint32_t wakeup;
 
 struct model_frame {
     fl_waiter waiter;
@@ -44,10 +59,10 @@ extern bool forked; /* this is the child */
 void model_poison(fl_waiter *waiter);
 void model_took(uint32_t wanted);
 void model_give(uint32_t count);
-fl_wait_result model_wait_at(fl_cell *here, uint32_t wanted, int64_t deadline);
+fl_wait_result model_wait_at(fl_waitq *here, uint32_t wanted, int64_t deadline);
 bool model_wait_for(uint32_t wanted, int64_t deadline);
-bool model_run_loop(fl_cell *here, bool close_when_interrupted, bool *refused);
-bool model_run_loop_as(fl_cell *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+bool model_run_loop(fl_waitq *here, bool close_when_interrupted, bool *refused);
+bool model_run_loop_as(fl_waitq *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
                        bool *refused);
 /* The loop of a task that chooses, until that is decided; true: a signal came first. */
 bool model_run_loop_of(fl_choice *choice);

@@ -1,62 +1,62 @@
-/* Those who meet and choose, one of them or both: whatever comes in whichever order, each parcel goes over
+/* Those who meet and choose, one of them or both: whatever comes in whichever order, each handoff goes over
  * once or not at all, and who chooses has one thing.
  */
-#include "core/meeting.h"
+#include "sync/coordination/meeting.h"
 #include "scenarios.h"
 
 #include <string.h>
 
 typedef struct {
-    fl_cell **cell;
+    fl_waitq **waitq;
     uint32_t side; /* of a meeting; or what is wanted of a semaphore */
 } want;
 
-/* `cell` and `other` are meetings; the third is a semaphore, of which one permit is given. */
-static fl_cell *other, *permit;
+/* `waitq` and `other` are meetings; the third is a semaphore, of which one permit is given. */
+static fl_waitq *other, *permit;
 
-/* Each thread has a parcel for each of two cases, and for each a place that is gone after its wait. */
-static fl_parcel parcels[MODEL_THREADS][2];
-static fl_parcel *places[MODEL_THREADS][2], *nowhere;
+/* Each thread has a handoff for each of two cases, and for each a place that is gone after its wait. */
+static fl_handoff handoffs[MODEL_THREADS][2];
+static fl_handoff *places[MODEL_THREADS][2], *nowhere;
 static bool sent[MODEL_THREADS][2];
 static uint32_t received[MODEL_THREADS][2], taken;
-static fl_parcel *swapped[MODEL_THREADS];
+static fl_handoff *swapped[MODEL_THREADS];
 
 static void begin_chosen(void)
 {
     memset(frames, 0, sizeof frames);
-    memset(parcels, 0, sizeof parcels);
+    memset(handoffs, 0, sizeof handoffs);
     memset(sent, 0, sizeof sent);
     memset(received, 0, sizeof received);
     memset(swapped, 0, sizeof swapped);
     memset(&nowhere, 0x5a, sizeof nowhere);
     fl_choice_forked(); /* an execution that failed may have ended with a claim */
     taken = 0;
-    bell = 0;
-    cell = fl_meeting_new();
+    wakeup = 0;
+    waitq = fl_meeting_new();
     other = fl_meeting_new();
     permit = fl_sem_new(0, 1, 0);
-    port = fl_port_new();
+    mailbox = fl_mailbox_new();
 }
 
-static void note_received(fl_parcel *parcel)
+static void note_received(fl_handoff *handoff)
 {
-    MODEL_CHECK(parcel != NULL);
-    received[(parcel - parcels[0]) / 2][(parcel - parcels[0]) % 2]++;
+    MODEL_CHECK(handoff != NULL);
+    received[(handoff - handoffs[0]) / 2][(handoff - handoffs[0]) % 2]++;
 }
 
 static void end_chosen(void)
 {
-    if (!port->closed) {
-        fl_port_close(port);
+    if (!mailbox->closed) {
+        fl_mailbox_close(mailbox);
     }
-    fl_cell *const both[] = {cell, other};
+    fl_waitq *const both[] = {waitq, other};
     for (int i = 0; i < 2; i++) {
         MODEL_CHECK(both[i]->head == NULL && both[i]->tail == NULL && both[i]->waiting == 0);
-        for (fl_parcel *listed = fl_meeting_clear(both[i]); listed != NULL; listed = listed->next) {
+        for (fl_handoff *listed = fl_meeting_clear(both[i]); listed != NULL; listed = listed->next) {
             note_received(listed);
         }
         MODEL_CHECK(both[i]->lock == 0 && both[i]->refs == 1);
-        fl_cell_unref(both[i]);
+        fl_waitq_unref(both[i]);
     }
     for (int thread = 0; thread < MODEL_THREADS; thread++) {
         for (int i = 0; i < 2; i++) {
@@ -64,15 +64,15 @@ static void end_chosen(void)
             MODEL_CHECK(places[thread][i] == nowhere || places[thread][i] == NULL);
         }
         if (swapped[thread] != NULL) {
-            int with = (int)((swapped[thread] - parcels[0]) / 2);
+            int with = (int)((swapped[thread] - handoffs[0]) / 2);
             MODEL_CHECK(with != thread && swapped[with] != NULL);
-            MODEL_CHECK((swapped[with] - parcels[0]) / 2 == thread);
+            MODEL_CHECK((swapped[with] - handoffs[0]) / 2 == thread);
         }
     }
     MODEL_CHECK(permit->head == NULL && permit->waiting == 0 && permit->refs == 1);
-    fl_cell_unref(permit);
-    MODEL_CHECK(port->refs == 1 && port->all == NULL);
-    fl_port_unref(port);
+    fl_waitq_unref(permit);
+    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    fl_mailbox_unref(mailbox);
 }
 
 static void end_permit(void)
@@ -86,10 +86,10 @@ static void note(const want wants[2], uint32_t winner)
 {
     int self = model_self();
     for (uint32_t i = 0; i < 2; i++) {
-        fl_parcel *came = places[self][i];
-        fl_parcel *mine = wants[i].side == FL_MEET_RECEIVE ? NULL : &parcels[self][i];
+        fl_handoff *came = places[self][i];
+        fl_handoff *mine = wants[i].side == FL_MEET_RECEIVE ? NULL : &handoffs[self][i];
         places[self][i] = nowhere;
-        if (i != winner || *wants[i].cell == permit) {
+        if (i != winner || *wants[i].waitq == permit) {
             MODEL_CHECK(came == mine);
             taken += i == winner;
         } else if (wants[i].side == FL_MEET_RECEIVE) {
@@ -106,10 +106,10 @@ static void note(const want wants[2], uint32_t winner)
 
 static void prepare(const want wants[2], uint32_t i, fl_choice *choice, fl_waiter *waiter)
 {
-    fl_parcel **place = &places[model_self()][i];
-    bool brings = *wants[i].cell != permit && wants[i].side != FL_MEET_RECEIVE;
-    *place = brings || *wants[i].cell == permit ? &parcels[model_self()][i] : NULL;
-    waiter->owner = *wants[i].cell == permit ? fl_owner_thread() : fl_meeting_place(place);
+    fl_handoff **place = &places[model_self()][i];
+    bool brings = *wants[i].waitq != permit && wants[i].side != FL_MEET_RECEIVE;
+    *place = brings || *wants[i].waitq == permit ? &handoffs[model_self()][i] : NULL;
+    waiter->owner = *wants[i].waitq == permit ? fl_owner_thread() : fl_meeting_place(place);
     waiter->choice = choice;
     waiter->place = i;
 }
@@ -120,7 +120,7 @@ static void choose(const want wants[2], int64_t deadline, bool raises)
     fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     for (uint32_t i = 0; i < 2; i++) {
-        fl_waiter_init(&waiters[i], *wants[i].cell, wants[i].side, 0);
+        fl_waiter_init(&waiters[i], *wants[i].waitq, wants[i].side, 0);
         prepare(wants, i, &choice, &waiters[i]);
     }
     fl_choice_begin(&choice, 0);
@@ -158,13 +158,13 @@ static void choose_in_a_loop(const want wants[2], bool closes)
     fl_waiter *pointers[2];
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     for (uint32_t i = 0; i < 2; i++) {
-        pointers[i] = fl_port_waiter(port, *wants[i].cell, wants[i].side, 0);
+        pointers[i] = fl_mailbox_waiter(mailbox, *wants[i].waitq, wants[i].side, 0);
         prepare(wants, i, &choice, pointers[i]);
     }
     fl_choice_begin(&choice, 0);
     bool given_up = model_run_loop_of(&choice);
     if (given_up && closes) {
-        fl_port_close(port);
+        fl_mailbox_close(mailbox);
     }
     uint32_t winner = fl_choice_end(&choice), granted = FL_GRANTED;
     bool has = winner != FL_CHOICE_NONE && fl_load(&pointers[winner]->state, acquire) != FL_REFUSED;
@@ -179,19 +179,19 @@ static void choose_in_a_loop(const want wants[2], bool closes)
         has = false;
     }
     note(wants, has ? winner : FL_CHOICE_NONE);
-    fl_port_forget(pointers[0]);
-    fl_port_forget(pointers[1]);
+    fl_mailbox_forget(pointers[0]);
+    fl_mailbox_forget(pointers[1]);
     memset(&choice, 0, sizeof choice);
 }
 
-static const want sends[] = {{&cell, FL_MEET_SEND}, {&other, FL_MEET_SEND}};
-static const want receives[] = {{&other, FL_MEET_RECEIVE}, {&cell, FL_MEET_RECEIVE}};
-static const want crosses[] = {{&cell, FL_MEET_SEND}, {&other, FL_MEET_RECEIVE}};
-static const want crosses_back[] = {{&other, FL_MEET_SEND}, {&cell, FL_MEET_RECEIVE}};
-static const want either[] = {{&cell, FL_MEET_SEND}, {&cell, FL_MEET_RECEIVE}};
-static const want swaps[] = {{&cell, FL_MEET_SWAP}, {&other, FL_MEET_SWAP}};
-static const want swaps_back[] = {{&other, FL_MEET_SWAP}, {&cell, FL_MEET_SWAP}};
-static const want sends_or_takes[] = {{&permit, 1}, {&cell, FL_MEET_SEND}};
+static const want sends[] = {{&waitq, FL_MEET_SEND}, {&other, FL_MEET_SEND}};
+static const want receives[] = {{&other, FL_MEET_RECEIVE}, {&waitq, FL_MEET_RECEIVE}};
+static const want crosses[] = {{&waitq, FL_MEET_SEND}, {&other, FL_MEET_RECEIVE}};
+static const want crosses_back[] = {{&other, FL_MEET_SEND}, {&waitq, FL_MEET_RECEIVE}};
+static const want either[] = {{&waitq, FL_MEET_SEND}, {&waitq, FL_MEET_RECEIVE}};
+static const want swaps[] = {{&waitq, FL_MEET_SWAP}, {&other, FL_MEET_SWAP}};
+static const want swaps_back[] = {{&other, FL_MEET_SWAP}, {&waitq, FL_MEET_SWAP}};
+static const want sends_or_takes[] = {{&permit, 1}, {&waitq, FL_MEET_SEND}};
 
 static void send_one(void)
 {
@@ -281,7 +281,7 @@ static void loop_that_receives(void)
 /* So that a task which has met nobody ends. */
 static void close_both(void)
 {
-    fl_meeting_close(cell);
+    fl_meeting_close(waitq);
     fl_meeting_close(other);
 }
 
@@ -301,12 +301,12 @@ static void send_and_close(void)
 static void meet_alone(fl_meeting_side side, int64_t deadline)
 {
     fl_waiter waiter;
-    fl_parcel **place = &places[model_self()][0];
-    *place = side == FL_MEET_RECEIVE ? NULL : &parcels[model_self()][0];
-    fl_waiter_init(&waiter, cell, side, fl_meeting_place(place));
+    fl_handoff **place = &places[model_self()][0];
+    *place = side == FL_MEET_RECEIVE ? NULL : &handoffs[model_self()][0];
+    fl_waiter_init(&waiter, waitq, side, fl_meeting_place(place));
     fl_wait_result result = FL_WAIT_INTERRUPTED;
     while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_cell_enter(&waiter) ? FL_WAIT_GRANTED : fl_cell_wait(&waiter, deadline);
+        result = fl_waitq_enter(&waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(&waiter, deadline);
     }
     if (result == FL_WAIT_GRANTED && side == FL_MEET_RECEIVE) {
         note_received(*place);

@@ -1,5 +1,5 @@
 /* A counter of stripes: what is added while others take the sum is counted once. */
-#include "core/counter.h"
+#include "sync/wait/counter.h"
 #include "scenarios.h"
 
 static fl_counter *counter;

@@ -7,32 +7,32 @@
 
 static void begin_raises(void)
 {
-    model_begin(1, FL_CELL_OWNED);
+    model_begin(1, FL_WAITQ_OWNED);
     model_allow_handlers(true, false);
 }
 
 static void begin_forks(void)
 {
-    model_begin(1, FL_CELL_OWNED);
+    model_begin(1, FL_WAITQ_OWNED);
     model_allow_handlers(false, true);
 }
 
 static void begin_either(void)
 {
-    model_begin(1, FL_CELL_OWNED);
+    model_begin(1, FL_WAITQ_OWNED);
     model_allow_handlers(true, true);
 }
 
-/* As wait_thread() in bind/wait.c: out of the queue while the handler runs. */
+/* As wait_thread() in sync/bind/base/wait.c: out of the queue while the handler runs. */
 static void lock_with_handlers(void)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;
-    bool raised = false, taken = fl_sem_try(cell, 1, fl_owner_thread());
+    bool raised = false, taken = fl_sem_try(waitq, 1, fl_owner_thread());
     if (!taken) {
         frames[model_self()][0].used = true;
-        fl_waiter_init(waiter, cell, 1, fl_owner_thread());
-        while (!taken && !raised && !(taken = fl_cell_enter(waiter))) {
-            taken = fl_cell_wait(waiter, FL_FOREVER) == FL_WAIT_GRANTED;
+        fl_waiter_init(waiter, waitq, 1, fl_owner_thread());
+        while (!taken && !raised && !(taken = fl_waitq_enter(waiter))) {
+            taken = fl_waitq_wait(waiter, FL_FOREVER) == FL_WAIT_GRANTED;
             raised = !taken && model_call_python();
         }
         model_poison(waiter);
@@ -45,7 +45,7 @@ static void lock_with_handlers(void)
 
 static void lock_and_unlock(void)
 {
-    if (fl_sem_try(cell, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER)) {
+    if (fl_sem_try(waitq, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER)) {
         model_took(1);
         model_give(1);
     }
@@ -53,7 +53,7 @@ static void lock_and_unlock(void)
 
 static void loop_with_a_task(void)
 {
-    if (model_run_loop(cell, false, NULL)) {
+    if (model_run_loop(waitq, false, NULL)) {
         model_took(1);
         model_give(1);
     }
@@ -63,18 +63,18 @@ static void loop_with_a_task(void)
    look for, or is cancelled. */
 static void loop_that_forks(void)
 {
-    fl_waiter *waiter = fl_port_waiter(port, cell, 1, fl_owner_task());
-    bool taken = fl_cell_enter(waiter), given_up = false;
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, fl_owner_task());
+    bool taken = fl_waitq_enter(waiter), given_up = false;
     while (!taken && !given_up) {
         model_call_python();
-        given_up = forked || fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
-        fl_port_hear(port);
+        given_up = forked || fl_park(&wakeup, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
+        fl_mailbox_hear(mailbox);
         fl_waiter *next;
-        for (fl_waiter *posted = fl_port_drain(port); posted != NULL; posted = next) {
+        for (fl_waiter *posted = fl_mailbox_drain(mailbox); posted != NULL; posted = next) {
             next = posted->ready;
-            fl_port_seen(posted);
-            if (fl_load(&posted->state, acquire) == FL_NUDGED) {
-                fl_cell_retry(posted);
+            fl_mailbox_seen(posted);
+            if (fl_load(&posted->state, acquire) == FL_WOKEN) {
+                fl_waitq_retry(posted);
             }
             fl_waiter_unref(posted);
         }
@@ -84,8 +84,8 @@ static void loop_that_forks(void)
     if (!taken) {
         fl_waiter_abandon(waiter, FL_CANCELLED);
     }
-    fl_port_forget(waiter);
-    fl_port_close(port);
+    fl_mailbox_forget(waiter);
+    fl_mailbox_close(mailbox);
     if (taken) {
         model_took(1);
         model_give(1);
@@ -99,11 +99,11 @@ static void end_forked(void)
         model_end();
         return;
     }
-    fl_cell_refresh(cell);
+    fl_waitq_refresh(waitq);
     MODEL_CHECK(held == 0);
-    MODEL_CHECK(cell->word == permits && cell->owner == 0);
-    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
-    MODEL_CHECK(port->all == NULL);
+    MODEL_CHECK(waitq->word == permits && waitq->owner == 0);
+    MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
+    MODEL_CHECK(mailbox->all == NULL);
 }
 
 static const model_scenario scenarios[] = {

@@ -1,32 +1,32 @@
 /* Those who send and who receive, and those who exchange: every order of coming, leaving and giving back. */
-#include "core/meeting.h"
+#include "sync/coordination/meeting.h"
 #include "scenarios.h"
 
 #include <string.h>
 
-/* Each thread has a parcel to send. It is in one place; whoever was told that it is sent has it no more. */
-static fl_parcel parcels[MODEL_THREADS];
+/* Each thread has a handoff to send. It is in one place; whoever was told that it is sent has it no more. */
+static fl_handoff handoffs[MODEL_THREADS];
 static bool sent[MODEL_THREADS];
 static uint32_t received[MODEL_THREADS];
 static bool closed;
 
 /* Beside the waiter on the stack of its thread, and gone with it. */
-static fl_parcel *places[MODEL_THREADS][4], *nowhere;
+static fl_handoff *places[MODEL_THREADS][4], *nowhere;
 
 static void begin_meeting(void)
 {
     memset(frames, 0, sizeof frames);
-    memset(parcels, 0, sizeof parcels);
+    memset(handoffs, 0, sizeof handoffs);
     memset(sent, 0, sizeof sent);
     memset(received, 0, sizeof received);
     memset(&nowhere, 0x5a, sizeof nowhere);
     closed = false;
-    bell = 0;
-    cell = fl_meeting_new();
-    port = fl_port_new();
+    wakeup = 0;
+    waitq = fl_meeting_new();
+    mailbox = fl_mailbox_new();
 }
 
-static bool meet(fl_meeting_side side, fl_parcel **parcel, int64_t deadline)
+static bool meet(fl_meeting_side side, fl_handoff **handoff, int64_t deadline)
 {
     int frame = 0;
     while (frames[model_self()][frame].used) {
@@ -34,37 +34,37 @@ static bool meet(fl_meeting_side side, fl_parcel **parcel, int64_t deadline)
     }
     frames[model_self()][frame].used = true;
     fl_waiter *waiter = &frames[model_self()][frame].waiter;
-    fl_parcel **place = &places[model_self()][frame];
-    *place = *parcel;
-    fl_waiter_init(waiter, cell, side, fl_meeting_place(place));
+    fl_handoff **place = &places[model_self()][frame];
+    *place = *handoff;
+    fl_waiter_init(waiter, waitq, side, fl_meeting_place(place));
     fl_wait_result result = FL_WAIT_INTERRUPTED;
     while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_cell_enter(waiter) ? FL_WAIT_GRANTED : fl_cell_wait(waiter, deadline);
+        result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(waiter, deadline);
     }
     MODEL_CHECK(result != FL_WAIT_REFUSED || closed);
-    *parcel = *place;
+    *handoff = *place;
     *place = nowhere;
     model_poison(waiter);
     return result == FL_WAIT_GRANTED;
 }
 
-static void note_received(fl_parcel *parcel)
+static void note_received(fl_handoff *handoff)
 {
-    MODEL_CHECK(parcel != NULL);
-    received[parcel - parcels]++;
+    MODEL_CHECK(handoff != NULL);
+    received[handoff - handoffs]++;
 }
 
-static bool send_parcel(fl_parcel *parcel, int64_t deadline)
+static bool send_handoff(fl_handoff *handoff, int64_t deadline)
 {
-    fl_parcel *mine = parcel;
+    fl_handoff *mine = handoff;
     bool met = meet(FL_MEET_SEND, &mine, deadline);
-    MODEL_CHECK(mine == (met ? NULL : parcel));
+    MODEL_CHECK(mine == (met ? NULL : handoff));
     return met;
 }
 
 static void send_within(int64_t deadline)
 {
-    sent[model_self()] = send_parcel(&parcels[model_self()], deadline);
+    sent[model_self()] = send_handoff(&handoffs[model_self()], deadline);
 }
 
 static void send_for_ever(void)
@@ -79,13 +79,13 @@ static void send_within_a_time(void)
 
 static void try_to_send(void)
 {
-    fl_parcel *mine = &parcels[model_self()];
-    sent[model_self()] = fl_meeting_try(cell, FL_MEET_SEND, &mine);
+    fl_handoff *mine = &handoffs[model_self()];
+    sent[model_self()] = fl_meeting_try(waitq, FL_MEET_SEND, &mine);
 }
 
 static void receive_within(int64_t deadline)
 {
-    fl_parcel *came = NULL;
+    fl_handoff *came = NULL;
     bool met = meet(FL_MEET_RECEIVE, &came, deadline);
     MODEL_CHECK(met == (came != NULL));
     if (met) {
@@ -106,12 +106,12 @@ static void receive_within_a_time(void)
 /* A task that receives, is cancelled by a signal, and hands on what it took. */
 static void receive_in_a_loop(bool close_when_interrupted)
 {
-    fl_parcel *came = NULL;
+    fl_handoff *came = NULL;
     bool refused = false;
     uint64_t place = fl_meeting_place(&came);
-    if (model_run_loop_as(cell, FL_MEET_RECEIVE, place, close_when_interrupted, &refused)) {
+    if (model_run_loop_as(waitq, FL_MEET_RECEIVE, place, close_when_interrupted, &refused)) {
         MODEL_CHECK(came != NULL);
-        send_parcel(came, FL_FOREVER);
+        send_handoff(came, FL_FOREVER);
     } else {
         MODEL_CHECK(came == NULL && (closed || !refused));
     }
@@ -130,8 +130,8 @@ static void loop_that_closes(void)
 /* A task that sends, and is cancelled by a signal: too late, once somebody has it. Else its thread sends. */
 static void loop_that_sends(void)
 {
-    fl_parcel *mine = &parcels[model_self()];
-    sent[model_self()] = model_run_loop_as(cell, FL_MEET_SEND, fl_meeting_place(&mine), false, NULL);
+    fl_handoff *mine = &handoffs[model_self()];
+    sent[model_self()] = model_run_loop_as(waitq, FL_MEET_SEND, fl_meeting_place(&mine), false, NULL);
     MODEL_CHECK((mine == NULL) == sent[model_self()]);
     if (mine != NULL) {
         send_for_ever();
@@ -141,7 +141,7 @@ static void loop_that_sends(void)
 static void close_meeting(void)
 {
     closed = true;
-    fl_meeting_close(cell);
+    fl_meeting_close(waitq);
 }
 
 /* So that a task which was not cancelled, and has nothing to wait for, ends. */
@@ -152,7 +152,7 @@ static void receive_and_close(void)
 }
 
 /* Each gets what one other had, who gets what it had. */
-static fl_parcel *swapped[MODEL_THREADS];
+static fl_handoff *swapped[MODEL_THREADS];
 
 static void begin_exchange(void)
 {
@@ -162,9 +162,9 @@ static void begin_exchange(void)
 
 static void exchange_within(int64_t deadline)
 {
-    fl_parcel *mine = &parcels[model_self()];
+    fl_handoff *mine = &handoffs[model_self()];
     bool met = meet(FL_MEET_SWAP, &mine, deadline);
-    MODEL_CHECK(met == (mine != &parcels[model_self()]));
+    MODEL_CHECK(met == (mine != &handoffs[model_self()]));
     swapped[model_self()] = met ? mine : NULL;
 }
 
@@ -180,9 +180,9 @@ static void exchange_within_a_time(void)
 
 static void loop_that_exchanges(void)
 {
-    fl_parcel *mine = &parcels[model_self()];
-    bool met = model_run_loop_as(cell, FL_MEET_SWAP, fl_meeting_place(&mine), false, NULL);
-    MODEL_CHECK(met == (mine != &parcels[model_self()]));
+    fl_handoff *mine = &handoffs[model_self()];
+    bool met = model_run_loop_as(waitq, FL_MEET_SWAP, fl_meeting_place(&mine), false, NULL);
+    MODEL_CHECK(met == (mine != &handoffs[model_self()]));
     if (met) {
         swapped[model_self()] = mine;
     } else {
@@ -198,9 +198,9 @@ static void end_meeting(void)
             MODEL_CHECK(places[thread][frame] == nowhere);
         }
     }
-    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
+    MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
     uint64_t before = 0;
-    for (fl_parcel *listed = fl_meeting_clear(cell); listed != NULL; listed = listed->next) {
+    for (fl_handoff *listed = fl_meeting_clear(waitq); listed != NULL; listed = listed->next) {
         MODEL_CHECK(listed->number > before);
         before = listed->number;
         note_received(listed);
@@ -208,19 +208,19 @@ static void end_meeting(void)
     for (int thread = 0; thread < MODEL_THREADS; thread++) {
         MODEL_CHECK(received[thread] == sent[thread]);
     }
-    if (!port->closed) {
-        fl_port_close(port);
+    if (!mailbox->closed) {
+        fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL);
-    fl_cell_unref(cell);
-    fl_port_unref(port);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    fl_waitq_unref(waitq);
+    fl_mailbox_unref(mailbox);
 }
 
 static void end_exchange(void)
 {
     for (int thread = 0; thread < MODEL_THREADS; thread++) {
         if (swapped[thread] != NULL) {
-            MODEL_CHECK(swapped[swapped[thread] - parcels] == &parcels[thread]);
+            MODEL_CHECK(swapped[swapped[thread] - handoffs] == &handoffs[thread]);
         }
     }
     end_meeting();

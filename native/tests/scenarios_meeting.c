@@ -1,21 +1,21 @@
 /* Conditions and barriers: every order of waiting, notifying and coming together. */
-#include "core/barrier.h"
-#include "core/notices.h"
-#include "core/version.h"
+#include "sync/coordination/barrier.h"
+#include "sync/coordination/condition.h"
+#include "sync/coordination/sequence.h"
 #include "scenarios.h"
 
 #include <string.h>
 
-/* A condition: notices beside a lock. Who sees the flag passes the notice on, so that one notice for all who
-   wait is enough, unless somebody takes it along. */
-static fl_cell *notices;
+/* A condition: condition beside a lock. Who sees the flag passes the notice on, so that one notice for all
+   who wait is enough, unless somebody takes it along. */
+static fl_waitq *condition;
 static bool flag, for_all;
 static int waits, served; /* who waits has a number, and is woken in that order */
 
 static void begin_condition(void)
 {
-    model_begin(1, FL_CELL_OWNED);
-    notices = fl_notices_new();
+    model_begin(1, FL_WAITQ_OWNED);
+    condition = fl_condition_new();
     flag = for_all = false;
     waits = served = 0;
 }
@@ -28,15 +28,16 @@ static void begin_condition_for_all(void)
 
 static void end_condition(void)
 {
-    MODEL_CHECK(notices->head == NULL && notices->waiting == 0 && notices->lock == 0 && notices->refs == 1);
-    MODEL_CHECK(notices->word == 0);
-    fl_cell_unref(notices);
+    MODEL_CHECK(condition->head == NULL && condition->waiting == 0 && condition->lock == 0 &&
+                condition->refs == 1);
+    MODEL_CHECK(condition->word == 0);
+    fl_waitq_unref(condition);
     model_end();
 }
 
 static void take_the_lock(void)
 {
-    MODEL_CHECK(fl_sem_try(cell, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER));
+    MODEL_CHECK(fl_sem_try(waitq, 1, fl_owner_thread()) || model_wait_for(1, FL_FOREVER));
     model_took(1);
 }
 
@@ -46,11 +47,11 @@ static void wait_for_notice(int64_t deadline)
     bool notified = true;
     while (!flag && notified) {
         fl_waiter waiter;
-        fl_waiter_init(&waiter, notices, 0, 0);
-        fl_cell_enter(&waiter);
+        fl_waiter_init(&waiter, condition, 0, 0);
+        fl_waitq_enter(&waiter);
         int number = ++waits;
         model_give(1);
-        fl_wait_result result = fl_cell_wait_in_place(&waiter, deadline);
+        fl_wait_result result = fl_waitq_wait_in_place(&waiter, deadline);
         if (result == FL_WAIT_INTERRUPTED) {
             fl_waiter_abandon(&waiter, FL_CANCELLED);
         }
@@ -61,11 +62,11 @@ static void wait_for_notice(int64_t deadline)
         if (woken) {
             MODEL_CHECK(number > served);
             served = number;
-            fl_notices_pass(notices);
+            fl_condition_pass(condition);
         }
     }
     if (notified && !for_all) {
-        fl_notices_give(notices, 1);
+        fl_condition_give(condition, 1);
     }
     model_give(1);
 }
@@ -84,7 +85,7 @@ static void notify_one(void)
 {
     take_the_lock();
     flag = true;
-    fl_notices_give(notices, for_all ? MODEL_THREADS : 1);
+    fl_condition_give(condition, for_all ? MODEL_THREADS : 1);
     model_give(1);
 }
 
@@ -96,7 +97,7 @@ static void begin_barrier(uint32_t parties)
     memset(frames, 0, sizeof frames);
     passed = acting = 0;
     permits = parties;
-    cell = fl_barrier_new(parties);
+    waitq = fl_barrier_new(parties);
 }
 
 static void begin_barrier_of_two(void)
@@ -112,10 +113,10 @@ static void begin_barrier_of_three(void)
 static bool pass_barrier(int64_t deadline)
 {
     fl_waiter waiter;
-    fl_waiter_init(&waiter, cell, 0, 0);
+    fl_waiter_init(&waiter, waitq, 0, 0);
     fl_wait_result result = FL_WAIT_GRANTED;
-    if (!fl_cell_enter(&waiter)) {
-        result = fl_cell_wait_in_place(&waiter, deadline);
+    if (!fl_waitq_enter(&waiter)) {
+        result = fl_waitq_wait_in_place(&waiter, deadline);
         if (result == FL_WAIT_INTERRUPTED) {
             fl_waiter_abandon(&waiter, FL_CANCELLED);
         }
@@ -127,7 +128,7 @@ static bool pass_barrier(int64_t deadline)
         MODEL_CHECK(acting++ == 0);
         fl_model_point();
         acting--;
-        through = fl_barrier_trip(cell, outcome);
+        through = fl_barrier_trip(waitq, outcome);
     }
     MODEL_CHECK(result != FL_WAIT_GRANTED || through || (outcome & FL_BARRIER_LAST));
     passed += through;
@@ -153,16 +154,16 @@ static void pass_twice_within_a_time(void)
 
 static void reset_barrier(void)
 {
-    fl_barrier_reset(cell);
-    fl_barrier_break(cell, 0);
+    fl_barrier_reset(waitq);
+    fl_barrier_break(waitq, 0);
 }
 
 static void end_barrier(void)
 {
     MODEL_CHECK(passed % permits == 0);
-    MODEL_CHECK(cell->head == NULL && cell->waiting == 0 && cell->lock == 0 && cell->refs == 1);
-    MODEL_CHECK((cell->word & ~FL_BARRIER_BROKEN) == 0);
-    fl_cell_unref(cell);
+    MODEL_CHECK(waitq->head == NULL && waitq->waiting == 0 && waitq->lock == 0 && waitq->refs == 1);
+    MODEL_CHECK((waitq->word & ~FL_BARRIER_BROKEN) == 0);
+    fl_waitq_unref(waitq);
 }
 
 /* A number that grows to two and is closed: who waits sees it all, in order, and then the end. */
@@ -170,17 +171,17 @@ static void begin_version(void)
 {
     memset(frames, 0, sizeof frames);
     passed = 0;
-    cell = fl_version_new();
+    waitq = fl_sequence_new();
 }
 
 static void see_all(void)
 {
     uint64_t place = 0;
     for (;;) {
-        uint64_t word = fl_version_word(cell);
-        if (place != (word & ~FL_VERSION_CLOSED)) {
+        uint64_t word = fl_sequence_word(waitq);
+        if (place != (word & ~FL_SEQUENCE_CLOSED)) {
             place++;
-        } else if (model_wait_at(cell, fl_version_seen(place), FL_FOREVER) == FL_WAIT_REFUSED) {
+        } else if (model_wait_at(waitq, fl_sequence_seen(place), FL_FOREVER) == FL_WAIT_REFUSED) {
             break;
         }
     }
@@ -190,22 +191,22 @@ static void see_all(void)
 
 static void advance_twice_and_close(void)
 {
-    MODEL_CHECK(fl_version_advance(cell));
-    MODEL_CHECK(fl_version_advance(cell));
-    fl_version_close(cell);
-    MODEL_CHECK(!fl_version_advance(cell));
+    MODEL_CHECK(fl_sequence_advance(waitq));
+    MODEL_CHECK(fl_sequence_advance(waitq));
+    fl_sequence_close(waitq);
+    MODEL_CHECK(!fl_sequence_advance(waitq));
 }
 
 static void end_version(void)
 {
     model_end_poison();
     MODEL_CHECK(passed == 2);
-    MODEL_CHECK(cell->word == (FL_VERSION_CLOSED | 2) && cell->head == NULL && cell->waiting == 0);
-    fl_cell_unref(cell);
+    MODEL_CHECK(waitq->word == (FL_SEQUENCE_CLOSED | 2) && waitq->head == NULL && waitq->waiting == 0);
+    fl_waitq_unref(waitq);
 }
 
 static const model_scenario scenarios[] = {
-    {"version-3", 2, 0, PATIENT, begin_version, end_version, {see_all, see_all, advance_twice_and_close}},
+    {"sequence-3", 2, 0, PATIENT, begin_version, end_version, {see_all, see_all, advance_twice_and_close}},
     {"condition-2", 3, 1, PATIENT, begin_condition, end_condition, {wait_for_notice_for_ever, notify_one}},
     {"condition-3", 3, 1, PATIENT, begin_condition, end_condition,
      {wait_for_notice_for_ever, wait_for_notice_for_ever, notify_one}},

@@ -1,5 +1,5 @@
 /* Parties of a phaser, which come and go: no phase ends before all that are registered have arrived. */
-#include "core/phaser.h"
+#include "sync/coordination/phaser.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -14,12 +14,12 @@ static bool acting;
 static void begin_phaser(uint32_t at_root, uint32_t at_leaf)
 {
     memset(frames, 0, sizeof frames);
-    bell = begun = 0;
+    wakeup = begun = 0;
     acting = false;
-    port = fl_port_new();
-    cell = fl_phaser_new_cell();
-    root = (fl_phaser){.cell = cell};
-    leaf = (fl_phaser){.cell = cell, .parent = &root};
+    mailbox = fl_mailbox_new();
+    waitq = fl_phaser_new_waitq();
+    root = (fl_phaser){.waitq = waitq};
+    leaf = (fl_phaser){.waitq = waitq, .parent = &root};
     uint32_t phase;
     MODEL_CHECK(fl_phaser_register(&root, at_root, &phase) == FL_PHASER_OK && phase == 0);
     MODEL_CHECK(fl_phaser_register(&leaf, at_leaf, &phase) == FL_PHASER_OK && phase == 0);
@@ -69,7 +69,7 @@ static uint32_t arrive(fl_phaser *node, bool deregister)
 
 static void await(uint32_t phase, int64_t deadline)
 {
-    if (model_wait_at(cell, phase, deadline) == FL_WAIT_GRANTED) {
+    if (model_wait_at(waitq, phase, deadline) == FL_WAIT_GRANTED) {
         MODEL_CHECK(begun > phase);
     }
 }
@@ -145,7 +145,7 @@ static void watch_the_first_phase(void)
 static void terminate(void)
 {
     begun = PHASES; /* everybody may go on */
-    fl_phaser_terminate(cell);
+    fl_phaser_terminate(waitq);
 }
 
 static void wait_for_the_end(void)
@@ -161,12 +161,12 @@ static void wait_for_the_end(void)
 static void end_phaser(void)
 {
     model_end_poison();
-    fl_port_close(port);
-    MODEL_CHECK(cell->word & FL_PHASER_TERMINATED);
-    MODEL_CHECK(cell->head == NULL && cell->waiting == 0 && cell->lock == 0 && cell->refs == 1);
+    fl_mailbox_close(mailbox);
+    MODEL_CHECK(waitq->word & FL_PHASER_TERMINATED);
+    MODEL_CHECK(waitq->head == NULL && waitq->waiting == 0 && waitq->lock == 0 && waitq->refs == 1);
     MODEL_CHECK(begun == PHASES || root.parties + leaf.parties == 0);
-    fl_cell_unref(cell);
-    fl_port_unref(port);
+    fl_waitq_unref(waitq);
+    fl_mailbox_unref(mailbox);
 }
 
 static const model_scenario scenarios[] = {

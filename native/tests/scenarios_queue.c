@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-/* A queue as bind/queue.c has it: a cell of slots, a cell of objects, and between them a shelf that one
-   thread at a time touches, which also gives the right to what it puts there. */
-static fl_cell *slots;
-static fl_mutex desk;
-static uint32_t most, shelf, put, got, thrown_away;
+/* A queue as sync/bind/queues/queue.c has it: a wait queue of slots, a wait queue of objects, and between
+   them a elements that one thread at a time touches, which also gives the right to what it puts there. */
+static fl_waitq *slots;
+static fl_mutex storage;
+static uint32_t most, elements, put, got, thrown_away;
 static bool shut, some_refused, some_left;
 
 static void begin_queue(uint32_t value, uint32_t flags)
 {
     model_begin(0, flags);
-    fl_cell_unref(cell);
-    cell = fl_sem_new(0, FL_SEM_MOST, flags);
+    fl_waitq_unref(waitq);
+    waitq = fl_sem_new(0, FL_SEM_MOST, flags);
     slots = fl_sem_new(value, FL_SEM_MOST, flags);
-    desk = 0;
+    storage = 0;
     most = value;
-    shelf = put = got = thrown_away = 0;
+    elements = put = got = thrown_away = 0;
     shut = some_refused = some_left = false;
 }
 
@@ -29,7 +29,7 @@ static void begin_queue_of_one(void)
 
 static void begin_fair_queue_of_one(void)
 {
-    begin_queue(1, FL_CELL_FAIR);
+    begin_queue(1, FL_WAITQ_FAIR);
 }
 
 static void begin_queue_of_two(void)
@@ -40,14 +40,14 @@ static void begin_queue_of_two(void)
 /* With the right to a slot. */
 static void put_down(void)
 {
-    fl_mutex_lock(&desk);
+    fl_mutex_lock(&storage);
     bool late = shut;
     if (!late) {
-        shelf++;
+        elements++;
         put++;
-        MODEL_CHECK(fl_sem_give(cell, 1) == FL_SEM_OK);
+        MODEL_CHECK(fl_sem_give(waitq, 1) == FL_SEM_OK);
     }
-    fl_mutex_unlock(&desk);
+    fl_mutex_unlock(&storage);
     if (late) {
         MODEL_CHECK(fl_sem_give(slots, 1) == FL_SEM_OK);
     }
@@ -56,25 +56,25 @@ static void put_down(void)
 /* With the right to an object. */
 static void take_up(void)
 {
-    fl_mutex_lock(&desk);
-    bool empty = shelf == 0;
+    fl_mutex_lock(&storage);
+    bool empty = elements == 0;
     if (!empty) {
-        shelf--;
+        elements--;
         got++;
     }
-    fl_mutex_unlock(&desk);
+    fl_mutex_unlock(&storage);
     MODEL_CHECK(!empty || thrown_away > 0);
     if (!empty) {
         MODEL_CHECK(fl_sem_give(slots, 1) == FL_SEM_OK);
     }
 }
 
-static bool right_to(fl_cell *here, int64_t deadline)
+static bool right_to(fl_waitq *here, int64_t deadline)
 {
     fl_wait_result result =
         fl_sem_try(here, 1, fl_owner_thread()) ? FL_WAIT_GRANTED : model_wait_at(here, 1, deadline);
     MODEL_CHECK(result != FL_WAIT_REFUSED || shut);
-    some_refused |= here == cell && result == FL_WAIT_REFUSED;
+    some_refused |= here == waitq && result == FL_WAIT_REFUSED;
     some_left |= result == FL_WAIT_TIMED_OUT;
     return result == FL_WAIT_GRANTED;
 }
@@ -101,7 +101,7 @@ static void put_one_within_a_time(void)
 
 static void get_one(void)
 {
-    if (right_to(cell, FL_FOREVER)) {
+    if (right_to(waitq, FL_FOREVER)) {
         take_up();
     }
 }
@@ -114,7 +114,7 @@ static void get_two(void)
 
 static void get_one_within_a_time(void)
 {
-    if (right_to(cell, 1)) {
+    if (right_to(waitq, 1)) {
         take_up();
     }
 }
@@ -122,7 +122,7 @@ static void get_one_within_a_time(void)
 static void get_in_a_loop(void)
 {
     bool refused = false;
-    if (model_run_loop(cell, false, &refused)) {
+    if (model_run_loop(waitq, false, &refused)) {
         take_up();
     } else {
         some_left |= !refused;
@@ -133,16 +133,16 @@ static void get_in_a_loop(void)
 
 static void shut_down(bool immediate)
 {
-    fl_mutex_lock(&desk);
+    fl_mutex_lock(&storage);
     shut = true;
     if (immediate) {
-        thrown_away = shelf;
-        shelf = 0;
-        fl_sem_withdraw(cell, FL_SEM_MOST);
+        thrown_away = elements;
+        elements = 0;
+        fl_sem_withdraw(waitq, FL_SEM_MOST);
     }
-    fl_sem_close(cell);
+    fl_sem_close(waitq);
     fl_sem_close(slots);
-    fl_mutex_unlock(&desk);
+    fl_mutex_unlock(&storage);
     if (immediate && thrown_away > 0) {
         MODEL_CHECK(fl_sem_give(slots, thrown_away) == FL_SEM_OK);
     }
@@ -174,20 +174,20 @@ static void shrink_by_one(void)
 static void end_queue(void)
 {
     model_end_poison();
-    MODEL_CHECK(shelf == put - got - thrown_away);
+    MODEL_CHECK(elements == put - got - thrown_away);
     /* who was sent away with nothing left nothing behind, unless another had it then and gave it back */
-    MODEL_CHECK(shelf == 0 || !some_refused || some_left);
-    MODEL_CHECK((uint32_t)cell->word == (thrown_away ? 0 : shelf));
-    MODEL_CHECK((uint32_t)slots->word + shelf == most + slots->owner);
+    MODEL_CHECK(elements == 0 || !some_refused || some_left);
+    MODEL_CHECK((uint32_t)waitq->word == (thrown_away ? 0 : elements));
+    MODEL_CHECK((uint32_t)slots->word + elements == most + slots->owner);
     MODEL_CHECK((slots->word & FL_SEM_QUEUED) == (slots->owner ? FL_SEM_QUEUED : 0));
     for (int i = 0; i < 2; i++) {
-        fl_cell *one = i == 0 ? cell : slots;
+        fl_waitq *one = i == 0 ? waitq : slots;
         MODEL_CHECK(one->head == NULL && one->tail == NULL && one->waiting == 0 && one->lock == 0);
         MODEL_CHECK(!(one->word & FL_SEM_RESERVED) && one->refs == 1);
-        fl_cell_unref(one);
+        fl_waitq_unref(one);
     }
-    MODEL_CHECK(port->refs == 1 && port->all == NULL);
-    fl_port_unref(port);
+    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    fl_mailbox_unref(mailbox);
 }
 
 static const model_scenario scenarios[] = {

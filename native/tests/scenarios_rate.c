@@ -1,6 +1,6 @@
 /* A rate: never more than it allows in any span of time, nobody late, and no place lost. */
-#include "core/clock.h"
-#include "core/rate.h"
+#include "machine/clock.h"
+#include "sync/coordination/rate.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -20,9 +20,9 @@ static void begin_rate_of(int64_t interval, uint32_t burst)
 {
     memset(frames, 0, sizeof frames);
     times = served = 0;
-    bell = 0;
-    cell = fl_rate_new(interval, burst);
-    port = fl_port_new();
+    wakeup = 0;
+    waitq = fl_rate_new(interval, burst);
+    mailbox = fl_mailbox_new();
     for (int i = 0; i < 10 * INTERVAL; i++) {
         fl_clock_now(); /* a time in which nobody takes anything */
     }
@@ -40,7 +40,7 @@ static void begin_slow_rate(void)
 
 static void keep(int64_t before, uint32_t count)
 {
-    int64_t after = fl_rate_now(cell); /* others may run here, and not below */
+    int64_t after = fl_rate_now(waitq); /* others may run here, and not below */
     kept[times].before = before;
     kept[times].after = after;
     kept[times++].count = count;
@@ -52,15 +52,15 @@ static void keep(int64_t before, uint32_t count)
 static void begin_standing(void)
 {
     begin_rate_of(INTERVAL, 1);
-    fl_rate_set(cell, 0);
-    MODEL_CHECK(fl_rate_try(cell, 1));
+    fl_rate_set(waitq, 0);
+    MODEL_CHECK(fl_rate_try(waitq, 1));
     keep(0, 1);
     served = 0;
 }
 
 static int64_t interval(void)
 {
-    return ((fl_rate *)(void *)cell)->interval;
+    return ((fl_rate *)(void *)waitq)->interval;
 }
 
 static void end_rate(void)
@@ -72,30 +72,30 @@ static void end_rate(void)
             for (uint32_t k = 0; k < times; k++) {
                 sum += kept[k].before >= from && kept[k].after <= to ? kept[k].count : 0;
             }
-            MODEL_CHECK(from > to || sum * interval() <= to - from + cell->limit * interval());
+            MODEL_CHECK(from > to || sum * interval() <= to - from + waitq->limit * interval());
         }
     }
-    fl_rate *rate = (fl_rate *)(void *)cell;
-    MODEL_CHECK(!(cell->word & FL_RATE_QUEUED) && rate->queued == 0);
-    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
-    if (port->all == NULL && !port->closed) {
-        fl_port_close(port);
+    fl_rate *rate = (fl_rate *)(void *)waitq;
+    MODEL_CHECK(!(waitq->word & FL_RATE_QUEUED) && rate->queued == 0);
+    MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
+    if (mailbox->all == NULL && !mailbox->closed) {
+        fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL);
-    fl_cell_unref(cell);
-    fl_port_unref(port);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    fl_waitq_unref(waitq);
+    fl_mailbox_unref(mailbox);
 }
 
 /* For a while, or for ever; may be interrupted, and then gives up or goes on in its place. */
 static void take(uint32_t wanted, int64_t patience, bool gives_up)
 {
-    int64_t before = fl_rate_now(cell), latest = patience == FL_FOREVER ? FL_FOREVER : before + patience;
+    int64_t before = fl_rate_now(waitq), latest = patience == FL_FOREVER ? FL_FOREVER : before + patience;
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, cell, wanted, fl_owner_thread());
+    fl_waiter_init(waiter, waitq, wanted, fl_owner_thread());
     fl_wait_result result = FL_WAIT_INTERRUPTED;
     while (result == FL_WAIT_INTERRUPTED) {
-        if (fl_rate_try(cell, wanted) || fl_rate_enter(waiter, latest)) {
+        if (fl_rate_try(waitq, wanted) || fl_rate_enter(waiter, latest)) {
             result = FL_WAIT_GRANTED;
         } else if (fl_load(&waiter->state, relaxed) == FL_REFUSED) {
             result = FL_WAIT_REFUSED;
@@ -136,8 +136,8 @@ static void take_one_within_a_time(void)
 
 static void take_now(void)
 {
-    int64_t before = fl_rate_now(cell);
-    if (fl_rate_try(cell, 1)) {
+    int64_t before = fl_rate_now(waitq);
+    if (fl_rate_try(waitq, 1)) {
         keep(before, 1);
     }
 }
@@ -152,27 +152,27 @@ static void take_three_times(void)
 /* The head looks in time, or has been told to. */
 static void observe(void)
 {
-    fl_cell_lock(cell);
-    const fl_waiter *head = cell->head;
-    MODEL_CHECK((head != NULL) == ((cell->word & FL_RATE_QUEUED) != 0));
+    fl_waitq_lock(waitq);
+    const fl_waiter *head = waitq->head;
+    MODEL_CHECK((head != NULL) == ((waitq->word & FL_RATE_QUEUED) != 0));
     if (head != NULL && head->state == FL_WAITING) {
-        int64_t full = (int64_t)(cell->word & ~FL_RATE_QUEUED);
-        MODEL_CHECK(head->look <= full - (int64_t)(cell->limit - head->wanted) * interval());
+        int64_t full = (int64_t)(waitq->word & ~FL_RATE_QUEUED);
+        MODEL_CHECK(head->look <= full - (int64_t)(waitq->limit - head->wanted) * interval());
     }
-    fl_mutex_unlock(&cell->lock);
+    fl_mutex_unlock(&waitq->lock);
 }
 
 /* Queues, as a task does, and is cancelled. */
 static void queue_and_leave(uint32_t wanted)
 {
-    int64_t before = fl_rate_now(cell);
+    int64_t before = fl_rate_now(waitq);
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, cell, wanted, fl_owner_task());
+    fl_waiter_init(waiter, waitq, wanted, fl_owner_task());
     bool taken = fl_rate_enter(waiter, FL_FOREVER);
     if (!taken) {
         observe();
-        taken = !fl_cell_leave(waiter, FL_CANCELLED);
+        taken = !fl_waitq_leave(waiter, FL_CANCELLED);
     }
     model_poison(waiter);
     if (taken) {
@@ -195,27 +195,27 @@ static void leave_one(void)
 
 static void pass_time(void)
 {
-    fl_rate_set(cell, INTERVAL);
+    fl_rate_set(waitq, INTERVAL);
     while (fl_load(&served, relaxed) == 0) {
         fl_park(&served, 0, FL_FOREVER);
     }
-    fl_rate_set(cell, 2 * INTERVAL);
+    fl_rate_set(waitq, 2 * INTERVAL);
 }
 
 static void pass_time_and_take(void)
 {
-    fl_rate_set(cell, INTERVAL);
-    fl_rate_set(cell, 3 * INTERVAL);
+    fl_rate_set(waitq, INTERVAL);
+    fl_rate_set(waitq, 3 * INTERVAL);
     take_now();
     take_now();
-    fl_rate_set(cell, 4 * INTERVAL);
-    fl_rate_set(cell, 5 * INTERVAL);
+    fl_rate_set(waitq, 4 * INTERVAL);
+    fl_rate_set(waitq, 5 * INTERVAL);
 }
 
 static void loop_that_takes(void)
 {
-    int64_t before = fl_rate_now(cell);
-    if (model_run_loop(cell, false, NULL)) {
+    int64_t before = fl_rate_now(waitq);
+    if (model_run_loop(waitq, false, NULL)) {
         keep(before, 1);
     }
 }

@@ -1,5 +1,5 @@
 /* Readers and writers: every order of coming in, going on to write, going back to read, and giving up. */
-#include "core/rwlock.h"
+#include "sync/locks/rwlock.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -13,23 +13,23 @@ static void begin_rw(void)
     memset(frames, 0, sizeof frames);
     reading = writing = phases = 0;
     upgradable = false;
-    bell = 0;
-    cell = fl_rw_new();
-    port = fl_port_new();
+    wakeup = 0;
+    waitq = fl_rw_new();
+    mailbox = fl_mailbox_new();
 }
 
 static void end_rw(void)
 {
     model_end_poison();
     MODEL_CHECK(reading == 0 && writing == 0 && !upgradable);
-    MODEL_CHECK(cell->word == 0 && cell->owner == 0);
-    MODEL_CHECK(cell->head == NULL && cell->tail == NULL && cell->waiting == 0 && cell->lock == 0);
-    if (port->all == NULL && !port->closed) {
-        fl_port_close(port);
+    MODEL_CHECK(waitq->word == 0 && waitq->owner == 0);
+    MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
+    if (mailbox->all == NULL && !mailbox->closed) {
+        fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(cell->refs == 1 && port->refs == 1 && port->all == NULL);
-    fl_cell_unref(cell);
-    fl_port_unref(port);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    fl_waitq_unref(waitq);
+    fl_mailbox_unref(mailbox);
 }
 
 static void inside_as(fl_rw_mode mode)
@@ -51,12 +51,13 @@ static void lower_to(fl_rw_mode from, fl_rw_mode to)
     reading = reading + (to == FL_RW_READ) - (from == FL_RW_READ);
     upgradable = to == FL_RW_UPGRADE || (upgradable && from != FL_RW_UPGRADE);
     writing -= from == FL_RW_WRITE;
-    fl_rw_lower(cell, from, to);
+    fl_rw_lower(waitq, from, to);
 }
 
 static bool come_in(fl_rw_mode mode, int64_t deadline)
 {
-    if (!fl_rw_try(cell, mode, fl_owner_thread()) && model_wait_at(cell, mode, deadline) != FL_WAIT_GRANTED) {
+    if (!fl_rw_try(waitq, mode, fl_owner_thread()) &&
+        model_wait_at(waitq, mode, deadline) != FL_WAIT_GRANTED) {
         return false;
     }
     inside_as(mode);
@@ -106,10 +107,10 @@ static void read_within_a_time(void)
 static void read_after_one_phase(void)
 {
     fl_waiter waiter;
-    fl_waiter_init(&waiter, cell, FL_RW_READ, fl_owner_thread());
-    if (!fl_cell_enter(&waiter)) {
+    fl_waiter_init(&waiter, waitq, FL_RW_READ, fl_owner_thread());
+    if (!fl_waitq_enter(&waiter)) {
         uint32_t before = phases;
-        MODEL_CHECK(fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+        MODEL_CHECK(fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
         MODEL_CHECK(phases - before <= 1);
     }
     inside_as(FL_RW_READ);
@@ -121,8 +122,8 @@ static void upgrade(int64_t deadline)
 {
     MODEL_CHECK(come_in(FL_RW_UPGRADE, FL_FOREVER));
     uint32_t before = phases;
-    if (fl_rw_try(cell, FL_RW_RAISE, fl_owner_thread()) ||
-        model_wait_at(cell, FL_RW_RAISE, deadline) == FL_WAIT_GRANTED) {
+    if (fl_rw_try(waitq, FL_RW_RAISE, fl_owner_thread()) ||
+        model_wait_at(waitq, FL_RW_RAISE, deadline) == FL_WAIT_GRANTED) {
         MODEL_CHECK(phases == before);
         upgradable = false;
         inside_as(FL_RW_WRITE);
@@ -155,7 +156,7 @@ static void write_then_read(void)
 
 static void loop_that_reads(void)
 {
-    if (model_run_loop(cell, true, NULL)) { /* which wants 1: to read */
+    if (model_run_loop(waitq, true, NULL)) { /* which wants 1: to read */
         inside_as(FL_RW_READ);
         lower_to(FL_RW_READ, FL_RW_NONE);
     }

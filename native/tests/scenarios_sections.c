@@ -1,5 +1,5 @@
 /* A combining lock: every order of asking for sections and running them. */
-#include "core/combine.h"
+#include "sync/locks/combine.h"
 #include "scenarios.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static void keep_section(void *request)
 /* Runs what waits, at most one of the others' sections. */
 static void lead_sections(void)
 {
-    fl_waiter *next = fl_combine_next(cell, keep_section);
+    fl_waiter *next = fl_combine_next(waitq, keep_section);
     if (next == NULL) {
         return;
     }
@@ -38,26 +38,26 @@ static void lead_sections(void)
     run_section(theirs);
     theirs->kept = false;
     fl_combine_done(next);
-    fl_combine_pass(cell);
+    fl_combine_pass(waitq);
 }
 
 static void ask_for_a_section(int which)
 {
     struct section *mine = &sections[model_self()][which];
     fl_combine_result result = FL_COMBINE_LEADS;
-    if (!fl_combine_try(cell)) {
+    if (!fl_combine_try(waitq)) {
         frames[model_self()][which].used = true;
         fl_waiter *waiter = &frames[model_self()][which].waiter;
-        fl_waiter_init(waiter, cell, 0, 0);
+        fl_waiter_init(waiter, waitq, 0, 0);
         waiter->request = mine;
-        while (!fl_cell_enter(waiter) && (result = fl_combine_wait(waiter)) == FL_COMBINE_INTERRUPTED) {
+        while (!fl_waitq_enter(waiter) && (result = fl_combine_wait(waiter)) == FL_COMBINE_INTERRUPTED) {
             MODEL_CHECK(mine->runs == 0);
             result = FL_COMBINE_LEADS;
         }
         model_poison(waiter);
     }
     if (result == FL_COMBINE_LEADS) {
-        fl_combine_lead(cell);
+        fl_combine_lead(waitq);
         run_section(mine);
         lead_sections();
     }
@@ -79,19 +79,19 @@ static void ask_twice(void)
 static void ask_from_a_loop(void)
 {
     struct section *mine = &sections[model_self()][0];
-    fl_waiter *waiter = fl_port_waiter(port, cell, 0, 0);
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 0, 0);
     MODEL_CHECK(waiter != NULL);
     waiter->request = mine;
-    bool leads = fl_cell_enter(waiter), done = false;
+    bool leads = fl_waitq_enter(waiter), done = false;
     while (!leads && !done) {
-        if (fl_park(&bell, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
+        if (fl_park(&wakeup, 0, FL_FOREVER) == FL_PARK_INTERRUPTED) {
             MODEL_CHECK(fl_waiter_abandon(waiter, FL_CANCELLED));
             break;
         }
-        fl_port_hear(port);
-        for (fl_waiter *posted = fl_port_drain(port); posted != NULL;) {
+        fl_mailbox_hear(mailbox);
+        for (fl_waiter *posted = fl_mailbox_drain(mailbox); posted != NULL;) {
             fl_waiter *next = posted->ready;
-            fl_port_seen(posted);
+            fl_mailbox_seen(posted);
             fl_waiter_unref(posted);
             posted = next;
         }
@@ -101,21 +101,21 @@ static void ask_from_a_loop(void)
     }
     fl_combine_forget(waiter);
     mine->never = !leads && !mine->kept && mine->runs == 0;
-    fl_port_forget(waiter);
+    fl_mailbox_forget(waiter);
     if (leads) {
-        fl_combine_lead(cell);
+        fl_combine_lead(waitq);
         run_section(mine);
         lead_sections();
     }
     MODEL_CHECK(!done || mine->runs == 1);
-    fl_port_close(port);
+    fl_mailbox_close(mailbox);
 }
 
 static void begin_sections(void)
 {
     model_begin(0, 0);
-    fl_cell_unref(cell);
-    cell = fl_combine_new();
+    fl_waitq_unref(waitq);
+    waitq = fl_combine_new();
     memset(sections, 0, sizeof sections);
     running = false;
 }

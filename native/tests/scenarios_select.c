@@ -1,9 +1,9 @@
-/* One that chooses between two cells: it takes from one, whatever comes in whichever order. */
+/* One that chooses between two wait queues: it takes from one, whatever comes in whichever order. */
 #include "scenarios.h"
 
 #include <string.h>
 
-static fl_cell *other;
+static fl_waitq *other;
 static uint32_t chosen; /* how often something was */
 
 /* Two semaphores, of `value` permits each. */
@@ -11,10 +11,10 @@ static void begin_two(uint32_t value)
 {
     memset(frames, 0, sizeof frames);
     chosen = 0;
-    bell = 0;
-    cell = fl_sem_new(value, 2, 0);
+    wakeup = 0;
+    waitq = fl_sem_new(value, 2, 0);
     other = fl_sem_new(value, 2, 0);
-    port = fl_port_new();
+    mailbox = fl_mailbox_new();
 }
 
 static void begin_empty(void)
@@ -25,18 +25,18 @@ static void begin_empty(void)
 /* One permit to give in each, so that a choice and a second one both have something. */
 static void end_two(void)
 {
-    if (!port->closed) {
-        fl_port_close(port);
+    if (!mailbox->closed) {
+        fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(cell->word + other->word + chosen == 2);
-    fl_cell *const both[] = {cell, other};
+    MODEL_CHECK(waitq->word + other->word + chosen == 2);
+    fl_waitq *const both[] = {waitq, other};
     for (int i = 0; i < 2; i++) {
         MODEL_CHECK(both[i]->head == NULL && both[i]->waiting == 0);
         MODEL_CHECK(both[i]->lock == 0 && both[i]->refs == 1);
-        fl_cell_unref(both[i]);
+        fl_waitq_unref(both[i]);
     }
-    MODEL_CHECK(port->refs == 1 && port->all == NULL);
-    fl_port_unref(port);
+    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    fl_mailbox_unref(mailbox);
 }
 
 /* Whether something was chosen within the time; interrupted, it gives up. */
@@ -44,7 +44,7 @@ static bool choose_within(int64_t deadline)
 {
     fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
-    fl_cell *const both[] = {cell, other};
+    fl_waitq *const both[] = {waitq, other};
     for (uint32_t i = 0; i < 2; i++) {
         fl_waiter_init(&waiters[i], both[i], 1, fl_owner_thread());
         waiters[i].choice = &choice;
@@ -76,7 +76,7 @@ static void choose_within_a_time(void)
 
 static void give_first(void)
 {
-    fl_sem_give(cell, 1);
+    fl_sem_give(waitq, 1);
 }
 
 static void give_second(void)
@@ -94,8 +94,18 @@ static void give_both(void)
 static void give_both_and_barge(void)
 {
     give_both();
-    if (fl_sem_try(cell, 1, 0)) {
-        fl_sem_give(cell, 1);
+    if (fl_sem_try(waitq, 1, 0)) {
+        fl_sem_give(waitq, 1);
+    }
+}
+
+/* The second is given, taken by another, and given again once it is kept for who was woken for it, who may
+   have chosen the first. */
+static void give_both_and_second_again(void)
+{
+    give_both();
+    if (fl_sem_try(other, 1, 0)) {
+        give_second();
     }
 }
 
@@ -104,9 +114,9 @@ static void loop_that_chooses(void)
 {
     fl_waiter *pointers[2];
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
-    fl_cell *const both[] = {cell, other};
+    fl_waitq *const both[] = {waitq, other};
     for (uint32_t i = 0; i < 2; i++) {
-        pointers[i] = fl_port_waiter(port, both[i], 1, fl_owner_task());
+        pointers[i] = fl_mailbox_waiter(mailbox, both[i], 1, fl_owner_task());
         pointers[i]->choice = &choice;
         pointers[i]->place = i;
     }
@@ -120,14 +130,18 @@ static void loop_that_chooses(void)
         MODEL_CHECK(fl_cas(&pointers[winner]->state, &state, FL_TAKEN, acq_rel, acquire));
         chosen++;
     }
-    fl_port_forget(pointers[0]);
-    fl_port_forget(pointers[1]);
+    fl_mailbox_forget(pointers[0]);
+    fl_mailbox_forget(pointers[1]);
     memset(&choice, 0, sizeof choice);
 }
 
 static const model_scenario scenarios[] = {
     {"select-2", 3, 1, PATIENT, begin_empty, end_two, {choose, give_both_and_barge}},
     {"select-2-overdue", 3, 0, IMPATIENT, begin_empty, end_two, {choose_within_a_time, give_both_and_barge}},
+    /* who waits is woken by the first that is given to the second, and served first by what comes then */
+    {"select-2-again", 3, 0, 200000, begin_empty, end_two, {choose, give_both_and_second_again}},
+    {"select-2-task-again", 3, 0, 90000, begin_empty, end_two,
+     {loop_that_chooses, give_both_and_second_again}},
     {"select-2-task", 3, 1, PATIENT, begin_empty, end_two, {loop_that_chooses, give_both}},
     {"select-2-task-overdue", 2, 1, IMPATIENT, begin_empty, end_two, {loop_that_chooses, give_both}},
     {"select-3", 2, 0, IMPATIENT, begin_empty, end_two, {choose, give_first, give_second}},

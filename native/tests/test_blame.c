@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/blame.h"
+#include "gil/trace/blame.h"
 
 static uint64_t random_state = 1;
 

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "core/clock.h"
+#include "machine/clock.h"
 
 static int64_t system_clock(void)
 {

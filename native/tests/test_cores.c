@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/cores.h"
+#include "machine/cores.h"
 
 static void test_usable_is_the_affinity_without_a_quota(void)
 {

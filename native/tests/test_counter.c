@@ -2,8 +2,8 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "core/cell.h"
-#include "core/counter.h"
+#include "sync/wait/waitq.h"
+#include "sync/wait/counter.h"
 
 #define THREADS 4
 #define ROUNDS 20000
@@ -71,7 +71,7 @@ static void test_sum_is_exact_however_large(void)
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     test_sum_is_exact_however_large();
     test_threads_add_while_others_take();
     return 0;

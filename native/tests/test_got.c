@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "probe/got.h"
+#include "gil/interpreter/got.h"
 
 static pid_t ours(void)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "probe/http.h"
+#include "gil/serve/http.h"
 
 /* What the parser says of bytes that end where their memory ends, so that a sanitizer sees one read too
    many. */

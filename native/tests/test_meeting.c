@@ -4,26 +4,26 @@
 #include <sched.h>
 
 #include "check.h"
-#include "core/choice.h"
-#include "core/clock.h"
-#include "core/meeting.h"
-#include "core/phaser.h"
+#include "sync/wait/choice.h"
+#include "machine/clock.h"
+#include "sync/coordination/meeting.h"
+#include "sync/coordination/phaser.h"
 
 #define PAIRS 2
 #define ROUNDS 2000
 #define PARTIES 3
 
-static fl_cell *cell;
+static fl_waitq *waitq;
 
-static bool wait_at(fl_cell *here, uint32_t wanted, uint64_t owner, int64_t deadline)
+static bool wait_at(fl_waitq *here, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
     fl_waiter waiter;
     fl_waiter_init(&waiter, here, wanted, owner);
     for (;;) {
-        if (fl_cell_enter(&waiter)) {
+        if (fl_waitq_enter(&waiter)) {
             return true;
         }
-        fl_wait_result result = fl_cell_wait(&waiter, deadline);
+        fl_wait_result result = fl_waitq_wait(&waiter, deadline);
         if (result != FL_WAIT_INTERRUPTED) {
             return result == FL_WAIT_GRANTED;
         }
@@ -40,7 +40,7 @@ static int64_t some_time(int round)
 static struct {
     int sender, number;
 } items[PAIRS][ROUNDS];
-static fl_parcel parcels[PAIRS][ROUNDS];
+static fl_handoff handoffs[PAIRS][ROUNDS];
 static int received[PAIRS][ROUNDS];
 
 static void *send_all(void *argument)
@@ -49,11 +49,11 @@ static void *send_all(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         items[self][i].sender = self;
         items[self][i].number = i;
-        parcels[self][i].object = &items[self][i];
-        fl_parcel *mine = &parcels[self][i];
-        if (!wait_at(cell, FL_MEET_SEND, fl_meeting_place(&mine), some_time(i))) {
-            CHECK(mine == &parcels[self][i]);
-            CHECK(wait_at(cell, FL_MEET_SEND, fl_meeting_place(&mine), FL_FOREVER));
+        handoffs[self][i].object = &items[self][i];
+        fl_handoff *mine = &handoffs[self][i];
+        if (!wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), some_time(i))) {
+            CHECK(mine == &handoffs[self][i]);
+            CHECK(wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), FL_FOREVER));
         }
         CHECK(mine == NULL);
     }
@@ -65,10 +65,10 @@ static void *receive_many(void *argument)
     (void)argument;
     int last[PAIRS] = {-1, -1};
     for (int i = 0; i < ROUNDS; i++) {
-        fl_parcel *came = NULL;
-        if (!wait_at(cell, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i))) {
+        fl_handoff *came = NULL;
+        if (!wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i))) {
             CHECK(came == NULL);
-            CHECK(wait_at(cell, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER));
+            CHECK(wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER));
         }
         int sender = ((int *)came->object)[0], number = ((int *)came->object)[1];
         CHECK(number > last[sender]);
@@ -91,15 +91,15 @@ static void run(void *(*const *bodies)(void *), int count)
 
 static void test_everything_that_is_sent_is_received_once(void)
 {
-    cell = fl_meeting_new();
+    waitq = fl_meeting_new();
     run((void *(*[])(void *)){send_all, receive_many, send_all, receive_many}, 2 * PAIRS);
     for (int sender = 0; sender < PAIRS; sender++) {
         for (int i = 0; i < ROUNDS; i++) {
             CHECK_EQUAL(received[sender][i], 1);
         }
     }
-    CHECK(cell->waiting == 0 && fl_meeting_listed(cell) == 0);
-    fl_cell_unref(cell);
+    CHECK(waitq->waiting == 0 && fl_meeting_listed(waitq) == 0);
+    fl_waitq_unref(waitq);
 }
 
 /* Each begins with a token, and goes on with what it got. */
@@ -110,13 +110,13 @@ static void *exchange_many(void *argument)
 {
     (void)argument;
     int self = fl_fetch_add(&next_token, 1, relaxed); /* only unique */
-    fl_parcel mine = {.object = (void *)(uintptr_t)(1u << self)};
-    fl_parcel *place = &mine;
+    fl_handoff mine = {.object = (void *)(uintptr_t)(1u << self)};
+    fl_handoff *place = &mine;
     for (int i = 0; i < ROUNDS; i++) {
-        wait_at(cell, FL_MEET_SWAP, fl_meeting_place(&place), fl_clock_now() + 20000);
+        wait_at(waitq, FL_MEET_SWAP, fl_meeting_place(&place), fl_clock_now() + 20000);
     }
     tokens[self] = (int64_t)(uintptr_t)place->object;
-    /* its parcel is on this stack, and another's hand: nobody goes before all are done */
+    /* its handoff is on this stack, and another's hand: nobody goes before all are done */
     static fl_atomic(int) done;
     fl_fetch_add(&done, 1, release); /* pairs with the acquire */
     while (fl_load(&done, acquire) < 2 * PAIRS) { /* pairs with the release */
@@ -127,7 +127,7 @@ static void *exchange_many(void *argument)
 
 static void test_tokens_that_are_exchanged_are_all_there(void)
 {
-    cell = fl_meeting_new();
+    waitq = fl_meeting_new();
     run((void *(*[])(void *)){exchange_many, exchange_many, exchange_many, exchange_many}, 2 * PAIRS);
     int64_t all = 0;
     for (int i = 0; i < 2 * PAIRS; i++) {
@@ -135,13 +135,13 @@ static void test_tokens_that_are_exchanged_are_all_there(void)
         all |= tokens[i];
     }
     CHECK_EQUAL(all, (1 << 2 * PAIRS) - 1);
-    CHECK_EQUAL(cell->waiting, 0);
-    fl_cell_unref(cell);
+    CHECK_EQUAL(waitq->waiting, 0);
+    fl_waitq_unref(waitq);
 }
 
-/* The same at two places at once, with a parcel for each: it goes on with what came at one of them. */
-static fl_cell *cells[2];
-static fl_parcel brought[2 * PAIRS][ROUNDS][2];
+/* The same at two places at once, with a handoff for each: it goes on with what came at one of them. */
+static fl_waitq *waitqs[2];
+static fl_handoff brought[2 * PAIRS][ROUNDS][2];
 static fl_atomic(int) met;
 
 static void *exchange_by_a_choice(void *argument)
@@ -152,11 +152,11 @@ static void *exchange_by_a_choice(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
         fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
-        fl_parcel *places[2];
+        fl_handoff *places[2];
         for (uint32_t at = 0; at < 2; at++) {
             places[at] = &brought[self][i][at];
             places[at]->object = token;
-            fl_waiter_init(&waiters[at], cells[at], FL_MEET_SWAP, fl_meeting_place(&places[at]));
+            fl_waiter_init(&waiters[at], waitqs[at], FL_MEET_SWAP, fl_meeting_place(&places[at]));
             waiters[at].choice = &choice;
             waiters[at].place = at;
         }
@@ -181,7 +181,7 @@ static void test_tokens_that_are_exchanged_by_a_choice_are_all_there(void)
 {
     fl_store(&next_token, 0, relaxed); /* no thread runs */
     for (int i = 0; i < 2; i++) {
-        cells[i] = fl_meeting_new();
+        waitqs[i] = fl_meeting_new();
     }
     run((void *(*[])(void *)){exchange_by_a_choice, exchange_by_a_choice, exchange_by_a_choice,
                               exchange_by_a_choice},
@@ -194,8 +194,8 @@ static void test_tokens_that_are_exchanged_by_a_choice_are_all_there(void)
     CHECK_EQUAL(all, (1 << 2 * PAIRS) - 1);
     CHECK_EQUAL(fl_load(&met, relaxed) % 2, 0); /* all have ended */
     for (int i = 0; i < 2; i++) {
-        CHECK_EQUAL(cells[i]->waiting, 0);
-        fl_cell_unref(cells[i]);
+        CHECK_EQUAL(waitqs[i]->waiting, 0);
+        fl_waitq_unref(waitqs[i]);
     }
 }
 
@@ -212,7 +212,7 @@ static void arrive_and_wait(fl_phaser *self)
         CHECK(!fl_phaser_advance(&root, false));
     } else {
         CHECK(result == FL_PHASER_OK);
-        CHECK(wait_at(root.cell, phase, 0, FL_FOREVER));
+        CHECK(wait_at(root.waitq, phase, 0, FL_FOREVER));
     }
 }
 
@@ -238,38 +238,38 @@ static void *write_and_read(void *argument)
 static void test_a_phase_sees_what_was_written_before_it(void)
 {
     uint32_t phase;
-    cell = fl_phaser_new_cell();
-    root = (fl_phaser){.cell = cell};
-    leaf = (fl_phaser){.cell = cell, .parent = &root};
+    waitq = fl_phaser_new_waitq();
+    root = (fl_phaser){.waitq = waitq};
+    leaf = (fl_phaser){.waitq = waitq, .parent = &root};
     CHECK(fl_phaser_register(&root, 1, &phase) == FL_PHASER_OK);
     CHECK(fl_phaser_register(&leaf, PARTIES - 1, &phase) == FL_PHASER_OK);
     run((void *(*[])(void *)){write_and_read, write_and_read, write_and_read}, PARTIES);
-    CHECK(fl_phaser_word(cell) == (ROUNDS | FL_PHASER_TERMINATED));
-    fl_cell_unref(cell);
+    CHECK(fl_phaser_word(waitq) == (ROUNDS | FL_PHASER_TERMINATED));
+    fl_waitq_unref(waitq);
 }
 
 /* Phases of half a circle ahead are to come, the others are over; after the last comes 0. */
 static void test_phases_go_round(void)
 {
-    fl_cell *here = fl_phaser_new_cell();
-    fl_phaser one = {.cell = here};
+    fl_waitq *here = fl_phaser_new_waitq();
+    fl_phaser one = {.waitq = here};
     uint32_t phase;
     here->word = FL_PHASER_PHASE;
     CHECK(fl_phaser_register(&one, 1, &phase) == FL_PHASER_OK && phase == FL_PHASER_PHASE);
-    CHECK(!fl_phaser_kind.attempt(here, FL_PHASER_PHASE, 0) && !fl_phaser_kind.attempt(here, 0, 0));
-    CHECK(fl_phaser_kind.attempt(here, FL_PHASER_PHASE - 1, 0));
+    CHECK(!fl_phaser_ops.attempt(here, FL_PHASER_PHASE, 0) && !fl_phaser_ops.attempt(here, 0, 0));
+    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE - 1, 0));
     CHECK(fl_phaser_arrive(&one, false, &phase) == FL_PHASER_LAST && phase == FL_PHASER_PHASE);
     CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_OK && phase == 0);
     CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_UNREGISTERED);
     CHECK(fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_ADVANCING);
-    CHECK(fl_phaser_kind.attempt(here, FL_PHASER_PHASE, 0));
+    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE, 0));
     CHECK(!fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_TERMINATED);
-    fl_cell_unref(here);
+    fl_waitq_unref(here);
 }
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     test_phases_go_round();
     test_everything_that_is_sent_is_received_once();
     test_tokens_that_are_exchanged_are_all_there();

@@ -1,4 +1,5 @@
-/* Every order of what 2 and 3 threads do to a semaphore, a lock, an event, a port and a queue, up to a bound.
+/* Every order of what 2 and 3 threads do to a semaphore, a lock, an event, a mailbox and a queue, up to a
+ * bound.
  *
  *     test_model                       all scenarios
  *     test_model SCENARIO              one
@@ -13,12 +14,12 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/event.h"
+#include "sync/coordination/event.h"
 #include "scenarios.h"
 
 static void use(uint32_t wanted, int64_t deadline)
 {
-    if (fl_sem_try(cell, wanted, fl_owner_thread()) || model_wait_for(wanted, deadline)) {
+    if (fl_sem_try(waitq, wanted, fl_owner_thread()) || model_wait_for(wanted, deadline)) {
         model_took(wanted);
         model_give(wanted);
     }
@@ -36,7 +37,7 @@ static void lock_within_a_time(void)
 
 static void try_lock(void)
 {
-    if (fl_sem_try(cell, 1, fl_owner_thread())) {
+    if (fl_sem_try(waitq, 1, fl_owner_thread())) {
         model_took(1);
         model_give(1);
     }
@@ -61,7 +62,7 @@ static void lock_twice(void)
 
 static void lock_in_a_loop(bool close_when_interrupted)
 {
-    if (model_run_loop(cell, close_when_interrupted, NULL)) {
+    if (model_run_loop(waitq, close_when_interrupted, NULL)) {
         model_took(1);
         model_give(1);
     }
@@ -79,12 +80,12 @@ static void loop_that_closes(void)
 
 static void begin_lock(void)
 {
-    model_begin(1, FL_CELL_OWNED);
+    model_begin(1, FL_WAITQ_OWNED);
 }
 
 static void begin_fair_lock(void)
 {
-    model_begin(1, FL_CELL_OWNED | FL_CELL_FAIR);
+    model_begin(1, FL_WAITQ_OWNED | FL_WAITQ_FAIR);
 }
 
 static void begin_two_permits(void)
@@ -99,32 +100,32 @@ static void begin_event(void)
 {
     memset(frames, 0, sizeof frames);
     set_done = false;
-    cell = fl_flag_new();
+    waitq = fl_flag_new();
 }
 
 /* A gate: who is woken wakes the next. */
 static void begin_gate(void)
 {
     begin_event();
-    fl_cell_unref(cell);
-    cell = fl_gate_new();
+    fl_waitq_unref(waitq);
+    waitq = fl_gate_new();
 }
 
 static void wait_for_flag(void)
 {
-    MODEL_CHECK(fl_flag_is_set(cell) || model_wait_for(0, FL_FOREVER));
+    MODEL_CHECK(fl_flag_is_set(waitq) || model_wait_for(0, FL_FOREVER));
     MODEL_CHECK(set_done);
 }
 
 static void wait_for_flag_within_a_time(void)
 {
-    MODEL_CHECK(!(fl_flag_is_set(cell) || model_wait_for(0, 1)) || set_done);
+    MODEL_CHECK(!(fl_flag_is_set(waitq) || model_wait_for(0, 1)) || set_done);
 }
 
 static void set_flag(void)
 {
     set_done = true;
-    fl_flag_set(cell);
+    fl_flag_set(waitq);
 }
 
 /* A count: who waits when it comes to nothing wakes, though it goes up at once. */
@@ -132,18 +133,18 @@ static void begin_count(void)
 {
     begin_event();
     set_done = true;
-    fl_count_up(cell, 1);
+    fl_count_up(waitq, 1);
 }
 
 static void count_down(void)
 {
-    MODEL_CHECK(fl_count_down(cell, 1));
+    MODEL_CHECK(fl_count_down(waitq, 1));
 }
 
 static void count_down_up_and_down(void)
 {
     count_down();
-    MODEL_CHECK(fl_count_up(cell, 1));
+    MODEL_CHECK(fl_count_up(waitq, 1));
     count_down();
 }
 
@@ -152,15 +153,15 @@ static bool queued;
 
 static void count_down_once(void)
 {
-    queued = fl_cell_waiting(cell) == 1;
+    queued = fl_waitq_waiting(waitq) == 1;
     set_done = true;
     count_down();
 }
 
 static void count_up_again(void)
 {
-    if (fl_flag_is_set(cell)) {
-        MODEL_CHECK(fl_count_up(cell, 1));
+    if (fl_flag_is_set(waitq)) {
+        MODEL_CHECK(fl_count_up(waitq, 1));
         if (!queued) {
             count_down();
         }
@@ -170,13 +171,13 @@ static void count_up_again(void)
 static void end_event(void)
 {
     model_end_poison();
-    MODEL_CHECK(cell->word == 0 && cell->head == NULL && cell->waiting == 0 && cell->lock == 0);
-    fl_cell_unref(cell);
+    MODEL_CHECK(waitq->word == 0 && waitq->head == NULL && waitq->waiting == 0 && waitq->lock == 0);
+    fl_waitq_unref(waitq);
 }
 
 static void end_count(void)
 {
-    if (!fl_flag_is_set(cell)) {
+    if (!fl_flag_is_set(waitq)) {
         count_down();
     }
     end_event();
@@ -222,11 +223,9 @@ static const model_scenario scenarios[] = {
 /* Of all tables, in order; NULL: there are no more. */
 static const model_scenario *scenario_at(size_t index)
 {
-    const model_table tables[] = {MODEL_TABLE(scenarios), meeting_scenarios, section_scenarios,
-                                  queue_scenarios, rw_scenarios, select_scenarios, rate_scenarios,
-                                  meet_scenarios, stamped_scenarios, roster_scenarios,
-                                  counter_scenarios, phaser_scenarios, chosen_scenarios,
-                                  handler_scenarios};
+#define MODEL_TABLE_ENTRY(table) table,
+    const model_table tables[] = {MODEL_TABLE(scenarios), MODEL_TABLES(MODEL_TABLE_ENTRY)};
+#undef MODEL_TABLE_ENTRY
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (index < tables[i].count) {
             return &tables[i].at[index];
@@ -264,6 +263,7 @@ static const char *const broken_as[] = {
     [46] = "a handler that raises while a task is told costs its wake-up",
     [48] = "who was notified and has the lock wakes nobody of the others that were",
     [47] = "who leaves after a signal stays in the queue",
+    [49] = "who was woken, and taken out once it had chosen something else, is taken out again",
     [14] = "a writer that gives up leaves the readers barred",
     [20] = "who meets one that has left keeps what that one had",
     [21] = "what a receiver gives back stays, though another waits for it",

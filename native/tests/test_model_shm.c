@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/shm_barrier.h"
-#include "core/shm_permits.h"
-#include "core/shm_queue.h"
+#include "sync/processes/barrier.h"
+#include "sync/processes/permits.h"
+#include "sync/processes/queue.h"
 #include "model.h"
 
 static union {
@@ -71,7 +71,7 @@ static fl_shm_result lock(bool inherit)
         if (result != FL_SHM_NOT) {
             return result;
         }
-        if (!fl_shm_ask(&wait, &shared.lock.turn)) {
+        if (!fl_shm_prepare(&wait, &shared.lock.eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }
@@ -134,7 +134,7 @@ static void use_permit(void)
     uint64_t me = fl_process_self();
     while ((owned ? fl_shm_owned_try(&shared.permits, 2, me, wait.look)
                   : fl_shm_count_try(&shared.permits)) == FL_SHM_NOT) {
-        if (!fl_shm_ask(&wait, &shared.permits.turn)) {
+        if (!fl_shm_prepare(&wait, &shared.permits.eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }
@@ -166,7 +166,7 @@ static void wait_for_flag(void)
     fl_shm_wait wait = {0};
     uint32_t since = fl_shm_flag_word(&shared.flag);
     while (!fl_shm_flag_passed(&shared.flag, since)) {
-        if (!fl_shm_ask(&wait, &shared.flag.turn)) {
+        if (!fl_shm_prepare(&wait, &shared.flag.eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }
@@ -215,10 +215,10 @@ static bool pass_queue(bool puts, uint64_t *message)
     fl_shm_wait wait = {0};
     uint64_t me = fl_process_self(), dead, length;
     for (;;) {
-        fl_shm_turn *turn = NULL;
+        fl_shm_eventcount *eventcount = NULL;
         fl_shm_result result =
-            puts ? fl_shm_queue_begin_put(&shared.queue, room, 8, me, wait.look, &turn, &dead)
-                 : fl_shm_queue_begin_get(&shared.queue, me, wait.look, &turn, &dead);
+            puts ? fl_shm_queue_begin_put(&shared.queue, room, 8, me, wait.look, &eventcount, &dead)
+                 : fl_shm_queue_begin_get(&shared.queue, me, wait.look, &eventcount, &dead);
         if (result == FL_SHM_SHUT_DOWN) {
             return false;
         }
@@ -231,7 +231,7 @@ static bool pass_queue(bool puts, uint64_t *message)
             MODEL_CHECK(fl_shm_queue_length(&shared.queue, room, &length) && length == 8);
             fl_shm_queue_end_get(&shared.queue, room, message, 8, me);
             return true;
-        } else if (!fl_shm_ask(&wait, turn)) {
+        } else if (!fl_shm_prepare(&wait, eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }
@@ -334,7 +334,7 @@ static bool meet(int patience)
     int looked = 0;
     coming++;
     while ((result = fl_shm_barrier_come(&shared.barrier, 2, fl_process_self(), &party)) == FL_SHM_NOT) {
-        if (!fl_shm_ask(&wait, &shared.barrier.turn)) {
+        if (!fl_shm_prepare(&wait, &shared.barrier.eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }
@@ -349,7 +349,7 @@ static bool meet(int patience)
             break;
         }
         result = FL_SHM_DONE;
-        if (!fl_shm_ask(&wait, &shared.barrier.turn)) {
+        if (!fl_shm_prepare(&wait, &shared.barrier.eventcount)) {
             fl_shm_sleep(&wait, FL_FOREVER);
         }
     }

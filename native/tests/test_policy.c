@@ -1,5 +1,6 @@
 /* The policy's answers, event by event: grants, offers, requests, spinning, and what ends a wait. For which
- * waiter goes next see test_policy_order.c; for what comes of it over whole runs, test_sim.c. */
+ * waiter goes next see test_policy_order.c; for grants that are not taken, test_policy_withdrawn.c; for what
+ * comes of it over whole runs, test_sim.c. */
 #include "check.h"
 #include "policy_help.h"
 
@@ -20,7 +21,7 @@ static void test_each_waiter_backs_up_the_one_before_it(void)
     arrive(&second, T + US);
     int64_t first = fl_policy_tick(&policy, &other, true, T + US).until;
     CHECK_EQUAL(first, T + policy.k.grain_ns);
-    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, T + US).until, first + policy.k.late_ns);
+    CHECK_EQUAL(fl_policy_tick(&policy, &second, true, T + US).until, first + policy.k.grain_ns);
 }
 
 static void test_hand_over_wakes_the_next_in_line_if_it_would_oversleep(void)
@@ -153,19 +154,19 @@ static void test_waiter_that_is_awake_is_granted_the_gil(void)
     CHECK(drop.kind == FL_DROP_HAND && drop.grant == &io);
 }
 
-static void test_yielding_and_forced_out_threads_cannot_overtake_a_sleeper(void)
+static void test_thread_that_yields_or_is_forced_out_leaves_no_free_gil_to_a_sleeper(void)
 {
     for (int forced = 0; forced < 2; forced++) {
         begin();
-        burst(&second, T, US);
-        take(&other, T + 2 * US);
+        take(&other, T);
+        if (!forced) { /* it has done so before, and would be back before the sleeper is awake */
+            (void)fl_policy_drop(&policy, &other, T + US);
+            fl_policy_yields(&other);
+            take(&other, T + 2 * US);
+        }
         arrive(&io, T + 10 * US);
         (void)fl_policy_tick(&policy, &io, true, T + 10 * US);
         policy.asked = forced;
-        if (!forced) {
-            fl_policy_yields(&second);
-            arrive(&second, T + 13 * US);
-        }
         fl_drop drop = fl_policy_drop(&policy, &other, T + 20 * US);
         CHECK(drop.kind == FL_DROP_HAND && drop.grant == &io);
     }
@@ -329,115 +330,6 @@ static void test_thread_is_not_alone_once_another_comes_or_it_has_shown_what_it_
     CHECK(!fl_policy_retake(&policy, &io));
 }
 
-/* `other` was granted the GIL at T + 1 ms; `cpu` and `second` wait. */
-static void begin_with_a_grant(void)
-{
-    begin_with_computations();
-    take(&io, T);
-    arrive(&second, T + US);
-    arrive(&cpu, T + US);
-    arrive(&other, T + US);
-    CHECK(force_out(&io, T + MS) == &other);
-}
-
-static void test_grant_is_withdrawn_when_a_waiter_that_is_awake_saw_it_not_taken(void)
-{
-    begin_with_a_grant();
-    int64_t now = T + MS + 60000 * MS, due = other.link.due; /* SIGSTOP: one look, however long that was */
-    fl_tick tick = fl_policy_tick(&policy, &cpu, true, now);
-    CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
-    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now + policy.k.late_ns - 1).kind, FL_TICK_SLEEP);
-    now += policy.k.late_ns;
-    tick = fl_policy_tick(&policy, &cpu, true, now);
-    CHECK(tick.kind == FL_TICK_TAKE && tick.revoke == &other);
-    CHECK(!other.granted && !other.queued && !cpu.queued && policy.limbo == NULL);
-    CHECK_EQUAL(policy.counts.revoked, 1);
-    fl_policy_acquired(&policy, &cpu, now);
-    (void)fl_policy_tick(&policy, &other, true, now);
-    CHECK(other.queued && other.link.due == due);
-    CHECK(force_out(&cpu, now + US) == &other); /* it lost its grant, not its place */
-}
-
-static void test_grant_is_new_to_a_waiter_that_looked_long_before_it(void)
-{
-    begin_with_computations();
-    take(&io, T);
-    arrive(&other, T);
-    arrive(&cpu, T);
-    (void)fl_policy_tick(&policy, &cpu, true, T);
-    int64_t now = T + 2 * policy.k.late_ns;
-    CHECK(force_out(&io, now) == &other);
-    fl_tick tick = fl_policy_tick(&policy, &cpu, true, now + US);
-    CHECK_EQUAL(tick.kind, FL_TICK_SLEEP);
-    CHECK(tick.until <= now + US + 2 * policy.k.late_ns);
-    CHECK(other.granted && policy.limbo == &other);
-}
-
-static bool asleep(const fl_watched *thread)
-{
-    (void)thread;
-    return true;
-}
-
-/* Its grant is withdrawn, as another waiter finds it not taken. */
-static void withdraw_from(fl_policy_thread *thread, int64_t now)
-{
-    policy.limbo = thread;
-    policy.stuck_grant = ++policy.counts.handed;
-    policy.t_stuck = now - policy.k.late_ns;
-    arrive(&io, now);
-    CHECK(fl_policy_tick(&policy, &io, true, now).revoke == thread);
-    fl_policy_acquired(&policy, &io, now);
-}
-
-static void test_watchdog_waits_for_threads_whose_waker_lost_its_core(void)
-{
-    begin();
-    withdraw_from(&other, T);
-    withdraw_from(&cpu, T + 2 * MS);
-    withdraw_from(&second, T + 4 * MS);
-    CHECK(!fl_policy_gives_up(&policy, T + 5 * MS, asleep));
-    (void)fl_policy_tick(&policy, &cpu, true, T + 150 * MS); /* it was late, and looks again */
-    CHECK(!fl_policy_gives_up(&policy, T + 1000 * MS, asleep));
-    CHECK_EQUAL(policy.mode, FL_MODE_INTERACTIVE);
-}
-
-static void test_watchdog_ends_scheduling_while_three_threads_sleep_through_grants(void)
-{
-    begin();
-    withdraw_from(&other, T);
-    withdraw_from(&cpu, T + 2 * MS);
-    withdraw_from(&second, T + 4 * MS);
-    CHECK(!fl_policy_gives_up(&policy, T + 4 * MS, asleep));
-    CHECK(fl_policy_gives_up(&policy, T + 4 * MS + policy.k.lost_ns, asleep) && policy.tripped);
-    CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
-    CHECK(!fl_policy_gives_up(&policy, T + 3000 * MS, asleep)); /* said once */
-    CHECK_EQUAL(fl_policy_tick(&policy, &other, true, T).kind, FL_TICK_PASS);
-    fl_policy_set_mode(&policy, FL_MODE_INTERACTIVE, FL_SHARE_ONE / 2, T);
-    CHECK(!policy.tripped && policy.watchdog.missing == 0);
-}
-
-static void test_a_missing_thread_that_ends_is_missing_no_more(void)
-{
-    begin();
-    withdraw_from(&other, T);
-    fl_policy_thread_exit(&policy, &other, T + MS);
-    CHECK_EQUAL(policy.watchdog.missing, 0);
-}
-
-static void test_waiters_from_before_the_fallback_are_woken_to_find_out(void)
-{
-    begin();
-    take(&io, T);
-    arrive(&other, T);
-    (void)fl_policy_tick(&policy, &other, true, T);
-    policy.mode = FL_MODE_STOCK;
-    fl_drop drop = fl_policy_drop(&policy, &io, T + US);
-    CHECK(drop.kind == FL_DROP_FREE && drop.kick == &other);
-    CHECK_EQUAL(fl_policy_tick(&policy, &other, false, T + 2 * US).kind, FL_TICK_PASS);
-    CHECK_EQUAL(policy.waiting, 0);
-}
-
 static void test_evict_empties_the_queue_for_a_new_mode(void)
 {
     begin_with_computations();
@@ -476,7 +368,7 @@ static void test_fork_leaves_only_the_forking_thread(void)
     for (int holds = 0; holds < 2; holds++) {
         begin_with_a_grant();
         fl_policy_fork_reset(&policy, &io, holds, T + 2 * MS);
-        CHECK(policy.waiting == 0 && policy.limbo == NULL && !policy.account.demand);
+        CHECK(policy.waiting == 0 && policy.grantee == NULL && !policy.account.demand);
         CHECK(policy.holder == (holds ? &io : NULL));
         if (!holds) {
             take(&io, T + 2 * MS);
@@ -497,7 +389,7 @@ int main(void)
     test_sleeper_is_offered_a_free_gil_until_it_has_waited_long_and_then_granted_it();
     test_sleeper_that_is_offered_a_free_gil_takes_it_and_others_let_it();
     test_waiter_that_is_awake_is_granted_the_gil();
-    test_yielding_and_forced_out_threads_cannot_overtake_a_sleeper();
+    test_thread_that_yields_or_is_forced_out_leaves_no_free_gil_to_a_sleeper();
     test_serving_waiter_spins_once_and_only_alone();
     test_next_computation_keeps_its_core_while_one_thread_serves();
     test_computation_does_not_spin_for_another_one();
@@ -505,12 +397,6 @@ int main(void)
     test_computations_pause_the_longer_the_more_others_want_the_core();
     test_thread_that_is_alone_is_made_up_for();
     test_thread_is_not_alone_once_another_comes_or_it_has_shown_what_it_is();
-    test_grant_is_withdrawn_when_a_waiter_that_is_awake_saw_it_not_taken();
-    test_grant_is_new_to_a_waiter_that_looked_long_before_it();
-    test_watchdog_waits_for_threads_whose_waker_lost_its_core();
-    test_watchdog_ends_scheduling_while_three_threads_sleep_through_grants();
-    test_a_missing_thread_that_ends_is_missing_no_more();
-    test_waiters_from_before_the_fallback_are_woken_to_find_out();
     test_evict_empties_the_queue_for_a_new_mode();
     test_leave_and_exit_take_a_waiter_out();
     test_fork_leaves_only_the_forking_thread();

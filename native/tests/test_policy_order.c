@@ -1,4 +1,4 @@
-/* Which waiter goes next and when the holder is asked to drop, rule by rule as policy_order.c gives them. */
+/* Which waiter goes next and when the holder is asked to drop, rule by rule as order.c gives them. */
 #include "check.h"
 #include "policy_help.h"
 
@@ -34,6 +34,29 @@ static void test_burst_that_waited_long_goes_before_all_that_begin_later(void)
     begin_with_a_mixture();
     int64_t most = policy.k.stretch * 2 * 3 * MS; /* a burst that has used 3 ms is expected to need 6 */
     CHECK(first_after(3 * MS, T + most) == &io);
+}
+
+/* `io` was taken for short and is not: when does `waiter`, which is due sooner, ask it to drop the GIL? */
+static int64_t asked_back_after(bool interrupted)
+{
+    begin();
+    for (int i = 0; i < 200; i++) {
+        fl_bursts_note(&policy.bursts, i % 10 > 0 ? 100 * US : 2 * MS);
+    }
+    burst(&second, 0, MS);
+    take(&second, T);
+    arrive(&io, T + MS);
+    policy.asked = interrupted;
+    fl_policy_drop(&policy, &second, T + MS);
+    fl_policy_acquired(&policy, &io, T + MS);
+    arrive(&second, T + MS);
+    return fl_policy_tick(&policy, &second, true, T + MS).until - (T + MS);
+}
+
+static void test_interrupted_burst_gets_the_gil_back_from_one_that_is_not_short(void)
+{
+    CHECK(asked_back_after(true) > 100 * US && asked_back_after(true) < 150 * US);
+    CHECK(asked_back_after(false) > policy.k.grain_ns);
 }
 
 static void test_equal_bursts_go_in_the_order_of_their_beginning(void)
@@ -108,11 +131,11 @@ static void test_computations_wait_behind_all_others(void)
     arrive(&second, T);
     arrive(&io, T + MS);
     CHECK(force_out(&cpu, T + MS) == &io);
-    CHECK(io.granted && !io.queued && policy.limbo == &io && policy.holder == NULL);
+    CHECK(io.granted && !io.queued && policy.grantee == &io && policy.holder == NULL);
     /* while the grant is on its way no thread is asked */
     CHECK_EQUAL(fl_policy_tick(&policy, &second, true, T + MS).kind, FL_TICK_SLEEP);
     fl_policy_acquired(&policy, &io, T + MS);
-    CHECK(policy.holder == &io && policy.limbo == NULL && !io.granted);
+    CHECK(policy.holder == &io && policy.grantee == NULL && !io.granted);
 }
 
 static void test_computation_that_is_owed_its_floor_goes_first_and_is_protected_until_it_is_paid(void)
@@ -161,7 +184,7 @@ static void test_holder_without_a_core_is_asked_later_by_a_switch_interval_at_mo
         fl_policy_thread *holder = policy.holder;
         holder->cls = policy.holder_class = computing ? FL_CLASS_COMPUTING : FL_CLASS_SERVING;
         fl_policy_thread *waiter = computing ? &second : &other;
-        waiter->yielding = computing;
+        fl_policy_set_priority(waiter, computing ? FL_PRIORITY_BACKGROUND : FL_PRIORITY_NORMAL);
         arrive(waiter, T + 10 * US);
         int64_t until = fl_policy_tick(&policy, waiter, true, T + 10 * US).until;
         fl_policy_coreless(&policy, holder, 3 * MS);
@@ -209,6 +232,24 @@ static void test_serving_holder_is_asked_only_for_a_burst_less_than_half_as_long
         CHECK_EQUAL(until == T + policy.k.grain_ns, 2 * other.guess < io.guess);
         CHECK(until == T + policy.k.grain_ns || until > T + 2 * MS);
     }
+}
+
+static void test_serving_holder_is_not_asked_where_hand_overs_take_longer_than_that_would_save(void)
+{
+    begin_with_a_mixture();
+    for (int64_t now = 0; now < 100 * MS; now += 10 * MS) { /* to a waiter that is long without a core */
+        take(&cpu, now);
+        arrive(&second, now);
+        (void)fl_policy_drop(&policy, &cpu, now + MS);
+        fl_policy_acquired(&policy, &second, now + 4 * MS);
+        (void)fl_policy_drop(&policy, &second, now + 5 * MS);
+    }
+    int64_t learnt = policy.handover;
+    CHECK(learnt > MS && learnt < 3 * MS);
+    take(&io, T);
+    CHECK_EQUAL(policy.handover, learnt); /* a thread that did not wait tells nothing */
+    arrive(&other, T);
+    CHECK(fl_policy_tick(&policy, &other, true, T).until > T + 2 * policy.k.grain_ns);
 }
 
 static void test_serving_holder_that_waited_long_is_asked_later(void)
@@ -330,25 +371,38 @@ static void test_computations_take_turns_of_an_interval(void)
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).until, now + INTERVAL);
 }
 
-static void test_yielding_threads_take_turns_behind_the_others(void)
+static void test_yield_goes_behind_those_that_wait_and_the_burst_goes_on(void)
 {
     begin_with_computations();
     take(&io, T);
     arrive(&cpu, T + US);
     CHECK(fl_policy_drop(&policy, &io, T + 10 * US).grant == &cpu);
+    fl_policy_acquired(&policy, &cpu, T + 10 * US);
     fl_policy_yields(&io);
     uint32_t known = policy.bursts.total;
-    arrive(&io, T + 10 * US);
-    CHECK_EQUAL(io.cls, FL_CLASS_COMPUTING);
+    int64_t used = io.used;
+    arrive(&io, T + 20 * US);
     CHECK_EQUAL(policy.bursts.total, known); /* a burst that ends in a yield is no request's */
-    fl_policy_acquired(&policy, &cpu, T + 10 * US);
-    arrive(&other, T + 11 * US);
-    CHECK(force_out(&cpu, T + 12 * US) == &other);
-    fl_policy_acquired(&policy, &other, T + 12 * US);
-    CHECK(force_out(&other, T + 13 * US) == &io);
-    fl_policy_acquired(&policy, &io, T + 13 * US);
-    (void)fl_policy_drop(&policy, &io, T + 14 * US);
-    arrive(&io, T + 20 * US); /* from a real wait */
+    CHECK_EQUAL(io.used, used + 2 * policy.k.floor_slice_ns);
+    CHECK_EQUAL(io.t_burst, T + 20 * US);
+    CHECK_EQUAL(io.cls, FL_CLASS_SERVING);
+    CHECK_EQUAL(fl_policy_tick(&policy, &io, true, T + 30 * US).kind, FL_TICK_ASK);
+}
+
+static void test_thread_that_yields_all_the_time_is_a_computation_until_it_waits(void)
+{
+    begin();
+    int64_t now = T;
+    int yields = 0;
+    for (take(&io, now); io.cls == FL_CLASS_SERVING; take(&io, now)) {
+        (void)fl_policy_drop(&policy, &io, now + US);
+        fl_policy_yields(&io);
+        now += 60 * US;
+        yields++;
+    }
+    CHECK_EQUAL(yields, policy.k.computation_ns / (2 * policy.k.floor_slice_ns + US) + 1);
+    (void)fl_policy_drop(&policy, &io, now + US);
+    take(&io, now + 60 * US);
     CHECK_EQUAL(io.cls, FL_CLASS_SERVING);
 }
 
@@ -403,6 +457,7 @@ int main(void)
 {
     test_short_burst_goes_before_a_long_one_that_began_earlier();
     test_burst_that_waited_long_goes_before_all_that_begin_later();
+    test_interrupted_burst_gets_the_gil_back_from_one_that_is_not_short();
     test_equal_bursts_go_in_the_order_of_their_beginning();
     test_waiters_are_served_in_the_order_of_their_deadlines();
     test_computing_holder_is_asked_at_once_and_again_if_that_was_lost();
@@ -415,6 +470,7 @@ int main(void)
     test_time_without_a_core_is_not_part_of_a_burst();
     test_serving_holder_is_not_asked_for_a_burst_like_its_own();
     test_serving_holder_is_asked_only_for_a_burst_less_than_half_as_long();
+    test_serving_holder_is_not_asked_where_hand_overs_take_longer_than_that_would_save();
     test_serving_holder_that_waited_long_is_asked_later();
     test_burst_of_so_much_gil_time_is_a_computation();
     test_computation_asks_a_serving_holder_once_that_computes_too();
@@ -422,7 +478,8 @@ int main(void)
     test_thread_is_judged_by_its_last_bursts();
     test_brief_bursts_tell_nothing();
     test_computations_take_turns_of_an_interval();
-    test_yielding_threads_take_turns_behind_the_others();
+    test_yield_goes_behind_those_that_wait_and_the_burst_goes_on();
+    test_thread_that_yields_all_the_time_is_a_computation_until_it_waits();
     test_priorities_decide_the_class();
     test_background_waits_long_behind_computations_but_not_for_ever();
     test_serving_holder_has_its_grain_even_when_its_burst_is_a_computation_by_now();

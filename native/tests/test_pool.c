@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/pool.h"
+#include "gil/trace/pool.h"
 
 typedef struct {
     uint64_t words[21]; /* no power of two */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/quota.h"
+#include "machine/quota.h"
 
 static char root[64];
 

@@ -2,14 +2,14 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "core/clock.h"
-#include "core/rate.h"
+#include "machine/clock.h"
+#include "sync/coordination/rate.h"
 
 #define THREADS 4
 #define ROUNDS 400
 #define INTERVAL 2000 /* ns */
 
-static fl_cell *cell;
+static fl_waitq *waitq;
 static fl_atomic(uint32_t) taken;
 
 static void *use(void *argument)
@@ -17,8 +17,8 @@ static void *use(void *argument)
     uint32_t wanted = 1 + (uint32_t)(uintptr_t)argument % 2;
     for (int i = 0; i < ROUNDS; i++) {
         fl_waiter waiter;
-        fl_waiter_init(&waiter, cell, wanted, fl_owner_thread());
-        bool taken_at_once = fl_rate_try(cell, wanted);
+        fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
+        bool taken_at_once = fl_rate_try(waitq, wanted);
         int64_t deadline = i % 8 == 0 ? fl_clock_now() + INTERVAL : FL_FOREVER;
         fl_wait_result result = taken_at_once ? FL_WAIT_GRANTED : FL_WAIT_INTERRUPTED;
         while (result == FL_WAIT_INTERRUPTED) { /* where signals are not told of, every 20 ms */
@@ -35,7 +35,7 @@ static void *use(void *argument)
 static void test_threads_take_no_more_than_there_is(void)
 {
     pthread_t threads[THREADS];
-    cell = fl_rate_new(INTERVAL, 3);
+    waitq = fl_rate_new(INTERVAL, 3);
     int64_t begin = fl_clock_now();
     for (uintptr_t i = 0; i < THREADS; i++) {
         CHECK(pthread_create(&threads[i], NULL, use, (void *)i) == 0);
@@ -44,55 +44,55 @@ static void test_threads_take_no_more_than_there_is(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
     CHECK((int64_t)(taken - 3) * INTERVAL <= fl_clock_now() - begin);
-    CHECK(taken > 0 && cell->waiting == 0 && cell->head == NULL);
-    CHECK_EQUAL(fl_rate_next(cell), FL_FOREVER);
-    fl_cell_unref(cell);
+    CHECK(taken > 0 && waitq->waiting == 0 && waitq->head == NULL);
+    CHECK_EQUAL(fl_rate_next(waitq), FL_FOREVER);
+    fl_waitq_unref(waitq);
 }
 
 static void test_dates_by_a_clock_that_stands_still(void)
 {
-    cell = fl_rate_new(10, 3);
-    fl_rate_set(cell, 1000);
-    CHECK_EQUAL(fl_rate_available(cell), 3);
-    CHECK(fl_rate_try(cell, 2) && !fl_rate_try(cell, 2) && fl_rate_try(cell, 1));
-    CHECK_EQUAL(fl_rate_available(cell), 0);
-    CHECK_EQUAL(fl_rate_delay(cell, 1), 10);
-    CHECK_EQUAL(fl_rate_delay(cell, 3), 30);
+    waitq = fl_rate_new(10, 3);
+    fl_rate_set(waitq, 1000);
+    CHECK_EQUAL(fl_rate_available(waitq), 3);
+    CHECK(fl_rate_try(waitq, 2) && !fl_rate_try(waitq, 2) && fl_rate_try(waitq, 1));
+    CHECK_EQUAL(fl_rate_available(waitq), 0);
+    CHECK_EQUAL(fl_rate_delay(waitq, 1), 10);
+    CHECK_EQUAL(fl_rate_delay(waitq, 3), 30);
     fl_waiter waiter;
-    fl_waiter_init(&waiter, cell, 2, 2);
-    CHECK(!fl_rate_enter(&waiter, 1019) && waiter.state == FL_REFUSED && cell->waiting == 0);
+    fl_waiter_init(&waiter, waitq, 2, 2);
+    CHECK(!fl_rate_enter(&waiter, 1019) && waiter.state == FL_REFUSED && waitq->waiting == 0);
     CHECK(!fl_rate_enter(&waiter, 1020) && waiter.state == FL_WAITING);
-    CHECK_EQUAL(fl_rate_next(cell), 1020);
+    CHECK_EQUAL(fl_rate_next(waitq), 1020);
     CHECK_EQUAL(fl_rate_sleep(&waiter), FL_FOREVER);
-    fl_rate_set(cell, 1019);
-    CHECK(!fl_rate_look(&waiter) && !fl_rate_try(cell, 1));
-    CHECK_EQUAL(fl_rate_delay(cell, 1), 11);
-    CHECK(fl_cell_leave(&waiter, FL_CANCELLED));
-    CHECK_EQUAL(fl_rate_available(cell), 1);
-    CHECK_EQUAL(fl_rate_delay(cell, 2), 1);
-    fl_cell_unref(cell);
+    fl_rate_set(waitq, 1019);
+    CHECK(!fl_rate_look(&waiter) && !fl_rate_try(waitq, 1));
+    CHECK_EQUAL(fl_rate_delay(waitq, 1), 11);
+    CHECK(fl_waitq_leave(&waiter, FL_CANCELLED));
+    CHECK_EQUAL(fl_rate_available(waitq), 1);
+    CHECK_EQUAL(fl_rate_delay(waitq, 2), 1);
+    fl_waitq_unref(waitq);
 }
 
 static void test_who_is_due_in_years_is_told_so(void)
 {
-    cell = fl_rate_new(FL_RATE_LONGEST / FL_RATE_MOST, FL_RATE_MOST);
-    CHECK(fl_rate_try(cell, FL_RATE_MOST));
+    waitq = fl_rate_new(FL_RATE_LONGEST / FL_RATE_MOST, FL_RATE_MOST);
+    CHECK(fl_rate_try(waitq, FL_RATE_MOST));
     fl_waiter waiters[3];
     for (int i = 0; i < 3; i++) {
-        fl_waiter_init(&waiters[i], cell, FL_RATE_MOST, 2);
+        fl_waiter_init(&waiters[i], waitq, FL_RATE_MOST, 2);
         CHECK(!fl_rate_enter(&waiters[i], FL_FOREVER));
     }
-    CHECK_EQUAL(fl_rate_delay(cell, FL_RATE_MOST), FL_FOREVER);
+    CHECK_EQUAL(fl_rate_delay(waitq, FL_RATE_MOST), FL_FOREVER);
     for (int i = 0; i < 3; i++) {
-        CHECK(fl_cell_leave(&waiters[i], FL_CANCELLED));
+        CHECK(fl_waitq_leave(&waiters[i], FL_CANCELLED));
     }
-    CHECK(fl_rate_delay(cell, 1) < FL_FOREVER);
-    fl_cell_unref(cell);
+    CHECK(fl_rate_delay(waitq, 1) < FL_FOREVER);
+    fl_waitq_unref(waitq);
 }
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     test_dates_by_a_clock_that_stands_still();
     test_who_is_due_in_years_is_told_so();
     test_threads_take_no_more_than_there_is();

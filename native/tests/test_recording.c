@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/crc32.h"
-#include "core/recording.h"
-#include "core/ring.h"
+#include "gil/trace/crc32.h"
+#include "gil/trace/recording.h"
+#include "gil/trace/ring.h"
 
 static char directory[] = "/tmp/fairlead-test-XXXXXX";
 static char path[64];

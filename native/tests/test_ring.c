@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "check.h"
-#include "core/ring.h"
+#include "gil/trace/ring.h"
 
 static fl_event event(uint64_t number)
 {

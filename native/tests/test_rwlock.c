@@ -3,23 +3,23 @@
 #include <sched.h>
 
 #include "check.h"
-#include "core/rwlock.h"
+#include "sync/locks/rwlock.h"
 
 #define THREADS 4
 #define ROUNDS 3000
 
-static fl_cell *cell;
+static fl_waitq *waitq;
 static int64_t protected_count, copy; /* by the lock alone: the same whenever nobody writes */
 
 static void come_in(uint32_t wanted)
 {
     fl_waiter waiter;
-    if (fl_rw_try(cell, wanted, fl_owner_thread())) {
+    if (fl_rw_try(waitq, wanted, fl_owner_thread())) {
         return;
     }
-    fl_waiter_init(&waiter, cell, wanted, fl_owner_thread());
-    while (!fl_cell_enter(&waiter)) {
-        if (fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
+    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
+    while (!fl_waitq_enter(&waiter)) {
+        if (fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
             return;
         }
     }
@@ -40,9 +40,9 @@ static void *use(void *argument)
         case 0:
             come_in(FL_RW_WRITE);
             write_both();
-            fl_rw_lower(cell, FL_RW_WRITE, FL_RW_READ);
+            fl_rw_lower(waitq, FL_RW_WRITE, FL_RW_READ);
             CHECK_EQUAL(protected_count, copy);
-            fl_rw_lower(cell, FL_RW_READ, FL_RW_NONE);
+            fl_rw_lower(waitq, FL_RW_READ, FL_RW_NONE);
             break;
         case 1: {
             come_in(FL_RW_UPGRADE);
@@ -51,15 +51,15 @@ static void *use(void *argument)
             come_in(FL_RW_RAISE);
             CHECK_EQUAL(protected_count, before);
             write_both();
-            fl_rw_lower(cell, FL_RW_WRITE, FL_RW_UPGRADE);
+            fl_rw_lower(waitq, FL_RW_WRITE, FL_RW_UPGRADE);
             CHECK_EQUAL(protected_count, before + 1);
-            fl_rw_lower(cell, FL_RW_UPGRADE, FL_RW_NONE);
+            fl_rw_lower(waitq, FL_RW_UPGRADE, FL_RW_NONE);
             break;
         }
         default:
             come_in(FL_RW_READ);
             CHECK_EQUAL(protected_count, copy);
-            fl_rw_lower(cell, FL_RW_READ, FL_RW_NONE);
+            fl_rw_lower(waitq, FL_RW_READ, FL_RW_NONE);
         }
     }
     return NULL;
@@ -68,38 +68,38 @@ static void *use(void *argument)
 static void test_threads_read_write_and_upgrade(void)
 {
     pthread_t threads[THREADS];
-    cell = fl_rw_new();
+    waitq = fl_rw_new();
     for (uintptr_t i = 0; i < THREADS; i++) {
         CHECK(pthread_create(&threads[i], NULL, use, (void *)i) == 0);
     }
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
-    CHECK_EQUAL(fl_rw_word(cell), 0);
-    CHECK_EQUAL(cell->waiting, 0);
-    fl_cell_unref(cell);
+    CHECK_EQUAL(fl_rw_word(waitq), 0);
+    CHECK_EQUAL(waitq->waiting, 0);
+    fl_waitq_unref(waitq);
 }
 
 static void test_modes_exclude_each_other_as_they_should(void)
 {
-    cell = fl_rw_new();
-    CHECK(fl_rw_try(cell, FL_RW_READ, 2) && fl_rw_try(cell, FL_RW_UPGRADE, 2));
-    CHECK(!fl_rw_try(cell, FL_RW_UPGRADE, 2) && !fl_rw_try(cell, FL_RW_WRITE, 2));
-    CHECK(!fl_rw_try(cell, FL_RW_RAISE, 2));
-    fl_rw_lower(cell, FL_RW_READ, FL_RW_NONE);
-    CHECK(fl_rw_try(cell, FL_RW_RAISE, 2));
-    CHECK(!fl_rw_try(cell, FL_RW_READ, 2) && !fl_rw_try(cell, FL_RW_UPGRADE, 2));
-    fl_rw_lower(cell, FL_RW_WRITE, FL_RW_READ);
-    CHECK(fl_rw_try(cell, FL_RW_UPGRADE, 2));
-    fl_rw_lower(cell, FL_RW_UPGRADE, FL_RW_NONE);
-    fl_rw_lower(cell, FL_RW_READ, FL_RW_NONE);
-    CHECK_EQUAL(fl_rw_word(cell), 0);
-    fl_cell_unref(cell);
+    waitq = fl_rw_new();
+    CHECK(fl_rw_try(waitq, FL_RW_READ, 2) && fl_rw_try(waitq, FL_RW_UPGRADE, 2));
+    CHECK(!fl_rw_try(waitq, FL_RW_UPGRADE, 2) && !fl_rw_try(waitq, FL_RW_WRITE, 2));
+    CHECK(!fl_rw_try(waitq, FL_RW_RAISE, 2));
+    fl_rw_lower(waitq, FL_RW_READ, FL_RW_NONE);
+    CHECK(fl_rw_try(waitq, FL_RW_RAISE, 2));
+    CHECK(!fl_rw_try(waitq, FL_RW_READ, 2) && !fl_rw_try(waitq, FL_RW_UPGRADE, 2));
+    fl_rw_lower(waitq, FL_RW_WRITE, FL_RW_READ);
+    CHECK(fl_rw_try(waitq, FL_RW_UPGRADE, 2));
+    fl_rw_lower(waitq, FL_RW_UPGRADE, FL_RW_NONE);
+    fl_rw_lower(waitq, FL_RW_READ, FL_RW_NONE);
+    CHECK_EQUAL(fl_rw_word(waitq), 0);
+    fl_waitq_unref(waitq);
 }
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     test_modes_exclude_each_other_as_they_should();
     test_threads_read_write_and_upgrade();
     return 0;

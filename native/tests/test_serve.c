@@ -1,18 +1,20 @@
 /* The server with real sockets: clients that are slow, silent, rude, and very many. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "probe/serve.h"
+#include "gil/serve/serve.h"
 
 #define HOST "Host: localhost\r\n"
 #define LARGE ((size_t)8 << 20) /* more than sockets take without a reader */
@@ -266,12 +268,13 @@ static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
     uint16_t port = start(NULL);
     int fd = client(port); /* is connected on the parent's side once this is answered */
     CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200);
-    int until[2];
-    CHECK(pipe(until) == 0);
+    int until[2], closed[2];
+    CHECK(pipe(until) == 0 && pipe(closed) == 0);
     pid_t child = fork();
+    char byte;
     if (child == 0) {
-        char byte;
         fl_serve_forked();
+        close(closed[1]);
         close(until[1]);
         (void)!read(until[0], &byte, 1); /* lives until the parent has seen its own sockets closed */
         bool well = !fl_serve_stop();
@@ -282,6 +285,9 @@ static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
     }
     CHECK(child > 0);
     close(until[0]);
+    close(closed[1]);
+    CHECK(read(closed[0], &byte, 1) == 0); /* the child has closed its copy of the listening socket, too */
+    close(closed[0]);
     fl_serve_stop();
     char nothing[8];
     CHECK(listen_to_the_end(fd, nothing, sizeof nothing) <= 0);
@@ -310,6 +316,26 @@ static void test_clients_wait_while_it_pauses(void)
     fl_serve_stop();
     CHECK_EQUAL(fl_serve_resume(), 0);
     fl_serve_pause();
+}
+
+/* A program may fork again before the thread, which was started for that moment, has had a core. */
+static void test_a_pause_that_comes_at_once_lets_a_request_be_answered_that_is_there(void)
+{
+    uint16_t port = start(NULL);
+    for (int i = 0; i < 20; i++) {
+        fl_serve_pause();
+        int fd = client(port);
+        say(fd, "GET /ok HTTP/1.1\r\n" HOST "\r\n");
+        int left = 1;
+        while (left > 0) { /* until it is in the other socket */
+            CHECK_EQUAL(ioctl(fd, SIOCOUTQ, &left), 0);
+        }
+        CHECK_EQUAL(fl_serve_resume(), 0);
+        fl_serve_pause();
+        CHECK_EQUAL(status_of(fd), 200);
+        CHECK_EQUAL(fl_serve_resume(), 0);
+    }
+    fl_serve_stop();
 }
 
 static void *pause_and_resume(void *unused)
@@ -360,6 +386,7 @@ int main(void)
     test_a_client_that_takes_nothing_is_cut_and_one_that_does_gets_all();
     test_a_child_serves_nothing_and_keeps_nothing_open();
     test_clients_wait_while_it_pauses();
+    test_a_pause_that_comes_at_once_lets_a_request_be_answered_that_is_there();
     test_threads_may_pause_it_at_once();
     test_ticks_go_on_without_clients();
     return 0;

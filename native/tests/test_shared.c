@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/semaphore.h"
-#include "core/shared.h"
+#include "sync/locks/semaphore.h"
+#include "interpreters/shared.h"
 
 #define MANY 300
 
 static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
 {
-    fl_cell *cell = fl_sem_new(1, 1, 0);
-    fl_shared *one = fl_shared_new(cell, 7, NULL, NULL);
+    fl_waitq *waitq = fl_sem_new(1, 1, 0);
+    fl_shared *one = fl_shared_new(waitq, 7, NULL, NULL);
     uint64_t handle = fl_shared_handle(one);
-    CHECK_EQUAL(cell->refs, 2);
+    CHECK_EQUAL(waitq->refs, 2);
     fl_shared *again = fl_shared_find(handle);
     CHECK(again == one);
     CHECK_EQUAL(again->type, 7);
@@ -23,21 +23,21 @@ static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
     fl_shared_unref(again);
     fl_shared_unref(again);
     CHECK(fl_shared_find(handle) == NULL);
-    CHECK_EQUAL(cell->refs, 1);
-    fl_shared *later = fl_shared_new(cell, 7, NULL, NULL);
+    CHECK_EQUAL(waitq->refs, 1);
+    fl_shared *later = fl_shared_new(waitq, 7, NULL, NULL);
     CHECK_EQUAL(later->slot, (uint32_t)handle);
     CHECK(fl_shared_find(handle) == NULL);
     CHECK(fl_shared_find(0) == NULL && fl_shared_find(UINT64_MAX) == NULL);
     fl_shared_unref(later);
-    fl_cell_unref(cell);
+    fl_waitq_unref(waitq);
 }
 
 static void test_table_grows(void)
 {
-    fl_cell *cell = fl_sem_new(1, 1, 0);
+    fl_waitq *waitq = fl_sem_new(1, 1, 0);
     fl_shared *many[MANY];
     for (int i = 0; i < MANY; i++) {
-        many[i] = fl_shared_new(cell, (uint32_t)i, NULL, NULL);
+        many[i] = fl_shared_new(waitq, (uint32_t)i, NULL, NULL);
     }
     for (int i = 0; i < MANY; i++) {
         fl_shared *found = fl_shared_find(fl_shared_handle(many[i]));
@@ -45,8 +45,8 @@ static void test_table_grows(void)
         fl_shared_unref(found);
         fl_shared_unref(many[i]);
     }
-    CHECK_EQUAL(cell->refs, 1);
-    fl_cell_unref(cell);
+    CHECK_EQUAL(waitq->refs, 1);
+    fl_waitq_unref(waitq);
 }
 
 static fl_item *item(int value)
@@ -59,8 +59,8 @@ static fl_item *item(int value)
 
 static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
 {
-    fl_cell *cell = fl_sem_new(0, FL_SEM_MOST, 0);
-    fl_shared *line = fl_shared_new(cell, 0, NULL, NULL);
+    fl_waitq *waitq = fl_sem_new(0, FL_SEM_MOST, 0);
+    fl_shared *line = fl_shared_new(waitq, 0, NULL, NULL);
     CHECK(fl_line_get(line) == NULL);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 5; i++) {
@@ -76,29 +76,29 @@ static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
     fl_line_put(line, item(1));
     fl_line_put(line, item(2)); /* freed with it, as a sanitizer sees */
     fl_shared_unref(line);
-    fl_cell_unref(cell);
+    fl_waitq_unref(waitq);
 }
 
 static void *come_and_go(void *argument)
 {
     uint64_t handle = *(uint64_t *)argument;
-    fl_cell *cell = fl_sem_new(1, 1, 0);
+    fl_waitq *waitq = fl_sem_new(1, 1, 0);
     for (int i = 0; i < 2000; i++) {
-        fl_shared *mine = fl_shared_new(cell, 1, NULL, NULL), *common = fl_shared_find(handle);
+        fl_shared *mine = fl_shared_new(waitq, 1, NULL, NULL), *common = fl_shared_find(handle);
         CHECK(common != NULL && common->type == 9);
         fl_line_put(common, item(i));
         fl_item_unref(fl_line_get(common));
         fl_shared_unref(common);
         fl_shared_unref(mine);
     }
-    fl_cell_unref(cell);
+    fl_waitq_unref(waitq);
     return NULL;
 }
 
 static void test_threads_share_and_let_go_at_once(void)
 {
-    fl_cell *cell = fl_sem_new(1, 1, 0);
-    fl_shared *common = fl_shared_new(cell, 9, NULL, NULL);
+    fl_waitq *waitq = fl_sem_new(1, 1, 0);
+    fl_shared *common = fl_shared_new(waitq, 9, NULL, NULL);
     uint64_t handle = fl_shared_handle(common);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) {
@@ -110,12 +110,12 @@ static void test_threads_share_and_let_go_at_once(void)
     CHECK(fl_line_get(common) == NULL);
     CHECK_EQUAL(common->refs, 1);
     fl_shared_unref(common);
-    fl_cell_unref(cell);
+    fl_waitq_unref(waitq);
 }
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     test_handle_finds_what_is_shared_until_nobody_has_it();
     test_table_grows();
     test_line_keeps_the_order_and_goes_with_the_last_who_has_it();

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/clock.h"
-#include "core/herald.h"
-#include "core/semaphore.h"
-#include "core/shm_barrier.h"
-#include "core/shm_permits.h"
-#include "core/shm_queue.h"
+#include "machine/clock.h"
+#include "sync/processes/notifier.h"
+#include "sync/locks/semaphore.h"
+#include "sync/processes/barrier.h"
+#include "sync/processes/permits.h"
+#include "sync/processes/queue.h"
 
 #define THREADS 3
 #define TURNS 2000
@@ -18,9 +18,9 @@
 static fl_shm_lock lock;
 static long inside; /* under the lock */
 
-static bool wait_for(fl_shm_wait *wait, fl_shm_turn *turn)
+static bool wait_for(fl_shm_wait *wait, fl_shm_eventcount *eventcount)
 {
-    if (!fl_shm_ask(wait, turn)) {
+    if (!fl_shm_prepare(wait, eventcount)) {
         fl_shm_sleep(wait, FL_FOREVER);
     }
     return true;
@@ -32,7 +32,7 @@ static void *use_lock(void *arg)
     for (int i = 0; i < TURNS; i++) {
         fl_shm_wait wait = {0};
         while (fl_shm_lock_try(&lock, me, wait.look, true, &dead) == FL_SHM_NOT) {
-            wait_for(&wait, &lock.turn);
+            wait_for(&wait, &lock.eventcount);
         }
         inside++;
         CHECK(fl_shm_lock_release(&lock, me));
@@ -51,10 +51,10 @@ static void *put_all(void *arg)
         uint64_t message[3] = {i, i, i}, dead;
         size_t length = 8 * (1 + i % 3);
         fl_shm_wait wait = {0};
-        fl_shm_turn *turn = NULL;
-        while (fl_shm_queue_begin_put(queue, CAPACITY, length, fl_process_self(), wait.look, &turn, &dead) !=
-               FL_SHM_DONE) {
-            wait_for(&wait, turn);
+        fl_shm_eventcount *eventcount = NULL;
+        while (fl_shm_queue_begin_put(queue, CAPACITY, length, fl_process_self(), wait.look, &eventcount,
+                                      &dead) != FL_SHM_DONE) {
+            wait_for(&wait, eventcount);
         }
         fl_shm_queue_end_put(queue, CAPACITY, message, length, fl_process_self());
     }
@@ -66,11 +66,11 @@ static void *get_all(void *arg)
     for (;;) {
         uint64_t message[3], dead, length;
         fl_shm_wait wait = {0};
-        fl_shm_turn *turn = NULL;
+        fl_shm_eventcount *eventcount = NULL;
         fl_shm_result result;
-        while ((result = fl_shm_queue_begin_get(queue, fl_process_self(), wait.look, &turn, &dead)) ==
+        while ((result = fl_shm_queue_begin_get(queue, fl_process_self(), wait.look, &eventcount, &dead)) ==
                FL_SHM_NOT) {
-            wait_for(&wait, turn);
+            wait_for(&wait, eventcount);
         }
         if (result == FL_SHM_SHUT_DOWN) {
             return arg;
@@ -91,11 +91,11 @@ static void *meet_again(void *arg)
         fl_shm_party party;
         uint64_t dead;
         while (fl_shm_barrier_come(barrier, THREADS, fl_process_self(), &party) == FL_SHM_NOT) {
-            wait_for(&wait, &barrier->turn);
+            wait_for(&wait, &barrier->eventcount);
         }
         CHECK(party.phase == i);
         while (fl_shm_barrier_try(barrier, THREADS, &party, wait.look, &dead) == FL_SHM_NOT) {
-            wait_for(&wait, &barrier->turn);
+            wait_for(&wait, &barrier->eventcount);
         }
     }
     return arg;
@@ -104,13 +104,13 @@ static void *meet_again(void *arg)
 static fl_shm_flag flag;
 static fl_atomic(uint32_t) gone;
 
-static bool flag_worth(void *owner, fl_shm_turn *turn)
+static bool flag_ready(void *owner, fl_shm_eventcount *eventcount)
 {
-    (void)owner, (void)turn;
+    (void)owner, (void)eventcount;
     return fl_shm_flag_word(&flag) & 1;
 }
 
-static void herald_gone(void *owner)
+static void notifier_gone(void *owner)
 {
     fl_store((fl_atomic(uint32_t) *)owner, 1, release);
     fl_unpark(owner);
@@ -122,35 +122,35 @@ static void *set_flag(void *arg)
     return arg;
 }
 
-/* Waits as a task does: by the cell that the herald rings. */
-static void test_herald_rings_and_is_disarmed(void)
+/* Waits as a task does: by the wait queue that the notifier rings. */
+static void test_notifier_rings_and_is_disarmed(void)
 {
-    static fl_herald herald;
-    fl_cell *bell = fl_sem_new(0, FL_SEM_MOST, 0);
-    herald = (fl_herald){.worth = flag_worth, .gone = herald_gone, .owner = &gone};
+    static fl_notifier notifier;
+    fl_waitq *wakeup = fl_sem_new(0, FL_SEM_MOST, 0);
+    notifier = (fl_notifier){.ready = flag_ready, .gone = notifier_gone, .owner = &gone};
     for (int i = 0; i < 200; i++) {
         pthread_t thread;
         fl_shm_wait wait = {0};
         fl_shm_flag_clear(&flag);
-        fl_shm_ask(&wait, &flag.turn);
-        fl_herald_result result = fl_herald_arm(&herald, &flag.turn, wait.seen, bell);
-        CHECK(result == (i == 0 ? FL_HERALD_STARTED : FL_HERALD_WAITS));
+        fl_shm_prepare(&wait, &flag.eventcount);
+        fl_notifier_result result = fl_notifier_arm(&notifier, &flag.eventcount, wait.seen, wakeup);
+        CHECK(result == (i == 0 ? FL_NOTIFIER_STARTED : FL_NOTIFIER_WAITS));
         CHECK(pthread_create(&thread, NULL, set_flag, NULL) == 0);
         if (i % 4 == 3) {
-            fl_herald_disarm(&herald);
-            fl_sem_try(bell, 1, 0); /* it may have been rung before */
+            fl_notifier_disarm(&notifier);
+            fl_sem_try(wakeup, 1, 0); /* it may have been rung before */
         } else {
             fl_waiter waiter;
-            fl_waiter_init(&waiter, bell, 1, 0);
-            CHECK(fl_cell_enter(&waiter) || fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+            fl_waiter_init(&waiter, wakeup, 1, 0);
+            CHECK(fl_waitq_enter(&waiter) || fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
         }
         CHECK(pthread_join(thread, NULL) == 0);
     }
-    fl_herald_end(&herald);
-    while (fl_load(&gone, acquire) == 0) { /* pairs with herald_gone */
+    fl_notifier_end(&notifier);
+    while (fl_load(&gone, acquire) == 0) { /* pairs with notifier_gone */
         fl_park(&gone, 0, FL_FOREVER);
     }
-    fl_cell_unref(bell);
+    fl_waitq_unref(wakeup);
 }
 
 static void run(void *(*body)(void *), void *(*other)(void *))
@@ -173,7 +173,7 @@ static void run(void *(*body)(void *), void *(*other)(void *))
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
+    CHECK(fl_waitq_setup());
     if (fl_process_self() == 0) {
         return 77; /* the system does not tell processes apart: skipped */
     }
@@ -188,7 +188,7 @@ int main(void)
     barrier = calloc(1, sizeof *barrier + THREADS * sizeof(uint64_t));
     run(meet_again, NULL);
     CHECK(fl_shm_barrier_waiting(barrier, THREADS) == 0 && !fl_shm_barrier_broken(barrier));
-    test_herald_rings_and_is_disarmed();
+    test_notifier_rings_and_is_disarmed();
     free(queue);
     free(barrier);
     return 0;

@@ -1,8 +1,8 @@
 /* Random schedules, through every kind of GIL: no lost wake-up, one holder, no free GIL that is wanted and
  * left. */
 #include "check.h"
-#include "sim/heap.h"
-#include "sim/sim.h"
+#include "gil/simulator/heap.h"
+#include "gil/simulator/sim.h"
 
 #define GROUPS 4
 #define OPS_PER_GROUP 8

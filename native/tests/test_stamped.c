@@ -2,24 +2,24 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "core/stamped.h"
+#include "sync/locks/stamped.h"
 
 #define READERS 3
 #define WRITES 20000
 
-static fl_cell *cell;
+static fl_waitq *waitq;
 static fl_atomic(uint64_t) one, other; /* relaxed: the lock alone orders them */
 static fl_atomic(uint32_t) done;
 
 static void come_in(uint32_t wanted)
 {
     fl_waiter waiter;
-    if (fl_rw_try(cell, wanted, fl_owner_thread())) {
+    if (fl_rw_try(waitq, wanted, fl_owner_thread())) {
         return;
     }
-    fl_waiter_init(&waiter, cell, wanted, fl_owner_thread());
-    while (!fl_cell_enter(&waiter)) {
-        if (fl_cell_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
+    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
+    while (!fl_waitq_enter(&waiter)) {
+        if (fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
             return;
         }
     }
@@ -27,19 +27,19 @@ static void come_in(uint32_t wanted)
 
 static void change_both(uint64_t by)
 {
-    fl_stamped_begin(cell);
+    fl_stamped_begin(waitq);
     fl_store(&one, fl_load(&one, relaxed) + by, relaxed);
     fl_store(&other, fl_load(&other, relaxed) + by, relaxed);
-    fl_stamped_end(cell);
+    fl_stamped_end(waitq);
 }
 
 static void *look(void *argument)
 {
     uint64_t whole = 0, before = 0;
     while (!fl_load(&done, relaxed) || whole == 0) {
-        uint64_t version = fl_stamped_look(cell);
+        uint64_t version = fl_stamped_look(waitq);
         uint64_t first = fl_load(&one, relaxed), second = fl_load(&other, relaxed);
-        if (!(version & 1) && fl_stamped_same(cell, version)) {
+        if (!(version & 1) && fl_stamped_same(waitq, version)) {
             CHECK_EQUAL(first, second);
             CHECK(first >= before);
             before = first;
@@ -48,11 +48,11 @@ static void *look(void *argument)
         if (argument != NULL && whole % 64 == 0) { /* and as one who reads, and perhaps alone */
             come_in(FL_RW_READ);
             CHECK_EQUAL(fl_load(&one, relaxed), fl_load(&other, relaxed));
-            bool alone = fl_rw_raise_alone(cell, fl_owner_thread());
+            bool alone = fl_rw_raise_alone(waitq, fl_owner_thread());
             if (alone) {
                 change_both(1);
             }
-            fl_rw_lower(cell, alone ? FL_RW_WRITE : FL_RW_READ, FL_RW_NONE);
+            fl_rw_lower(waitq, alone ? FL_RW_WRITE : FL_RW_READ, FL_RW_NONE);
         }
     }
     return NULL;
@@ -60,14 +60,14 @@ static void *look(void *argument)
 
 int main(void)
 {
-    CHECK(fl_cell_setup());
-    cell = fl_stamped_new();
-    CHECK(fl_rw_try(cell, FL_RW_READ, 2) && fl_rw_try(cell, FL_RW_READ, 4) && !fl_rw_raise_alone(cell, 2));
-    fl_rw_lower(cell, FL_RW_READ, FL_RW_NONE);
-    CHECK(fl_rw_raise_alone(cell, 2) && !fl_rw_try(cell, FL_RW_READ, 4));
-    CHECK(fl_stamped_begin(cell) == 1 && (fl_stamped_look(cell) & 1));
-    CHECK(fl_stamped_end(cell) == 2 && fl_stamped_same(cell, 2) && !fl_stamped_same(cell, 0));
-    fl_rw_lower(cell, FL_RW_WRITE, FL_RW_NONE);
+    CHECK(fl_waitq_setup());
+    waitq = fl_stamped_new();
+    CHECK(fl_rw_try(waitq, FL_RW_READ, 2) && fl_rw_try(waitq, FL_RW_READ, 4) && !fl_rw_raise_alone(waitq, 2));
+    fl_rw_lower(waitq, FL_RW_READ, FL_RW_NONE);
+    CHECK(fl_rw_raise_alone(waitq, 2) && !fl_rw_try(waitq, FL_RW_READ, 4));
+    CHECK(fl_stamped_begin(waitq) == 1 && (fl_stamped_look(waitq) & 1));
+    CHECK(fl_stamped_end(waitq) == 2 && fl_stamped_same(waitq, 2) && !fl_stamped_same(waitq, 0));
+    fl_rw_lower(waitq, FL_RW_WRITE, FL_RW_NONE);
     pthread_t threads[READERS];
     for (uintptr_t i = 0; i < READERS; i++) {
         CHECK(pthread_create(&threads[i], NULL, look, (void *)i) == 0);
@@ -75,14 +75,14 @@ int main(void)
     for (int i = 0; i < WRITES; i++) {
         come_in(FL_RW_WRITE);
         change_both(1);
-        fl_rw_lower(cell, FL_RW_WRITE, FL_RW_NONE);
+        fl_rw_lower(waitq, FL_RW_WRITE, FL_RW_NONE);
     }
     fl_store(&done, 1, relaxed);
     for (int i = 0; i < READERS; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
-    CHECK_EQUAL(fl_rw_word(cell), 0);
+    CHECK_EQUAL(fl_rw_word(waitq), 0);
     CHECK(one >= WRITES && one == other);
-    fl_cell_unref(cell);
+    fl_waitq_unref(waitq);
     return 0;
 }

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/crc32.h"
-#include "core/text.h"
+#include "gil/trace/crc32.h"
+#include "gil/trace/text.h"
 
 static void check_string(const char *string, size_t size, const char *wanted)
 {

@@ -1,11 +1,13 @@
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "check.h"
-#include "core/histogram.h"
-#include "core/ticks.h"
+#include "gil/trace/histogram.h"
+#include "machine/atomic.h"
+#include "machine/ticks.h"
 
 static uint64_t system_ns(void)
 {
@@ -88,7 +90,7 @@ static void test_buckets_are_powers_of_two(void)
 
 #define THREADS 8
 
-static pthread_barrier_t start;
+static fl_atomic(int) begun;
 static struct {
     uint64_t mult;
     bool counter;
@@ -96,7 +98,10 @@ static struct {
 
 static void *prepare(void *number)
 {
-    (void)pthread_barrier_wait(&start);
+    fl_fetch_add(&begun, 1, relaxed);
+    while (fl_load(&begun, relaxed) < THREADS) { /* macOS has no barriers */
+        sched_yield();
+    }
     fl_ticks_prepare();
     found[*(int *)number].mult = fl_ticks_scale.mult;
     found[*(int *)number].counter = fl_ticks_scale.counter;
@@ -117,7 +122,6 @@ static void test_threads_that_all_come_first_find_the_same_clock(void)
     CHECK_EQUAL(sigaction(SIGALRM, &action, NULL), 0);
     struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
     CHECK_EQUAL(setitimer(ITIMER_REAL, &often, NULL), 0);
-    CHECK_EQUAL(pthread_barrier_init(&start, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
         CHECK_EQUAL(pthread_create(&threads[i], NULL, prepare, &numbers[i]), 0);
@@ -146,7 +150,10 @@ static uint64_t latest; /* read by all */
 static void *step_over(void *unused)
 {
     (void)unused;
-    (void)pthread_barrier_wait(&start);
+    fl_fetch_add(&begun, 1, relaxed);
+    while (fl_load(&begun, relaxed) < THREADS) { /* macOS has no barriers */
+        sched_yield();
+    }
     CHECK(fl_ticks_from(latest) >= latest);
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* Which threads are missing, and when several have slept for too long. */
-#include "core/watchdog.h"
+#include "gil/policy/watchdog.h"
 
 #include "check.h"
 

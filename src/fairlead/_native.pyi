@@ -9,40 +9,97 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 @final
 class Cores(structseq[Any], tuple[int, int, float | None, int]):
+    """How many processor cores there are, and how many of them this process can keep busy."""
+
     __match_args__: Final = ("online", "affinity", "quota", "usable")
     @property
-    def online(self) -> int: ...
+    def online(self) -> int:
+        """cores that the operating system has online"""
     @property
-    def affinity(self) -> int: ...
+    def affinity(self) -> int:
+        """cores that the calling thread may be scheduled on"""
     @property
-    def quota(self) -> float | None: ...
+    def quota(self) -> float | None:
+        """the tightest CPU quota of the control groups, in cores; None when there is none"""
     @property
-    def usable(self) -> int: ...
+    def usable(self) -> int:
+        """max(1, min(affinity, ceil(quota))): cores worth of work that can run at once"""
 
 @final
 class Usage(structseq[int], tuple[int, int, int, int, int]):
+    """What the kernel has accounted to a thread or to processes since they began."""
+
     __match_args__: Final = ("user_ns", "system_ns", "ctx_voluntary", "ctx_involuntary", "max_rss_kb")
     @property
-    def user_ns(self) -> int: ...
+    def user_ns(self) -> int:
+        """CPU time outside the kernel, in nanoseconds"""
     @property
-    def system_ns(self) -> int: ...
+    def system_ns(self) -> int:
+        """CPU time inside the kernel, in nanoseconds"""
     @property
-    def ctx_voluntary(self) -> int: ...
+    def ctx_voluntary(self) -> int:
+        """context switches because it had to wait"""
     @property
-    def ctx_involuntary(self) -> int: ...
+    def ctx_involuntary(self) -> int:
+        """context switches because the core was taken away"""
     @property
-    def max_rss_kb(self) -> int: ...
+    def max_rss_kb(self) -> int:
+        """peak resident set in KiB: of the process for a thread, of the largest one for children"""
 
-def clock_ns() -> int: ...
-def timer_slack_ns() -> int: ...
-def set_timer_slack_ns(ns: int, /) -> bool: ...
-def copy(target: WriteableBuffer, at: int, source: ReadableBuffer, /) -> None: ...
-def cores() -> Cores: ...
-def cpu_quota(root: StrOrBytesPath = "/", /) -> float | None: ...
-def thread_usage() -> Usage: ...
-def process_usage() -> Usage: ...
-def children_usage() -> Usage: ...
-def policy_constants() -> dict[str, int]: ...
+def clock_ns() -> int:
+    """Nanoseconds of the system's monotonic clock.
+
+    It has an unspecified start, never goes back, and counts alike in all threads, interpreters and processes
+    of the machine (CLOCK_MONOTONIC).
+    """
+
+def timer_slack_ns() -> int:
+    """How many nanoseconds late the kernel may let a timer of this thread be.
+
+    0 where the system has no such thing, and for threads of a real-time policy.
+    """
+
+def set_timer_slack_ns(ns: int, /) -> bool:
+    """From now on, for this thread and for those that it starts. ValueError: it is not from 1 to
+    1,000,000,000. False: this system has no such thing.
+    """
+
+def copy(target: WriteableBuffer, at: int, source: ReadableBuffer, /) -> None:
+    """Copies all bytes of a buffer into another one, from its byte `at` on, without the GIL where they are
+    many.
+
+    Raises ValueError if they do not fit, and BufferError or TypeError for what is no buffer of that kind.
+    """
+
+def cores() -> Cores:
+    """Count the processor cores, with affinity and CPU quota taken into account.
+
+    The affinity is the calling thread's own. Reads the control groups' files on every call, because affinity
+    and quota can change while a process runs.
+    """
+
+def cpu_quota(root: StrOrBytesPath = "/", /) -> float | None:
+    """The tightest CPU quota, in cores, of this process's control groups, or None.
+
+    Looks at version 1 and version 2 groups, from the process's own up to the mount point. root is put before
+    every path that is read, for looking at a copy of another machine's files.
+    """
+
+def thread_usage() -> Usage:
+    """What the calling thread has used.
+
+    Raises OSError (ENOTSUP) where the operating system keeps no accounts per thread.
+    """
+
+def process_usage() -> Usage:
+    """What all threads of this process have used, those that have ended included."""
+
+def children_usage() -> Usage:
+    """What child processes have used that have ended and been waited for, and theirs."""
+
+def policy_constants() -> dict[str, int]:
+    """The scheduling policy's constants and their defaults, in the order of native/gil/policy/constants.h."""
+
 def simulate(
     settings: dict[str, int],
     ops: bytes,
@@ -51,7 +108,14 @@ def simulate(
     semaphores: bytes,
     until_ns: int,
     /,
-) -> tuple[int, dict[str, Any], bytes, list[tuple[Any, ...]], bytes]: ...
+) -> tuple[int, dict[str, Any], bytes, list[tuple[Any, ...]], bytes]:
+    """Run one simulation; fairlead.gil.simulate is its public interface.
+
+    ops, groups, counters and semaphores are the arrays of native/gil/simulator/sim.h as bytes. Returns
+    (status, totals, thread statistics, request statistics by group, events), the second and last in the
+    layout of that file. Raises ValueError for a program that leads out of its arrays, MemoryError, and what a
+    signal handler raises.
+    """
 
 # waiting
 class _Future(Protocol):
@@ -66,111 +130,208 @@ class _Clock(Protocol):
     def _adopt(self, limiter: RateLimiter) -> None: ...
 
 @final
-class Port:
+class Mailbox:
+    """The way into one event loop, for tasks that wait.
+
+    make_future() returns something to await once, with done() and set_result(value). running() says whether a
+    task of the loop runs at this moment in this thread; then what it releases is seen to at once.
+    call_later(seconds, function) calls that once, in the loop's thread, and returns what has a cancel();
+    without it no task of the loop can wait for a rate limiter. The loop polls fileno() for reading and then
+    calls the mailbox, in its own thread. It closes by close(), or when it is not referred to any more: then
+    every task of it that waits has left its queue, and what was granted to one that has not resumed is handed
+    over. Closed or dropped in the loop's thread, it ends the waits of its tasks: they resume, and raise
+    LoopClosedError. The loop should hold it for as long as it runs.
+    """
     def __new__(
         cls,
         make_future: Callable[[], _Future],
         running: Callable[[], object] | None = None,
         call_later: Callable[[float, Callable[[], None]], _Timer] | None = None,
         /,
-    ) -> Port: ...
+    ) -> Mailbox: ...
     def __call__(self) -> None: ...
-    def fileno(self) -> int: ...
-    def close(self) -> None: ...
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when there is something to drain."""
+    def close(self) -> None:
+        """Ends every wait of this mailbox, in the loop's thread: its tasks resume, and raise
+        LoopClosedError. What was granted to tasks that have not resumed is handed over. May be called
+        twice.
+        """
 
 @final
-class Ticket(Generic[_T_co]):
+class Operation(Generic[_T_co]):
+    """One wait of one task: await it once."""
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
-    def __iter__(self) -> Ticket[_T_co]: ...
+    def __iter__(self) -> Operation[_T_co]: ...
     def __next__(self) -> Any: ...
-    def send(self, value: Any, /) -> Any: ...
-    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any: ...
-    def close(self) -> None: ...
-    def _look(self) -> None: ...
+    def send(self, value: Any, /) -> Any:
+        """As of a generator."""
+    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any:
+        """As of a generator. Ends the wait: it leaves the queue, or gives back what it was granted."""
+    def close(self) -> None:
+        """As of a generator. Ends the wait as throw() does, without an exception."""
+    def _recheck(self) -> None: ...
 
 @final
 class Selected(structseq[Any], tuple[int, Any]):
+    """The one that was taken."""
+
     __match_args__: Final = ("case", "value")
     @property
-    def case(self) -> int: ...
+    def case(self) -> int:
+        """which of the cases, from 0 on"""
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """what awaiting it would have returned"""
 
 @final
 class Selection:
+    """One wait of one task for one of several things: await it once."""
     def __await__(self) -> Generator[Any, Any, Selected]: ...
     def __iter__(self) -> Selection: ...
     def __next__(self) -> Any: ...
-    def send(self, value: Any, /) -> Any: ...
-    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any: ...
-    def close(self) -> None: ...
+    def send(self, value: Any, /) -> Any:
+        """As of a generator."""
+    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any:
+        """As of a generator. Ends the wait: nothing is taken, or what was is final."""
+    def close(self) -> None:
+        """As of a generator. Ends the wait as throw() does, without an exception."""
 
-def select(*cases: Ticket[Any], timeout: float | None = None) -> Selected | None: ...
-def select_async(*cases: Ticket[Any]) -> Selection: ...
-def use_ports(finder: Callable[[], Port], /) -> None: ...
-def handle(primitive: Any, /) -> int: ...
-def attach(handle: int, /) -> Any: ...
-def process() -> tuple[int, int, int]: ...
-def in_main_interpreter() -> bool: ...
-def interpreter() -> int: ...
-def waits() -> list[tuple[Any, ...]]: ...
-def thread_of(owner: int, /) -> int: ...
-def name_tasks(numbers: Callable[[], int], on: bool, /) -> None: ...
-def task_serial() -> int: ...
-def task_ended(task: object, /) -> bool: ...
-def use_tasks(finder: Callable[[], object | None], /) -> None: ...
+def select(*cases: Operation[Any], timeout: float | None = None) -> Selected | None:
+    """Waits until one of several things can be had, and takes that one: a record of case, its number, and
+    value.
+
+    For threads; tasks await select_async(). A case is what acquire_async(), wait_async(), get_async(),
+    put_async(item), receive_async() and their like return, not yet awaited. What is taken is as if it had
+    been awaited, its exception too, as QueueShutDown; of the others nothing is taken, at any moment. Where
+    several can be had, any of them is. None: the time, in seconds, was over first.
+    """
+
+def select_async(*cases: Operation[Any]) -> Selection:
+    """As select(), in an awaitable. For tasks, with the time-outs of their library. A task that is
+    cancelled has taken nothing.
+    """
+
+def use_mailboxes(finder: Callable[[], Mailbox], /) -> None:
+    """Sets what is called in a task that must wait: it returns the Mailbox of the loop that runs here."""
+
+def handle(primitive: Any, /) -> int:
+    """The number by which attach() finds this primitive in any interpreter of this process."""
+
+def attach(handle: int, /) -> Any:
+    """An object of this interpreter for the primitive with this handle. Raises HandleGoneError when no
+    interpreter has it any more.
+    """
+
+def process() -> tuple[int, int, int]:
+    """Numbers that no other process has, nor one that this one was forked from."""
+
+def in_main_interpreter() -> bool:
+    """Whether this is the interpreter that the process began with."""
+
+def interpreter() -> int:
+    """The number of this interpreter."""
+
+def waits() -> list[tuple[Any, ...]]:
+    """Every wait of this moment, as fairlead.sync.waits() wants it: (object or None, its type's name, its
+    cell, the cell's owner or 0, the waiter, its thread or 0, interpreter, since, until or None, one of how
+    many, future or None, stack or None).
+    """
+
+def thread_of(owner: int, /) -> int:
+    """threading.get_ident() of the thread with this number, or whose task has it; 0: it has ended."""
+
+def name_tasks(numbers: Callable[[], int], on: bool, /) -> None:
+    """From now on (or, with False, once as often, no more) a task that takes a Lock leaves there what
+    numbers() returns in it: a number below 2**24, 0 for none. Every call gives the same function.
+    """
+
+def task_serial() -> int:
+    """A number for a task that no other task of this process gets, or 0 when there are no more."""
+
+def task_ended(task: object, /) -> bool:
+    """Whether this task or greenlet, as its library knows it, has ended; of anything else False."""
+
+def use_tasks(finder: Callable[[], object | None], /) -> None:
+    """Sets what says which task runs in this thread: it returns an object that is the task's own, or None."""
 
 # primitives
 @final
 class LockStatistics(structseq[Any], tuple[bool, int, bool]):
+    """A lock at one moment."""
+
     __match_args__: Final = ("locked", "waiting", "fair")
     @property
-    def locked(self) -> bool: ...
+    def locked(self) -> bool:
+        """whether it is held"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
     @property
-    def fair(self) -> bool: ...
+    def fair(self) -> bool:
+        """whether everyone is served in order"""
 
 @final
 class SemaphoreStatistics(structseq[Any], tuple[int, int, bool]):
+    """A semaphore at one moment."""
+
     __match_args__: Final = ("value", "waiting", "fair")
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """permits that are free"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
     @property
-    def fair(self) -> bool: ...
+    def fair(self) -> bool:
+        """whether everyone is served in order"""
 
 @final
 class EventStatistics(structseq[Any], tuple[bool, int]):
+    """An event at one moment."""
+
     __match_args__: Final = ("is_set", "waiting")
     @property
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """whether the flag is set"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
 
 @final
 class CombiningStatistics(structseq[Any], tuple[bool, int, int, int]):
+    """A combining lock at one moment."""
+
     __match_args__: Final = ("locked", "waiting", "combined", "batch")
     @property
-    def locked(self) -> bool: ...
+    def locked(self) -> bool:
+        """whether a function runs"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait for their turn"""
     @property
-    def combined(self) -> int: ...
+    def combined(self) -> int:
+        """functions that were called in another's turn"""
     @property
-    def batch(self) -> int: ...
+    def batch(self) -> int:
+        """how many of them a holder calls at most"""
 
 @final
 class SimpleQueueStatistics(structseq[Any], tuple[int, int]):
+    """A queue at one moment."""
+
     __match_args__: Final = ("size", "waiting")
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """objects that no waiter has been promised"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that want one"""
 
 @final
 class QueueStatistics(structseq[Any], tuple[int, int, int, int, int, int, bool, bool]):
+    """A queue at one moment."""
+
     __match_args__: Final = (
         "size",
         "maxsize",
@@ -182,63 +343,133 @@ class QueueStatistics(structseq[Any], tuple[int, int, int, int, int, int, bool, 
         "fair",
     )
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """objects that no waiter has been promised"""
     @property
-    def maxsize(self) -> int: ...
+    def maxsize(self) -> int:
+        """how many there is room for; 0: any number"""
     @property
-    def getting(self) -> int: ...
+    def getting(self) -> int:
+        """threads and tasks that want an object"""
     @property
-    def putting(self) -> int: ...
+    def putting(self) -> int:
+        """threads and tasks that wait for room"""
     @property
-    def joining(self) -> int: ...
+    def joining(self) -> int:
+        """threads and tasks that wait for the end of all work"""
     @property
-    def unfinished(self) -> int: ...
+    def unfinished(self) -> int:
+        """objects for which there was no task_done() yet"""
     @property
-    def is_shutdown(self) -> bool: ...
+    def is_shutdown(self) -> bool:
+        """whether it has been shut down"""
     @property
-    def fair(self) -> bool: ...
+    def fair(self) -> bool:
+        """whether everyone is served in order"""
 
 @final
 class Lock:
+    """A lock for threads and tasks alike: `with lock:` in a thread, `async with lock:` in a task.
+
+    Any thread or task may release it. A newcomer may take a free lock before the waiters (barging) until the
+    first has waited for half a millisecond; after that it is handed over in the order of waiting. With
+    fair=True no newcomer ever passes. In a forked child it is free unless the thread that forked held it.
+
+    When the thread that holds it ends, or that of the task that does, present and later waiters get a warning
+    (OwnerDeathWarning); with on_owner_death='break' every call gets BrokenLockError from then on.
+    """
     def __new__(cls, *, fair: bool = False, on_owner_death: str = "warn") -> Lock: ...
     @property
-    def on_owner_death(self) -> str: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
-    def release(self) -> None: ...
-    def locked(self) -> bool: ...
+    def on_owner_death(self) -> str:
+        """What is done when its holder ends: 'warn' or 'break'."""
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Takes the lock, waiting for it if need be; says whether it was taken. For threads; tasks await
+        acquire_async().
+
+        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        when one raises, the lock is not taken.
+        """
+    def release(self) -> None:
+        """Gives the lock back. Any thread or task may, never waits, and a signal handler or a destructor
+        may call it. Raises NotHeldError (a RuntimeError) when it is not locked.
+        """
+    def locked(self) -> bool:
+        """Whether there was nothing to take, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]: ...
-    def acquire_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> LockStatistics: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[Any]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def acquire_async(self) -> Operation[bool]:
+        """An awaitable that takes the lock and returns True. For tasks, with the time-outs of their
+        library. A task that is cancelled has taken nothing. What is free is taken without a switch to
+        another task.
+        """
+    def statistics(self) -> LockStatistics:
+        """A record of the moment: locked, waiting (threads and tasks), fair."""
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
 
 @final
 class RLockStatistics(structseq[Any], tuple[bool, int, int, bool]):
+    """An RLock at one moment."""
+
     __match_args__: Final = ("locked", "depth", "waiting", "fair")
     @property
-    def locked(self) -> bool: ...
+    def locked(self) -> bool:
+        """whether it is held"""
     @property
-    def depth(self) -> int: ...
+    def depth(self) -> int:
+        """how often its holder holds it"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
     @property
-    def fair(self) -> bool: ...
+    def fair(self) -> bool:
+        """whether everyone is served in order"""
 
 @final
 class RLock:
+    """A lock that its holder may take again, and must release as often; a thread or a task is the holder.
+
+    Within a task the task takes and releases it, by `with` as by `async with`; elsewhere the thread does.
+    Only the holder may release it. Order and fairness as of a Lock. In a forked child it is free unless the
+    thread that forked held it.
+    """
     def __new__(cls, *, fair: bool = False) -> RLock: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
-    def release(self) -> None: ...
-    def locked(self) -> bool: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Takes the lock, again if the caller holds it, waiting for it if need be; says whether it was taken.
+
+        The caller is the task that runs in this thread, or the thread. timeout is in seconds; None, and as in
+        threading -1, is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.
+        Raises DeadlockError when it would wait for ever for another task of this thread's loop.
+        """
+    def release(self) -> None:
+        """Gives the lock back, once. Never waits. Raises NotHeldError (a RuntimeError) when the caller
+        does not hold it.
+        """
+    def locked(self) -> bool:
+        """Whether it was held, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]: ...
-    def acquire_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> RLockStatistics: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[bool]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def acquire_async(self) -> Operation[bool]:
+        """An awaitable that takes the lock, again if the task holds it, and returns True. Await it in the
+        task that is to hold the lock: what wraps it in a task of its own, as asyncio.gather, makes that
+        the holder.
+        """
+    def statistics(self) -> RLockStatistics:
+        """A record of the moment: locked, depth (how often its holder holds it), waiting (threads and
+        tasks), fair.
+        """
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[bool]:
+        """As acquire_async()."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
     def _is_owned(self) -> bool: ...
     def _recursion_count(self) -> int: ...
     def _release_save(self) -> tuple[int, object]: ...
@@ -246,300 +477,658 @@ class RLock:
 
 @final
 class RateLimiterStatistics(structseq[Any], tuple[int, int, int]):
+    """A rate limiter at one moment."""
+
     __match_args__: Final = ("available", "burst", "waiting")
     @property
-    def available(self) -> int: ...
+    def available(self) -> int:
+        """permits that could be taken at once, were there no waiters"""
     @property
-    def burst(self) -> int: ...
+    def burst(self) -> int:
+        """how many may be taken at once"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
 
 @final
 class RateLimiter:
+    """So many permits in so many seconds, for threads and tasks alike; they come by themselves, evenly.
+
+    burst is how many may be taken at once after a pause, and at first. In t seconds, whichever, never more
+    than burst + t * rate / per permits are given; the time from one to the next is rounded up to a whole
+    nanosecond. Waiters are served in the order in which they began to wait, with no barging; a waiter for
+    many is not starved by waiters for one. One that is cancelled, or times out, leaves the queue: those
+    behind it are served sooner. Time is the system's monotonic clock, or for tests a ManualClock. In a forked
+    child what was taken is taken, and there are no waiters.
+    """
     def __new__(
         cls, rate: float, per: float = 1.0, *, burst: int = 1, clock: _Clock | None = None
     ) -> RateLimiter: ...
-    def acquire(self, n: int = 1, timeout: float | None = None) -> bool: ...
-    def try_acquire(self, n: int = 1) -> bool: ...
-    def acquire_async(self, n: int = 1) -> Ticket[bool]: ...
-    def delay(self, n: int = 1) -> float: ...
-    def statistics(self) -> RateLimiterStatistics: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[bool]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool:
+        """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
+        tasks await acquire_async().
+
+        timeout is in seconds; None, and as in threading -1, is for ever. Where it is known that the permits
+        do not come within that time, False is returned at once, and no waiter behind was delayed. Signal
+        handlers run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if
+        there is no waiter; it never waits, and a task, a signal handler or a destructor may call it.
+        """
+    def acquire_async(self, n: int = 1) -> Operation[bool]:
+        """An awaitable that takes n permits and returns True. For tasks, with the time-outs of their
+        library. A task that is cancelled gives its place back. What is there is taken without a switch to
+        another task.
+        """
+    def delay(self, n: int = 1) -> float:
+        """How many seconds a newcomer would wait for n permits, behind all waiters: 0.0 if they are there,
+        and math.inf if it is too long to be represented. Takes nothing, and promises nothing.
+        """
+    def statistics(self) -> RateLimiterStatistics:
+        """A record of the moment: available (permits that could be taken at once without waiters), burst,
+        waiting (threads and tasks).
+        """
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """Nothing: permits are not given back."""
+    def __aenter__(self) -> Operation[bool]:
+        """As acquire_async()."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """Nothing, in an awaitable that is done."""
     def _set(self, now: int, /) -> None: ...
     def _next(self) -> int | None: ...
 
 @final
 class RWLockStatistics(structseq[Any], tuple[int, bool, bool, int]):
+    """A readers-writer lock at one moment."""
+
     __match_args__: Final = ("readers", "upgradable", "writing", "waiting")
     @property
-    def readers(self) -> int: ...
+    def readers(self) -> int:
+        """threads and tasks that read, without the upgradable one"""
     @property
-    def upgradable(self) -> bool: ...
+    def upgradable(self) -> bool:
+        """whether the upgradable view is held"""
     @property
-    def writing(self) -> bool: ...
+    def writing(self) -> bool:
+        """whether one writes"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
 
 @final
-class RWLockFace:
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
-    def release(self) -> None: ...
-    def locked(self) -> bool: ...
+class RWLockView:
+    """One view of an RWLock: for reading, for reading with the right to write next, or for writing."""
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Acquires, again if the caller holds it, waiting if need be; returns whether it did. As
+        RLock.acquire().
+
+        The caller is the task that runs in this thread, or the thread. Raises DeadlockError for what could
+        never be: a reader that asks to write, or a wait for ever for another task of this thread's loop.
+        """
+    def release(self) -> None:
+        """Undoes one acquire() of this view by the caller. Never waits. Raises NotHeldError (a
+        RuntimeError) if there was none.
+        """
+    def locked(self) -> bool:
+        """Whether a newcomer could not have acquired this view, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]: ...
-    def acquire_async(self) -> Ticket[bool]: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[bool]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def acquire_async(self) -> Operation[bool]:
+        """As acquire(), in an awaitable that returns True. Await it in the task that is to be inside."""
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[bool]:
+        """As acquire_async()."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
 
 @final
 class RWLock:
+    """Many read, or one writes: `with lock.reading:`, `with lock.writing:`, and in tasks `async with`.
+
+    Phases of reading and writing alternate while both are wanted: a reader waits for one writer at most, and
+    no stream of readers starves a writer. A holder may acquire again, by any view that asks for no more than
+    it has. The holder of `upgradable`, one at a time beside the readers, may acquire `writing`, with no other
+    writer in between. In a forked child only the thread that forked holds it.
+    """
     def __new__(cls) -> RWLock: ...
     @property
-    def reading(self) -> RWLockFace: ...
+    def reading(self) -> RWLockView:
+        """The view of readers."""
     @property
-    def upgradable(self) -> RWLockFace: ...
+    def upgradable(self) -> RWLockView:
+        """The view of a reader that may write next."""
     @property
-    def writing(self) -> RWLockFace: ...
-    def downgrade(self) -> None: ...
-    def statistics(self) -> RWLockStatistics: ...
+    def writing(self) -> RWLockView:
+        """The view of writers."""
+    def downgrade(self) -> None:
+        """Makes the caller, a writer or the upgradable holder, a reader, with no other writer in between.
+        What it acquired by `writing` or `upgradable` is to be released by `reading`. Raises NotHeldError
+        if it does neither.
+        """
+    def statistics(self) -> RWLockStatistics:
+        """A record of the moment: readers (without the upgradable one), upgradable, writing, waiting
+        (threads and tasks).
+        """
 
 @final
 class StampedLockStatistics(structseq[Any], tuple[int, bool, int]):
+    """A stamped lock at one moment."""
+
     __match_args__: Final = ("readers", "writing", "waiting")
     @property
-    def readers(self) -> int: ...
+    def readers(self) -> int:
+        """threads and tasks that are inside to read"""
     @property
-    def writing(self) -> bool: ...
+    def writing(self) -> bool:
+        """whether one is inside to write"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
 
 @final
 class StripedCounterStatistics(structseq[Any], tuple[int, int]):
+    """A striped counter at one moment."""
+
     __match_args__: Final = ("sum", "stripes")
     @property
-    def sum(self) -> int: ...
+    def sum(self) -> int:
+        """what was added"""
     @property
-    def stripes(self) -> int: ...
+    def stripes(self) -> int:
+        """how many threads can add without disturbing each other"""
 
 @final
 class StripedCounter:
+    """A number that many threads add to at once, on free-threaded builds without disturbing each other.
+
+    Each adds to a stripe in a cache line of its own; only a sum looks at them all. Nothing that is added is
+    lost or counted twice, and sums are exact, however large. A counter that is read as often as it is
+    changed, or that must never pass a limit, wants a lock or a Semaphore.
+    """
     def __new__(cls, value: int = 0) -> StripedCounter: ...
-    def add(self, n: int, /) -> None: ...
-    def increment(self) -> None: ...
-    def decrement(self) -> None: ...
-    def sum(self) -> int: ...
-    def sum_and_reset(self) -> int: ...
-    def reset(self) -> None: ...
-    def statistics(self) -> StripedCounterStatistics: ...
+    def add(self, n: int, /) -> None:
+        """Adds a whole number, which may be negative. Any thread or task; never waits, and a signal
+        handler or a destructor may call it. Raises OverflowError if n has more than 64 bits; sums may.
+        """
+    def increment(self) -> None:
+        """As add(1)."""
+    def decrement(self) -> None:
+        """As add(-1)."""
+    def sum(self) -> int:
+        """All that was added before this call began, and of what is added meanwhile any part: no snapshot,
+        exact without concurrent additions. If nothing negative is added, later sums are never smaller. A
+        whole number of any size.
+        """
+    def sum_and_reset(self) -> int:
+        """As sum(), and what it returns is subtracted: every number that is ever added is in exactly one
+        of these sums, or in what is left, whatever threads do meanwhile.
+        """
+    def reset(self) -> None:
+        """As sum_and_reset(), and forgets the sum: what is added meanwhile is forgotten, or stays."""
+    def statistics(self) -> StripedCounterStatistics:
+        """A record of the moment: sum, stripes (how many threads can add without disturbing each other)."""
     def __int__(self) -> int: ...
 
 @final
-class StampedVisit:
-    def __enter__(self) -> int: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[int]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+class StampedGuard:
+    """One `with` of a StampedLock."""
+    def __enter__(self) -> int:
+        """As acquire_read() or acquire_write(): the stamp."""
+    def __exit__(self, *exc_info: object) -> None:
+        """Goes out."""
+    def __aenter__(self) -> Operation[int]:
+        """As acquire_read_async() or acquire_write_async()."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """Goes out, in an awaitable that is done."""
 
 @final
 class StampedLock:
+    """Many read, or one writes; an optimistic reader takes no lock, and learns afterwards whether a writer
+    was active.
+
+    Stamps are whole numbers: a holder's, by acquire_read() or acquire_write(), to release() or to convert, or
+    an optimistic reader's, by optimistic_read(), to validate(). It is not reentrant: a holder that acquires
+    again waits for itself, or gets DeadlockError. Waiters are served in phases, as of an RWLock. In a forked
+    child only the thread that forked holds it.
+    """
     def __new__(cls) -> StampedLock: ...
-    def acquire_read(self, blocking: bool = True, timeout: float | None = None) -> int: ...
-    def acquire_write(self, blocking: bool = True, timeout: float | None = None) -> int: ...
-    def acquire_read_async(self) -> Ticket[int]: ...
-    def acquire_write_async(self) -> Ticket[int]: ...
-    def release(self, stamp: int, /) -> None: ...
-    def optimistic_read(self) -> int: ...
-    def validate(self, stamp: int, /) -> bool: ...
-    def try_convert_to_write(self, stamp: int, /) -> int: ...
-    def try_convert_to_read(self, stamp: int, /) -> int: ...
-    def try_convert_to_optimistic_read(self, stamp: int, /) -> int: ...
+    def acquire_read(self, blocking: bool = True, timeout: float | None = None) -> int:
+        """Acquires the lock to read, beside other readers, waiting if need be; returns a stamp, or 0 if it
+        did not. For threads; tasks await acquire_read_async(). blocking and timeout as of Lock.acquire().
+
+        Raises DeadlockError if it would wait for ever while this thread or a task of it is inside.
+        """
+    def acquire_write(self, blocking: bool = True, timeout: float | None = None) -> int:
+        """As acquire_read(), to write, alone."""
+    def acquire_read_async(self) -> Operation[int]:
+        """An awaitable that comes in to read and returns a stamp. For tasks, with the time-outs of their
+        library. A task that is cancelled is not inside.
+        """
+    def acquire_write_async(self) -> Operation[int]:
+        """As acquire_read_async(), to write."""
+    def release(self, stamp: int, /) -> None:
+        """Releases; any thread or task may, never waits, and a signal handler or a destructor may call it.
+        Raises NotHeldError (a RuntimeError) for a stamp that was released, ValueError for that of another
+        lock.
+        """
+    def optimistic_read(self) -> int:
+        """A stamp for an optimistic reader, to be validated before what was read is used; 0 while a writer
+        is active. Never waits, and delays no writer. For threads and tasks.
+        """
+    def validate(self, stamp: int, /) -> bool:
+        """Whether no writer has begun since optimistic_read() gave this stamp: then what was read since is
+        of one moment. For the stamp of a holder: whether it still holds the lock. False for 0. ValueError
+        for another lock's stamp.
+        """
+    def try_convert_to_write(self, stamp: int, /) -> int:
+        """Returns a writer's stamp in place of the given one; 0, and that stays valid, if it would have to
+        wait. A writer keeps its stamp. A reader must be alone, but may pass the waiters; an optimistic
+        reader must find the lock free, and no writer since. Raises NotHeldError for a stamp that was
+        released.
+        """
+    def try_convert_to_read(self, stamp: int, /) -> int:
+        """Returns a reader's stamp, as try_convert_to_write(). A writer becomes a reader, with no other
+        writer in between; a reader keeps its stamp.
+        """
+    def try_convert_to_optimistic_read(self, stamp: int, /) -> int:
+        """Releases, and returns a stamp as of optimistic_read(), valid until the next writer. An
+        optimistic reader keeps its stamp, or gets 0 if it is not valid any more.
+        """
     @property
-    def reading(self) -> StampedVisit: ...
+    def reading(self) -> StampedGuard:
+        """For one `with`, to read."""
     @property
-    def writing(self) -> StampedVisit: ...
+    def writing(self) -> StampedGuard:
+        """For one `with`, to write."""
     def _holders(self) -> list[tuple[int, Any]]: ...
-    def statistics(self) -> StampedLockStatistics: ...
+    def statistics(self) -> StampedLockStatistics:
+        """A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are
+        not counted.
+        """
 
 @final
 class CountdownStatistics(structseq[Any], tuple[int, int]):
+    """A latch or a countdown at one moment."""
+
     __match_args__: Final = ("value", "waiting")
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """what is still to come"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
 
 @final
 class Latch:
+    """Opens for good when it has been counted down so often; threads and tasks wait for that.
+
+    In a forked child it counts what it counted at the fork, and there are no waiters.
+    """
     def __new__(cls, count: int) -> Latch: ...
     @property
-    def value(self) -> int: ...
-    def count_down(self, n: int = 1) -> None: ...
-    def is_set(self) -> bool: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def wait_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> CountdownStatistics: ...
+    def value(self) -> int:
+        """What is still to come."""
+    def count_down(self, n: int = 1) -> None:
+        """Says that n of what is waited for have come. Never waits, and a signal handler or a destructor
+        may call it. Raises TooManyReleasesError (a ValueError) when fewer than n are to come; then none is
+        counted.
+        """
+    def is_set(self) -> bool:
+        """Whether the flag is set, or what is counted has come to nothing."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
+    def wait_async(self) -> Operation[bool]:
+        """An awaitable that waits until it is set, and returns True. For tasks."""
+    def statistics(self) -> CountdownStatistics:
+        """A record of the moment: value (what is still to come), waiting (threads and tasks)."""
 
 @final
 class CountdownEvent:
+    """Is set while what it counts has come to nothing; unlike a Latch it may be counted up again.
+
+    All that wait when the count reaches zero are woken, even if it is counted up at once. In a forked child
+    it counts what it counted at the fork, and there are no waiters.
+    """
     def __new__(cls, value: int = 0) -> CountdownEvent: ...
     @property
-    def value(self) -> int: ...
-    def up(self, n: int = 1) -> None: ...
-    def down(self, n: int = 1) -> None: ...
-    def is_set(self) -> bool: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def wait_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> CountdownStatistics: ...
+    def value(self) -> int:
+        """What is still to come."""
+    def count_up(self, n: int = 1) -> None:
+        """Says that n more are to come. Never waits, and a signal handler or a destructor may call it."""
+    def count_down(self, n: int = 1) -> None:
+        """As Latch.count_down()."""
+    def is_set(self) -> bool:
+        """Whether the flag is set, or what is counted has come to nothing."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
+    def wait_async(self) -> Operation[bool]:
+        """An awaitable that waits until it is set, and returns True. For tasks."""
+    def statistics(self) -> CountdownStatistics:
+        """A record of the moment: value (what is still to come), waiting (threads and tasks)."""
 
 @final
 class BarrierStatistics(structseq[Any], tuple[int, int, bool]):
+    """A barrier at one moment."""
+
     __match_args__: Final = ("parties", "waiting", "broken")
     @property
-    def parties(self) -> int: ...
+    def parties(self) -> int:
+        """how many must come"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that have come and wait"""
     @property
-    def broken(self) -> bool: ...
+    def broken(self) -> bool:
+        """whether it is broken"""
 
 @final
 class Barrier:
+    """Lets threads and tasks through when so many parties have arrived, again and again.
+
+    The last to arrive calls action before the others go on; when that raises, the barrier breaks. timeout, in
+    seconds, is what wait() uses by default. A party that leaves before all have arrived, by a time-out, a
+    cancellation or the end of a loop, breaks the barrier for all: they get BrokenBarrierError until reset().
+    In a forked child no party has arrived.
+    """
     def __new__(
         cls, parties: int, action: Callable[[], object] | None = None, timeout: float | None = None
     ) -> Barrier: ...
     @property
-    def parties(self) -> int: ...
+    def parties(self) -> int:
+        """How many must come."""
     @property
-    def n_waiting(self) -> int: ...
+    def n_waiting(self) -> int:
+        """How many have come and wait."""
     @property
-    def broken(self) -> bool: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def wait_async(self) -> Ticket[int]: ...
-    def reset(self) -> None: ...
-    def abort(self) -> None: ...
-    def statistics(self) -> BarrierStatistics: ...
-    def __aenter__(self) -> Ticket[int]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def broken(self) -> bool:
+        """Whether it is broken."""
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits until all parties have come; returns the place among them, from 0 on, the last's being
+        parties - 1. For threads; tasks await wait_async(). timeout is in seconds; None is the barrier's own.
+
+        Raises BrokenBarrierError (a threading.BrokenBarrierError) when the barrier is broken or reset, as by
+        this time-out or an exception of a signal handler, by which the barrier breaks for all.
+        """
+    def wait_async(self) -> Operation[int]:
+        """As wait(), in an awaitable, without a time-out of its own. A task that is cancelled while it
+        waits breaks the barrier.
+        """
+    def reset(self) -> None:
+        """Makes the barrier as new. All that wait get BrokenBarrierError. Never waits itself."""
+    def abort(self) -> None:
+        """Breaks the barrier: all that wait, and later callers until reset(), get BrokenBarrierError.
+        Never waits itself.
+        """
+    def statistics(self) -> BarrierStatistics:
+        """A record of the moment: parties, waiting (threads and tasks), broken."""
+    def __aenter__(self) -> Operation[int]:
+        """As wait_async()."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """Nothing, in an awaitable that is done."""
 
 @final
-class Notices:
-    def __new__(cls) -> Notices: ...
-    def wait(self, lock: Lock | RLock, timeout: float | None = None, /) -> bool: ...
-    def join(self) -> Ticket[bool]: ...
-    def notify(self, n: int, /) -> int: ...
+class ConditionQueue:
+    """The queue of a Condition's waiters. A notification is not kept: it goes to those that wait at that
+    moment.
+    """
+    def __new__(cls) -> ConditionQueue: ...
+    def wait(self, lock: Lock | RLock, timeout: float | None = None, /) -> bool:
+        """Releases the lock, waits for a notification and acquires the lock again; False: the time was
+        over first. The lock is held afterwards, whatever happened.
+        """
+    def join(self) -> Operation[bool]:
+        """An awaitable that waits for a notification, and counts as waiting from now on."""
+    def notify(self, n: int, /) -> int:
+        """Wakes the first n that wait; says how many there were."""
     def _pass(self) -> None: ...
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """How many threads and tasks wait and are not notified."""
 
 @final
 class Semaphore:
+    """Permits for threads and tasks alike, any number at a time.
+
+    Order and fairness as of a Lock. A waiter for many is not starved by waiters for one. In a forked child
+    the permits that were free are free, those that other threads had are lost.
+    """
     def __new__(cls, value: int = 1, *, fair: bool = False) -> Semaphore: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool: ...
-    def release(self, n: int = 1) -> None: ...
-    def locked(self) -> bool: ...
-    def acquire_async(self, n: int = 1) -> Ticket[bool]: ...
-    def statistics(self) -> SemaphoreStatistics: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool:
+        """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
+        tasks await acquire_async().
+
+        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        when one raises, nothing is taken.
+        """
+    def release(self, n: int = 1) -> None:
+        """Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises
+        TooManyReleasesError (a ValueError) when there would be more than a BoundedSemaphore began with;
+        then none is given.
+        """
+    def locked(self) -> bool:
+        """Whether there was nothing to take, a moment ago."""
+    def acquire_async(self, n: int = 1) -> Operation[bool]:
+        """An awaitable that takes n permits and returns True. For tasks, with the time-outs of their
+        library. A task that is cancelled has taken nothing. What is free is taken without a switch to
+        another task.
+        """
+    def statistics(self) -> SemaphoreStatistics:
+        """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
     def _withdraw(self, n: int, /) -> None: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[Any]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
 
 @final
 class BoundedSemaphore:
+    """A Semaphore that never has more permits than it began with."""
     def __new__(cls, value: int = 1, *, fair: bool = False) -> BoundedSemaphore: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool: ...
-    def release(self, n: int = 1) -> None: ...
-    def locked(self) -> bool: ...
-    def acquire_async(self, n: int = 1) -> Ticket[bool]: ...
-    def statistics(self) -> SemaphoreStatistics: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool:
+        """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
+        tasks await acquire_async().
+
+        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        when one raises, nothing is taken.
+        """
+    def release(self, n: int = 1) -> None:
+        """Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises
+        TooManyReleasesError (a ValueError) when there would be more than a BoundedSemaphore began with;
+        then none is given.
+        """
+    def locked(self) -> bool:
+        """Whether there was nothing to take, a moment ago."""
+    def acquire_async(self, n: int = 1) -> Operation[bool]:
+        """An awaitable that takes n permits and returns True. For tasks, with the time-outs of their
+        library. A task that is cancelled has taken nothing. What is free is taken without a switch to
+        another task.
+        """
+    def statistics(self) -> SemaphoreStatistics:
+        """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
     def _withdraw(self, n: int, /) -> None: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-    def __aenter__(self) -> Ticket[Any]: ...
-    def __aexit__(self, *exc_info: object) -> Ticket[None]: ...
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
 
 @final
 class Event:
+    """A flag that threads and tasks wait for.
+
+    As threading.Event, and with wait_async() as asyncio.Event. In a forked child it is as it was at the fork,
+    without waiters.
+    """
     def __new__(cls) -> Event: ...
-    def is_set(self) -> bool: ...
-    def set(self) -> None: ...
-    def clear(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def wait_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> EventStatistics: ...
+    def is_set(self) -> bool:
+        """Whether the flag is set, or what is counted has come to nothing."""
+    def set(self) -> None:
+        """Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never
+        waits, and a signal handler or a destructor may call it.
+        """
+    def clear(self) -> None:
+        """Clears the flag."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
+    def wait_async(self) -> Operation[bool]:
+        """An awaitable that waits until it is set, and returns True. For tasks."""
+    def statistics(self) -> EventStatistics:
+        """A record of the moment: is_set, waiting (threads and tasks)."""
 
 @final
 class Gate:
+    """A flag that is set once: what fairlead.sync.StartGate is made of."""
     def __new__(cls) -> Gate: ...
-    def is_open(self) -> bool: ...
-    def open(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def wait_async(self) -> Ticket[bool]: ...
-    def statistics(self) -> EventStatistics: ...
+    def is_open(self) -> bool:
+        """Whether it was open, a moment ago."""
+    def open(self) -> None:
+        """Lets all waiters pass, and all later ones. Never waits; wakes two threads, of which each wakes
+        two more before it goes on.
+        """
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
+    def wait_async(self) -> Operation[bool]:
+        """An awaitable that waits until it is set, and returns True. For tasks."""
+    def statistics(self) -> EventStatistics:
+        """A record of the moment: is_set, waiting (threads and tasks)."""
 
 @final
-class Tape(Generic[_T]):
-    def __new__(cls, capacity: int, *, latest: bool = False) -> Tape[_T]: ...
-    def put(self, item: _T, /) -> None: ...
-    def close(self) -> None: ...
-    def is_closed(self) -> bool: ...
-    def waiting(self) -> int: ...
-    def read(self) -> Reader[_T]: ...
+class BroadcastRing(Generic[_T]):
+    """The last objects that were sent, and any number of readers. With latest=True a reader gets the
+    newest.
+    """
+    def __new__(cls, capacity: int, *, latest: bool = False) -> BroadcastRing[_T]: ...
+    def put(self, item: _T, /) -> None:
+        """Sends an object to every reader. Never waits. Raises ChannelClosedError."""
+    def close(self) -> None:
+        """Nothing is sent any more; readers get what there is, and then ChannelClosedError. Never waits."""
+    def is_closed(self) -> bool:
+        """Whether it was closed, a moment ago."""
+    def waiting(self) -> int:
+        """How many wait for what is sent next."""
+    def read(self) -> Reader[_T]:
+        """A Reader of what is sent from now on."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """BroadcastRing[int] is a BroadcastRing, for annotations."""
 
 @final
 class Rendezvous(Generic[_T]):
+    """What a channel without room is made of: a sender waits for a receiver."""
     def __new__(cls) -> Rendezvous[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
-    def put_nowait(self, item: _T, /) -> None: ...
-    def put_async(self, item: _T, /) -> Ticket[None]: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def get_nowait(self) -> _T: ...
-    def get_async(self) -> Ticket[_T]: ...
-    def shutdown(self, immediate: bool = False) -> None: ...
-    def statistics(self) -> tuple[int, int, int, bool]: ...
-    def __reduce__(self) -> NoReturn: ...
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Hands an object over, waiting for a receiver. For threads. Raises QueueFull when none gets it at
+        once, or within the time, and QueueShutDown; then the object stays here.
+        """
+    def put_nowait(self, item: _T, /) -> None:
+        """As put(item, False). A signal handler or a destructor may call it."""
+    def put_async(self, item: _T, /) -> Operation[None]:
+        """As put(item), in an awaitable."""
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Takes an object from a sender, waiting for one. For threads. Raises QueueEmpty when none sends
+        at once, or within the time, and QueueShutDown.
+        """
+    def get_nowait(self) -> _T:
+        """As get(False)."""
+    def get_async(self) -> Operation[_T]:
+        """As get(), in an awaitable. What came for a task that is cancelled before it has run goes to the
+        next.
+        """
+    def shutdown(self, immediate: bool = False) -> None:
+        """Ends all exchange: present and later waiters get QueueShutDown. What cancelled tasks have
+        returned can be got still; immediate=True throws it away.
+        """
+    def statistics(self) -> tuple[int, int, int, bool]:
+        """Of the moment: objects that cancelled tasks have returned, waiting senders, waiting receivers,
+        and whether it is shut down.
+        """
+    def __reduce__(self) -> NoReturn:
+        """Refused."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Rendezvous[int] is a Rendezvous, for annotations."""
 
 @final
 class ExchangerStatistics(structseq[Any], tuple[int, bool]):
+    """An exchanger at one moment."""
+
     __match_args__: Final = ("waiting", "closed")
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait for another: none, or one; of one that selects its cases"""
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """whether it has been closed"""
 
 @final
 class Exchanger(Generic[_T]):
+    """Where two parties meet and swap what they brought, as java.util.concurrent.Exchanger: threads, tasks
+    and greenlets, in the order of arrival, always two of them, each with the other. In a forked child
+    there are no waiters.
+    """
     def __new__(cls) -> Exchanger[_T]: ...
-    def exchange(self, item: _T, /, timeout: float | None = None) -> _T: ...
-    def exchange_async(self, item: _T, /) -> Ticket[_T]: ...
-    def close(self) -> None: ...
-    def statistics(self) -> ExchangerStatistics: ...
+    def exchange(self, item: _T, /, timeout: float | None = None) -> _T:
+        """Waits for another party, and swaps: returns what the other brought, which gets this. For
+        threads; tasks await exchange_async(). timeout is in seconds; 0 does not wait. Raises
+        WaitTimeoutError (a TimeoutError) when no other party came within the time, and ChannelClosedError
+        when it is closed; then the item is still the caller's.
+        """
+    def exchange_async(self, item: _T, /) -> Operation[_T]:
+        """As exchange(), in an awaitable without a time-out of its own. A task that is cancelled before it
+        has met another keeps its item; afterwards it is too late, and the task is cancelled at its next
+        wait.
+        """
+    def close(self) -> None:
+        """For ever: present waiters and later callers get ChannelClosedError, and keep their items. Never
+        waits itself.
+        """
+    def statistics(self) -> ExchangerStatistics:
+        """A record of the moment: waiting (0 or 1 but for select), closed."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Exchanger[list] is an Exchanger, for annotations."""
 
 @final
 class PhaserStatistics(structseq[Any], tuple[int, int, int, int, bool]):
+    """A phaser at one moment."""
+
     __match_args__: Final = ("phase", "parties", "arrived", "waiting", "terminated")
     @property
-    def phase(self) -> int: ...
+    def phase(self) -> int:
+        """the phase that is going on"""
     @property
-    def parties(self) -> int: ...
+    def parties(self) -> int:
+        """how many are registered"""
     @property
-    def arrived(self) -> int: ...
+    def arrived(self) -> int:
+        """how many of them have arrived"""
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """threads and tasks that wait for the end of a phase, of all the tree"""
     @property
-    def terminated(self) -> bool: ...
+    def terminated(self) -> bool:
+        """whether it has ended for good"""
 
 @final
 class Phaser:
+    """A barrier whose parties come and go, phase after phase. The operations are those of
+    java.util.concurrent.Phaser (Doug Lea, JSR 166).
+
+    A phase is over when every registered party has arrived. The last to arrive calls on_advance(phase,
+    parties) before the others go on: if it returns something true, or no parties are left, the phaser is
+    terminated; if it raises, too, and the exception comes out of the call of the last to arrive. A phaser
+    with a parent is one party of it as long as it has parties itself, and has the phases of the root.
+    Arriving is never taken back: a party that stops waiting, by a time-out, a cancellation or the end of its
+    loop, has arrived. In a forked child there are no waiters, and the counts are as they were.
+    """
     def __new__(
         cls,
         parties: int = 0,
@@ -547,186 +1136,452 @@ class Phaser:
         parent: Phaser | None = None,
         on_advance: Callable[[int, int], object] | None = None,
     ) -> Phaser: ...
-    def register(self) -> int | None: ...
-    def bulk_register(self, parties: int, /) -> int | None: ...
-    def arrive(self) -> int | None: ...
-    def arrive_and_deregister(self) -> int | None: ...
-    def arrive_and_wait(self, timeout: float | None = None) -> int | None: ...
-    def arrive_and_wait_async(self) -> Ticket[int | None]: ...
-    def wait_phase(self, phase: int, /, timeout: float | None = None) -> int | None: ...
-    def wait_phase_async(self, phase: int, /) -> Ticket[int | None]: ...
-    def terminate(self) -> None: ...
-    def statistics(self) -> PhaserStatistics: ...
+    def register(self) -> int | None:
+        """One party more. Returns the phase that it is the first for: this one, or the next if all have
+        arrived already; None if the phaser is terminated, and nothing has changed. Never waits.
+        """
+    def bulk_register(self, parties: int, /) -> int | None:
+        """So many parties more, as by register()."""
+    def arrive(self) -> int | None:
+        """One party has arrived, and does not wait. Returns the phase that it has arrived at; None if the
+        phaser is terminated. The last to arrive calls on_advance. UsageError if more arrive than are
+        registered.
+        """
+    def arrive_and_deregister(self) -> int | None:
+        """As arrive(), by a party that goes for good. When no parties are left the phaser is terminated."""
+    def arrive_and_wait(self, timeout: float | None = None) -> int | None:
+        """Arrives, and waits until all have. Returns the phase that has begun by then; None if the phaser
+        is terminated. For threads; tasks await arrive_and_wait_async(). WaitTimeoutError (a TimeoutError)
+        if the time, in seconds, was over first: it has arrived nevertheless, and need only wait_phase() if
+        it waits again.
+        """
+    def arrive_and_wait_async(self) -> Operation[int | None]:
+        """As arrive_and_wait(), in an awaitable that arrives when it is awaited. A task that is cancelled
+        while it waits has arrived.
+        """
+    def wait_phase(self, phase: int, /, timeout: float | None = None) -> int | None:
+        """Waits until this phase is over, without arriving; the caller need not be a party. Returns the
+        phase that has begun by then; None if the phaser is terminated. For threads; tasks await
+        wait_phase_async(). WaitTimeoutError (a TimeoutError) if the time, in seconds, was over first.
+        """
+    def wait_phase_async(self, phase: int, /) -> Operation[int | None]:
+        """As wait_phase(phase), in an awaitable."""
+    def terminate(self) -> None:
+        """Ends the phaser, and all of its tree, for good: present waiters and later callers get None.
+        Never waits itself.
+        """
+    def statistics(self) -> PhaserStatistics:
+        """A record of the moment: phase, parties, arrived, waiting (threads and tasks, of all the tree),
+        terminated.
+        """
     @property
-    def phase(self) -> int: ...
+    def phase(self) -> int:
+        """The phase that is going on, from 0 on; the last one if terminated."""
     @property
-    def parties(self) -> int: ...
+    def parties(self) -> int:
+        """How many are registered; a child with parties is one."""
     @property
-    def arrived(self) -> int: ...
+    def arrived(self) -> int:
+        """How many of them have arrived at this phase."""
     @property
-    def terminated(self) -> bool: ...
+    def terminated(self) -> bool:
+        """Whether it has ended for good."""
     @property
-    def parent(self) -> Phaser | None: ...
+    def parent(self) -> Phaser | None:
+        """The phaser that it is a party of, or None."""
     @property
-    def root(self) -> Phaser: ...
+    def root(self) -> Phaser:
+        """The phaser at the top of its tree; itself, if it has no parent."""
 
 @final
 class Reader(Generic[_T]):
-    def receive(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def receive_async(self) -> Ticket[_T]: ...
-    def clone(self) -> Reader[_T]: ...
-    def latest(self) -> _T: ...
-    def pending(self) -> int: ...
+    """One place in the line of what is sent."""
+    def receive(self, block: bool = True, timeout: float | None = None) -> _T:
+        """The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises
+        QueueEmpty (a queue.Empty) if there is none, LaggedError once if some were missed,
+        ChannelClosedError after the last.
+        """
+    def receive_async(self) -> Operation[_T]:
+        """As receive(), in an awaitable. A task that is cancelled has received nothing."""
+    def clone(self) -> Reader[_T]:
+        """A reader at the same place."""
+    def latest(self) -> _T:
+        """The newest object, seen or not. Raises ChannelClosedError if nothing was ever sent."""
+    def pending(self) -> int:
+        """How many were sent that it has neither received nor reported as missed."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Reader[int] is a Reader, for annotations."""
 
 @final
 class CombiningLock:
+    """A lock that runs functions: its holder also runs those that other threads and tasks have asked for
+    meanwhile.
+
+    So n that wait need no n switches of threads. Functions are called in the order in which they were asked
+    for, one at a time, each once. A holder calls at most `batch` of others' and then hands the lock over. The
+    main thread, where signal handlers run, calls its own only. In a forked child it is free unless the thread
+    that forked was running a function of it.
+    """
     def __new__(cls, *, batch: int = 1024) -> CombiningLock: ...
-    def run(self, function: Callable[[], _T], /) -> _T: ...
-    def run_async(self, function: Callable[[], _T], /) -> Ticket[_T]: ...
-    def locked(self) -> bool: ...
-    def statistics(self) -> CombiningStatistics: ...
+    def run(self, function: Callable[[], _T], /) -> _T:
+        """Calls the function while no other function of this lock runs, and returns what it returns or raises
+        what it raises. Waits for its turn. For threads; tasks await run_async().
+
+        The function may be called in another thread: in that of the lock's holder when its turn comes. It is
+        called once, or never if a signal handler raises while its turn has not come. Raises DeadlockError
+        inside a function that this lock is running.
+        """
+    def run_async(self, function: Callable[[], _T], /) -> Operation[_T]:
+        """An awaitable that does what run() does. For tasks; the function is no coroutine function, and no
+        other task of the loop in whose thread it runs runs meanwhile. Where the lock is free it is called at
+        once, without a switch to another task.
+
+        A task that is cancelled before its turn has come has run nothing; one that is cancelled later never
+        learns what the function returned or raised.
+        """
+    def locked(self) -> bool:
+        """Whether a function of this lock was running, a moment ago."""
+    def statistics(self) -> CombiningStatistics:
+        """A record of the moment: locked, waiting (threads and tasks), combined (functions that were
+        called in another's turn, since the lock was made), batch.
+        """
 
 @final
 class SimpleQueue(Generic[_T]):
+    """An unbounded first-in first-out queue of objects between threads and tasks, as queue.SimpleQueue.
+
+    In a forked child it has the objects that it had, and no waiters.
+    """
     def __new__(cls) -> SimpleQueue[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def put_nowait(self, item: _T, /) -> None: ...
-    def get_nowait(self) -> _T: ...
-    def put_async(self, item: _T, /) -> Ticket[None]: ...
-    def get_async(self) -> Ticket[_T]: ...
-    def qsize(self) -> int: ...
-    def empty(self) -> bool: ...
-    def statistics(self) -> SimpleQueueStatistics: ...
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Puts an object at the end. Never waits, so block and timeout mean nothing; a signal handler or a
+        destructor may call it.
+        """
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Takes the first object, waiting for one if need be. For threads; tasks await get_async(). Raises
+        QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time.
+        """
+    def put_nowait(self, item: _T, /) -> None:
+        """As put(item)."""
+    def get_nowait(self) -> _T:
+        """As get(False)."""
+    def put_async(self, item: _T, /) -> Operation[None]:
+        """As put(item), in an awaitable that is done: the object is in the queue when the call returns."""
+    def get_async(self) -> Operation[_T]:
+        """An awaitable that takes the first object and returns it. For tasks. A task that is cancelled has
+        taken nothing, and the order of the objects stays.
+        """
+    def qsize(self) -> int:
+        """How many objects there were to get, a moment ago."""
+    def empty(self) -> bool:
+        """Whether there was nothing to get, a moment ago."""
+    def statistics(self) -> SimpleQueueStatistics:
+        """A record of the moment: size, waiting (threads and tasks that want an object)."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """SimpleQueue[int] is a SimpleQueue, for annotations."""
 
 @final
 class Queue(Generic[_T]):
+    """A first-in first-out queue of objects between threads and tasks, as queue.Queue and asyncio.Queue.
+
+    With a maxsize above 0 there is room for so many objects, and a put waits for room. In a forked child it
+    has the objects that it had, and no waiters.
+    """
+
     maxsize: int
     def __new__(cls, maxsize: int = 0, *, fair: bool = False) -> Queue[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def peek(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def put_nowait(self, item: _T, /) -> None: ...
-    def get_nowait(self) -> _T: ...
-    def peek_nowait(self) -> _T: ...
-    def put_async(self, item: _T, /) -> Ticket[None]: ...
-    def get_async(self) -> Ticket[_T]: ...
-    def peek_async(self) -> Ticket[_T]: ...
-    def task_done(self) -> None: ...
-    def join(self, timeout: float | None = None) -> bool: ...
-    def join_async(self) -> Ticket[None]: ...
-    def shutdown(self, immediate: bool = False) -> None: ...
-    def resize(self, maxsize: int, /) -> None: ...
-    def qsize(self) -> int: ...
-    def empty(self) -> bool: ...
-    def full(self) -> bool: ...
-    def statistics(self) -> QueueStatistics: ...
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Puts an object in, waiting for room if need be. For threads; tasks await put_async(). Raises
+        QueueFull (a queue.Full) when there is no room and the call does not block, or within the time, and
+        QueueShutDown.
+        """
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Takes the next object out, waiting for one if need be. For threads; tasks await get_async().
+        Raises QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the
+        time, and QueueShutDown when there is none and the queue has been shut down.
+        """
+    def peek(self, block: bool = True, timeout: float | None = None) -> _T:
+        """What get() would return, which stays in the queue. Waits and raises as get() does."""
+    def put_nowait(self, item: _T, /) -> None:
+        """As put(item, False). A signal handler or a destructor may call it."""
+    def get_nowait(self) -> _T:
+        """As get(False)."""
+    def peek_nowait(self) -> _T:
+        """As peek(False)."""
+    def put_async(self, item: _T, /) -> Operation[None]:
+        """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
+        cancelled has put nothing.
+        """
+    def get_async(self) -> Operation[_T]:
+        """An awaitable that takes the next object out and returns it. For tasks. A task that is cancelled
+        has taken nothing, and the order of the objects stays.
+        """
+    def peek_async(self) -> Operation[_T]:
+        """An awaitable that returns what get_async() would, and leaves it in the queue. For tasks."""
+    def task_done(self) -> None:
+        """Says that the work on one object that was got is done. Raises ValueError when it is said more
+        often than objects were put.
+        """
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until task_done() was called for every object that was put; False: the time was over
+        first. For threads; tasks await join_async().
+        """
+    def join_async(self) -> Operation[None]:
+        """An awaitable that waits until task_done() was called for every object that was put. For tasks."""
+    def shutdown(self, immediate: bool = False) -> None:
+        """From now on nothing can be put, and once what is in the queue was got, nothing can be got:
+        QueueShutDown is raised, and in all that wait. immediate=True throws away what is in the queue, and
+        counts it as done.
+        """
+    def resize(self, maxsize: int, /) -> None:
+        """Changes how many objects there is room for; 0 and less: any number. What is in the queue stays,
+        and waiters for room get what there is now.
+        """
+    def qsize(self) -> int:
+        """How many objects there were to get, a moment ago."""
+    def empty(self) -> bool:
+        """Whether there was nothing to get, a moment ago."""
+    def full(self) -> bool:
+        """Whether there was no room, a moment ago."""
+    def statistics(self) -> QueueStatistics:
+        """A record of the moment: size, maxsize, getting, putting and joining (threads and tasks that
+        wait), unfinished (objects without a task_done()), is_shutdown, fair.
+        """
     @property
-    def unfinished_tasks(self) -> int: ...
+    def unfinished_tasks(self) -> int:
+        """Objects for which there was no task_done() yet."""
     @property
-    def is_shutdown(self) -> bool: ...
-    def __sizeof__(self) -> int: ...
+    def is_shutdown(self) -> bool:
+        """Whether it has been shut down."""
+    def __sizeof__(self) -> int:
+        """The memory of the queue in bytes, without the objects in it."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Queue[int] is a Queue, for annotations."""
 
 @final
 class LifoQueue(Generic[_T]):
+    """A Queue from which the object that was put last is got first."""
+
     maxsize: int
     def __new__(cls, maxsize: int = 0, *, fair: bool = False) -> LifoQueue[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def peek(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def put_nowait(self, item: _T, /) -> None: ...
-    def get_nowait(self) -> _T: ...
-    def peek_nowait(self) -> _T: ...
-    def put_async(self, item: _T, /) -> Ticket[None]: ...
-    def get_async(self) -> Ticket[_T]: ...
-    def peek_async(self) -> Ticket[_T]: ...
-    def task_done(self) -> None: ...
-    def join(self, timeout: float | None = None) -> bool: ...
-    def join_async(self) -> Ticket[None]: ...
-    def shutdown(self, immediate: bool = False) -> None: ...
-    def resize(self, maxsize: int, /) -> None: ...
-    def qsize(self) -> int: ...
-    def empty(self) -> bool: ...
-    def full(self) -> bool: ...
-    def statistics(self) -> QueueStatistics: ...
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Puts an object in, waiting for room if need be. For threads; tasks await put_async(). Raises
+        QueueFull (a queue.Full) when there is no room and the call does not block, or within the time, and
+        QueueShutDown.
+        """
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Takes the next object out, waiting for one if need be. For threads; tasks await get_async().
+        Raises QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the
+        time, and QueueShutDown when there is none and the queue has been shut down.
+        """
+    def peek(self, block: bool = True, timeout: float | None = None) -> _T:
+        """What get() would return, which stays in the queue. Waits and raises as get() does."""
+    def put_nowait(self, item: _T, /) -> None:
+        """As put(item, False). A signal handler or a destructor may call it."""
+    def get_nowait(self) -> _T:
+        """As get(False)."""
+    def peek_nowait(self) -> _T:
+        """As peek(False)."""
+    def put_async(self, item: _T, /) -> Operation[None]:
+        """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
+        cancelled has put nothing.
+        """
+    def get_async(self) -> Operation[_T]:
+        """An awaitable that takes the next object out and returns it. For tasks. A task that is cancelled
+        has taken nothing, and the order of the objects stays.
+        """
+    def peek_async(self) -> Operation[_T]:
+        """An awaitable that returns what get_async() would, and leaves it in the queue. For tasks."""
+    def task_done(self) -> None:
+        """Says that the work on one object that was got is done. Raises ValueError when it is said more
+        often than objects were put.
+        """
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until task_done() was called for every object that was put; False: the time was over
+        first. For threads; tasks await join_async().
+        """
+    def join_async(self) -> Operation[None]:
+        """An awaitable that waits until task_done() was called for every object that was put. For tasks."""
+    def shutdown(self, immediate: bool = False) -> None:
+        """From now on nothing can be put, and once what is in the queue was got, nothing can be got:
+        QueueShutDown is raised, and in all that wait. immediate=True throws away what is in the queue, and
+        counts it as done.
+        """
+    def resize(self, maxsize: int, /) -> None:
+        """Changes how many objects there is room for; 0 and less: any number. What is in the queue stays,
+        and waiters for room get what there is now.
+        """
+    def qsize(self) -> int:
+        """How many objects there were to get, a moment ago."""
+    def empty(self) -> bool:
+        """Whether there was nothing to get, a moment ago."""
+    def full(self) -> bool:
+        """Whether there was no room, a moment ago."""
+    def statistics(self) -> QueueStatistics:
+        """A record of the moment: size, maxsize, getting, putting and joining (threads and tasks that
+        wait), unfinished (objects without a task_done()), is_shutdown, fair.
+        """
     @property
-    def unfinished_tasks(self) -> int: ...
+    def unfinished_tasks(self) -> int:
+        """Objects for which there was no task_done() yet."""
     @property
-    def is_shutdown(self) -> bool: ...
-    def __sizeof__(self) -> int: ...
+    def is_shutdown(self) -> bool:
+        """Whether it has been shut down."""
+    def __sizeof__(self) -> int:
+        """The memory of the queue in bytes, without the objects in it."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Queue[int] is a Queue, for annotations."""
 
 @final
 class PriorityQueue(Generic[_T]):
+    """A Queue from which the smallest object is got first. Among equal ones the order is that of heapq.
+
+    Comparisons may be written in Python, raise (then nothing was put, or got), and use the queue.
+    """
+
     maxsize: int
     def __new__(cls, maxsize: int = 0, *, fair: bool = False) -> PriorityQueue[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def peek(self, block: bool = True, timeout: float | None = None) -> _T: ...
-    def put_nowait(self, item: _T, /) -> None: ...
-    def get_nowait(self) -> _T: ...
-    def peek_nowait(self) -> _T: ...
-    def put_async(self, item: _T, /) -> Ticket[None]: ...
-    def get_async(self) -> Ticket[_T]: ...
-    def peek_async(self) -> Ticket[_T]: ...
-    def task_done(self) -> None: ...
-    def join(self, timeout: float | None = None) -> bool: ...
-    def join_async(self) -> Ticket[None]: ...
-    def shutdown(self, immediate: bool = False) -> None: ...
-    def resize(self, maxsize: int, /) -> None: ...
-    def qsize(self) -> int: ...
-    def empty(self) -> bool: ...
-    def full(self) -> bool: ...
-    def statistics(self) -> QueueStatistics: ...
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Puts an object in, waiting for room if need be. For threads; tasks await put_async(). Raises
+        QueueFull (a queue.Full) when there is no room and the call does not block, or within the time, and
+        QueueShutDown.
+        """
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Takes the next object out, waiting for one if need be. For threads; tasks await get_async().
+        Raises QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the
+        time, and QueueShutDown when there is none and the queue has been shut down.
+        """
+    def peek(self, block: bool = True, timeout: float | None = None) -> _T:
+        """What get() would return, which stays in the queue. Waits and raises as get() does."""
+    def put_nowait(self, item: _T, /) -> None:
+        """As put(item, False). A signal handler or a destructor may call it."""
+    def get_nowait(self) -> _T:
+        """As get(False)."""
+    def peek_nowait(self) -> _T:
+        """As peek(False)."""
+    def put_async(self, item: _T, /) -> Operation[None]:
+        """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
+        cancelled has put nothing.
+        """
+    def get_async(self) -> Operation[_T]:
+        """An awaitable that takes the next object out and returns it. For tasks. A task that is cancelled
+        has taken nothing, and the order of the objects stays.
+        """
+    def peek_async(self) -> Operation[_T]:
+        """An awaitable that returns what get_async() would, and leaves it in the queue. For tasks."""
+    def task_done(self) -> None:
+        """Says that the work on one object that was got is done. Raises ValueError when it is said more
+        often than objects were put.
+        """
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until task_done() was called for every object that was put; False: the time was over
+        first. For threads; tasks await join_async().
+        """
+    def join_async(self) -> Operation[None]:
+        """An awaitable that waits until task_done() was called for every object that was put. For tasks."""
+    def shutdown(self, immediate: bool = False) -> None:
+        """From now on nothing can be put, and once what is in the queue was got, nothing can be got:
+        QueueShutDown is raised, and in all that wait. immediate=True throws away what is in the queue, and
+        counts it as done.
+        """
+    def resize(self, maxsize: int, /) -> None:
+        """Changes how many objects there is room for; 0 and less: any number. What is in the queue stays,
+        and waiters for room get what there is now.
+        """
+    def qsize(self) -> int:
+        """How many objects there were to get, a moment ago."""
+    def empty(self) -> bool:
+        """Whether there was nothing to get, a moment ago."""
+    def full(self) -> bool:
+        """Whether there was no room, a moment ago."""
+    def statistics(self) -> QueueStatistics:
+        """A record of the moment: size, maxsize, getting, putting and joining (threads and tasks that
+        wait), unfinished (objects without a task_done()), is_shutdown, fair.
+        """
     @property
-    def unfinished_tasks(self) -> int: ...
+    def unfinished_tasks(self) -> int:
+        """Objects for which there was no task_done() yet."""
     @property
-    def is_shutdown(self) -> bool: ...
-    def __sizeof__(self) -> int: ...
+    def is_shutdown(self) -> bool:
+        """Whether it has been shut down."""
+    def __sizeof__(self) -> int:
+        """The memory of the queue in bytes, without the objects in it."""
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any, /) -> Any:
+        """Queue[int] is a Queue, for annotations."""
 
 # calls for workers in other interpreters
 @final
 class Job: ...
 
 @final
-class Board:
-    def __new__(cls) -> Board: ...
+class JobQueue:
+    """Calls for workers in other interpreters, and their replies."""
+    def __new__(cls) -> JobQueue: ...
     @property
-    def number(self) -> int: ...
-    def post(self, owner: Any, call: object, announce: bool, /) -> tuple[Job, int] | None: ...
-    def news(self, /) -> list[tuple[Any, int, Any]] | None: ...
-    def help(self, job: Job, timeout: float | None = None, /) -> tuple[Any, int, Any] | None: ...
-    def take_back(self, job: Job, /) -> int: ...
-    def is_running(self, job: Job, /) -> bool: ...
-    def clear(self, /) -> list[Any]: ...
-    def seize(self, /) -> list[tuple[Any, int]]: ...
-    def close(self, /) -> None: ...
-    def end_news(self, /) -> None: ...
-    def leave(self, worker: int, /) -> Any: ...
-    def interrupt(self, worker: int, /) -> bool: ...
-    def statistics(self, /) -> tuple[int, int, int, int, int, int, int]: ...
+    def number(self) -> int:
+        """By which a WorkerSlot finds it, in any interpreter of this process."""
+    def post(self, owner: Any, call: object, announce: bool, /) -> tuple[Job, int] | None:
+        """Posts a call, and returns the job and how many are outstanding with it. None: the queue is
+        closed.
+        """
+    def completions(self, /) -> list[tuple[Any, int, Any]] | None:
+        """Waits for news, and returns them: (owner, kind, value) each. None: there will be no more."""
+    def help(self, job: Job, timeout: float | None = None, /) -> tuple[Any, int, Any] | None:
+        """Waits for the job's reply, and returns (owner, kind, value). None: another waiter has it, or it
+        did not come within the time.
+        """
+    def take_back(self, job: Job, /) -> int:
+        """Ends a job without a reply. 0: it had not begun; a worker's number: it ran there; -1: too late."""
+    def is_running(self, job: Job, /) -> bool:
+        """Whether a worker has it, a moment ago."""
+    def clear(self, /) -> list[Any]:
+        """Takes back all jobs that have not begun, and returns their owners."""
+    def seize(self, /) -> list[tuple[Any, int]]:
+        """Takes back all jobs that run: (owner, worker) each."""
+    def close(self, /) -> None:
+        """No more calls; workers end when there are none left."""
+    def end_completions(self, /) -> None:
+        """There will be no more news: all workers have left."""
+    def leave(self, worker: int, /) -> Any:
+        """After a worker's last step, and before its interpreter is ended. The owner of the job that it
+        had not replied to, or None.
+        """
+    def interrupt(self, worker: int, /) -> bool:
+        """Raises Stopped in a worker, at its next step in Python. Waits until its interpreter can be
+        entered: for as long as a call into C keeps that busy. False: the worker has left.
+        """
+    def statistics(self, /) -> tuple[int, int, int, int, int, int, int]:
+        """(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)"""
 
 @final
-class Seat:
-    def __new__(cls, board: int, worker: int) -> Seat: ...
-    def take(self, /) -> Any: ...
-    def reply(self, kind: int, value: object, /) -> bool: ...
-    def tell(self, kind: int, value: object, /) -> None: ...
+class WorkerSlot:
+    """A worker's place at the board with this number; for the thread that makes it. The engine's leave()
+    ends it.
+    """
+    def __new__(cls, job_queue: int, worker: int) -> WorkerSlot: ...
+    def take(self, /) -> Any:
+        """Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any.
+        None: there will be no more.
+        """
+    def reply(self, kind: int, value: object, /) -> bool:
+        """Replies to the call that was taken. False: no caller wants the reply, and this worker is to end."""
+    def tell(self, kind: int, value: object, /) -> None:
+        """Says something that is no reply."""
 
-def message(value: object, /) -> bytes: ...
-def from_message(message: bytes, /) -> Any: ...
+def message(value: object, /) -> bytes:
+    """A value as bytes that from_message() makes an equal one of, in any interpreter of this process."""
+
+def from_message(message: bytes, /) -> Any:
+    """The value of which message() has made these bytes. Raises SerializationError if it has not."""
 
 # shared memory
 class Segment:
+    """A segment of memory that processes share, mapped into this one. Made by fairlead.sync.shared."""
     @property
     def _amount(self) -> int: ...
     @property
@@ -736,45 +1591,102 @@ class Segment:
     def _disarm(self, which: int, /) -> None: ...
 
 class SharedLock(Segment):
+    """The base of fairlead.sync.shared.Lock."""
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
-    def recover(self, timeout: float | None = None) -> bool: ...
-    def release(self) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *exception: object) -> None: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Takes the lock for this process, waiting for it if need be; says whether it was taken. For threads;
+        tasks await acquire_async().
+
+        Raises OwnerDiedError, and takes nothing, while the process that held it is dead and no process has
+        recovered it; with take_over=True it takes it then. timeout is in seconds; None, and as in threading
+        -1, is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.
+        """
+    def recover(self, timeout: float | None = None) -> bool:
+        """Takes the lock, also from an owner that died. True: its owner had died, and the caller must
+        repair what the lock protects; False: another process has done so, and the lock is held as after
+        acquire(). Raises TimeoutError when the time is over first. To release the lock says that all is
+        well again.
+        """
+    def release(self) -> None:
+        """Gives the lock back. Any thread or task of the process that holds it may, never waits, and a
+        signal handler or a destructor may call it. Raises NotHeldError (a RuntimeError) when this process
+        does not hold it.
+        """
+    def __enter__(self) -> None:
+        """acquire()."""
+    def __exit__(self, *exception: object) -> None:
+        """release()."""
     def _look(self) -> tuple[int, bool, int]: ...
 
 class SharedSemaphore(Segment):
+    """The base of fairlead.sync.shared.Semaphore."""
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
-    def release(self, n: int = 1) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *exception: object) -> None: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Takes a permit, waiting for it if need be; says whether it was taken. For threads; tasks await
+        acquire_async(). Owned permits of processes that died are taken, too.
+
+        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        when one raises, nothing is taken.
+        """
+    def release(self, n: int = 1) -> None:
+        """Gives n permits. Never waits, and a signal handler or a destructor may call it. Owned ones are
+        given by the process that has them: NotHeldError (a RuntimeError) if it has fewer, and none is
+        given.
+        """
+    def __enter__(self) -> None:
+        """acquire()."""
+    def __exit__(self, *exception: object) -> None:
+        """release()."""
     def _look(self) -> tuple[int, int]: ...
 
 class SharedEvent(Segment):
+    """The base of fairlead.sync.shared.Event."""
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
-    def is_set(self) -> bool: ...
-    def set(self) -> None: ...
-    def clear(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
+    def is_set(self) -> bool:
+        """Whether the flag is set."""
+    def set(self) -> None:
+        """Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never
+        waits, and a signal handler or a destructor may call it.
+        """
+    def clear(self) -> None:
+        """Clears the flag."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
     def _word(self) -> int: ...
     def _passed(self, since: int, /) -> bool: ...
 
 class SharedQueue(Segment):
+    """The base of fairlead.sync.shared.Queue."""
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
-    def put(self, data: ReadableBuffer, block: bool = True, timeout: float | None = None) -> None: ...
-    def get(self, block: bool = True, timeout: float | None = None) -> bytes: ...
+    def put(self, data: ReadableBuffer, block: bool = True, timeout: float | None = None) -> None:
+        """Puts the bytes of data, which is bytes or has a buffer, waiting for room if need be. For
+        threads; tasks await put_async(). Raises QueueFull at once or when the time is over, QueueShutDown,
+        and ValueError for more than could ever fit.
+        """
+    def get(self, block: bool = True, timeout: float | None = None) -> bytes:
+        """Takes the oldest message, as bytes, waiting for one if need be. For threads; tasks await
+        get_async(). Raises QueueEmpty at once or when the time is over, and QueueShutDown.
+        """
     def _try_put(self, data: ReadableBuffer, /) -> int | None: ...
     def _try_get(self) -> int | bytes: ...
-    def shutdown(self, immediate: bool = False) -> None: ...
+    def shutdown(self, immediate: bool = False) -> None:
+        """For good: put() raises QueueShutDown, and get() once the queue is empty, or at once. All waiters
+        are woken. Never waits.
+        """
     def _look(self) -> tuple[int, int, int, int, int]: ...
 
 class SharedBarrier(Segment):
+    """The base of fairlead.sync.shared.Barrier."""
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def abort(self) -> None: ...
-    def reset(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits until all parties have arrived, and returns the caller's number, from 0 to parties - 1.
+        For threads; tasks await wait_async(). Raises BrokenBarrierError (a threading.BrokenBarrierError)
+        when a party gave up or died, this one by its time-out included.
+        """
+    def abort(self) -> None:
+        """Breaks the barrier: present and later waiters get BrokenBarrierError until reset(). Never waits."""
+    def reset(self) -> None:
+        """Makes the barrier empty and whole again; its waiters get BrokenBarrierError. Never waits."""
     def _come(self) -> tuple[int, int] | None: ...
     def _met(self, phase: int, place: int, /) -> bool: ...
     def _leave(self, phase: int, place: int, /) -> None: ...

@@ -3,16 +3,67 @@
 Few and flat. Every error that a caller can do something about is one of these;
 where the standard library has a word for the same fault, the class inherits it,
 so that code written against the standard library keeps working. The message is
-one line that says what is wrong and what to do.
+one line that says what is wrong and what to do; docs/reference/errors.md says for
+each when it is raised and how to go on.
 """
 
+import sys
 from _pickle import PicklingError
-from _queue import Empty
 from typing import TYPE_CHECKING, Any
+
+if sys.implementation.name == "cpython":
+    from _queue import Empty
+else:  # PyPy has the module of Python only
+    from queue import Empty
+
+__all__ = [
+    "AdviceError",
+    "AlreadyHeldError",
+    "BrokenBarrierError",
+    "BrokenLockError",
+    "BrokenPoolError",
+    "ChannelClosedError",
+    "DeadlockError",
+    "DeadlockWarning",
+    "FairleadError",
+    "HandleGoneError",
+    "InterpreterFailedError",
+    "LaggedError",
+    "LoopClosedError",
+    "MissingExtraError",
+    "ModuleRefusedError",
+    "NotHeldError",
+    "OutputError",
+    "OwnerDeathWarning",
+    "OwnerDiedError",
+    "PoolClosedError",
+    "QueueEmpty",
+    "QueueFull",
+    "QueueShutDown",
+    "RecordError",
+    "ResourceBusyError",
+    "RunInterruptedError",
+    "SerializationError",
+    "SimulationError",
+    "TaskTimeoutError",
+    "TooManyReleasesError",
+    "UnsupportedInterpreterError",
+    "UnsupportedPlatformError",
+    "UntestedInterpreterWarning",
+    "UsageError",
+    "WaitTimeoutError",
+    "WorkerDiedError",
+    "WrongProcessError",
+    "WrongSegmentError",
+]
 
 
 class FairleadError(Exception):
     """Base of everything that fairlead raises on purpose."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.__doc__ and cls.__module__ == __name__:
+            cls.__doc__ += f"\n\nWhy, and what to do: docs/reference/errors.md#{cls.__name__.lower()}"
 
 
 class UsageError(FairleadError, ValueError):
@@ -25,6 +76,10 @@ class MissingExtraError(FairleadError, ImportError):
 
 class UnsupportedInterpreterError(FairleadError, RuntimeError):
     """The interpreter cannot do what was asked (version, build, implementation); the message says why."""
+
+
+class UnsupportedPlatformError(UnsupportedInterpreterError):
+    """The operating system lacks what this needs; the message says what, and what to use there."""
 
 
 class InterpreterFailedError(FairleadError, RuntimeError):
@@ -56,7 +111,7 @@ class SimulationError(FairleadError, RuntimeError):
 
 
 class NotHeldError(FairleadError, RuntimeError):
-    """Something was released that nobody holds."""
+    """Something was released that is not held."""
 
 
 class TooManyReleasesError(FairleadError, ValueError):
@@ -68,7 +123,7 @@ class DeadlockError(FairleadError, RuntimeError):
 
 
 class LoopClosedError(FairleadError, RuntimeError):
-    """The event loop of a task that waits has been closed; what it waited for was given on."""
+    """The event loop of a task that waits has been closed; what it waited for was handed over."""
 
 
 class WrongProcessError(FairleadError, TypeError):
@@ -100,7 +155,7 @@ class WrongSegmentError(FairleadError, ValueError):
 
 
 class ChannelClosedError(FairleadError):
-    """Nothing more can come, or nobody is there to receive it: the other end of a channel is closed, or this
+    """Nothing more can come, or no receiver is left: the other end of a channel is closed, or this
     one is. A queue that was shut down is closed, too."""
 
 
@@ -148,7 +203,7 @@ class WorkerDiedError(FairleadError, RuntimeError):
 
 
 class TaskTimeoutError(FairleadError, TimeoutError):
-    """A task ran longer than its time-out; its worker was told to stop."""
+    """A task ran longer than its time-out; its worker was asked to stop."""
 
 
 class SerializationError(FairleadError, PicklingError):
@@ -174,7 +229,7 @@ class UntestedInterpreterWarning(FairleadError, RuntimeWarning):
 
 
 class OwnerDeathWarning(FairleadError, RuntimeWarning):
-    """A warning: somebody waits for a lock whose holder has ended without releasing it."""
+    """A warning: a thread or task waits for a lock whose holder has ended without releasing it."""
 
 
 class DeadlockWarning(FairleadError, RuntimeWarning):

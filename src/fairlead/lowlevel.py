@@ -1,11 +1,11 @@
 """What primitives of one's own are made of: waiters that any thread, task or greenlet can wait with.
 
-A :class:`Waiter` is one wait. Whoever gives calls :meth:`~Waiter.grant`, whoever gives up calls
-:meth:`~Waiter.cancel`, and of the two one wins, so that nothing is given to somebody who has left, and who
-leaves knows whether something was given. docs/reference/lowlevel.md builds a lock from it.
+A :class:`Waiter` is one wait. The side that releases calls :meth:`~Waiter.grant`, a waiter that gives up
+calls :meth:`~Waiter.cancel`, and of the two one wins: nothing is granted to a waiter that has left, and a
+leaving one knows whether something was granted. docs/reference/lowlevel.md builds a lock from it.
 
-A :class:`Port` is the way into one event loop, and :func:`add_loop` makes a loop known that fairlead does not
-know. A :class:`Ticket` is the awaitable that every primitive returns.
+A :class:`Mailbox` is the way into one event loop, and :func:`add_loop` makes a loop known that fairlead does
+not know. An :class:`Operation` is the awaitable that every primitive returns.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar, final
 
 from fairlead.sync import Event
-from fairlead.wait import Port, Ticket, add_loop, current_port, current_task
+from fairlead.wait import Mailbox, Operation, add_loop, current_mailbox, current_task
 
-__all__ = ["Port", "Ticket", "Waiter", "add_loop", "current_port", "current_task"]
+__all__ = ["Mailbox", "Operation", "Waiter", "add_loop", "current_mailbox", "current_task"]
 
 _T = TypeVar("_T")
 
@@ -48,17 +48,17 @@ class Waiter(Generic[_T]):
         return True
 
     def cancel(self) -> bool:
-        """Gives up, for the side that waits. False: it was granted, and what it got is to be given on."""
+        """Gives up, for the side that waits. False: it was granted, and what it got is to be handed over."""
         return self._settle([None])
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is granted; False: the time was over first. For threads and greenlets.
 
-        Whoever gets False, or an exception of a signal handler, calls ``cancel`` next.
+        After False, or an exception of a signal handler, call ``cancel`` next.
         """
         return self._event.wait(timeout)
 
-    def wait_async(self) -> Ticket[bool]:
+    def wait_async(self) -> Operation[bool]:
         """An awaitable that waits until it is granted. For tasks; one that is cancelled calls ``cancel``."""
         return self._event.wait_async()
 

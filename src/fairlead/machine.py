@@ -15,6 +15,8 @@ The records are named tuples made in C: they cannot be changed, and can be unpac
 
 from __future__ import annotations
 
+import os
+
 from fairlead._native import (
     Cores,
     Usage,
@@ -36,7 +38,27 @@ __all__ = [
     "cores",
     "cpu_quota",
     "process_usage",
+    "run_delay_ns",
     "set_timer_slack_ns",
     "thread_usage",
     "timer_slack_ns",
 ]
+
+
+def run_delay_ns(native_id: int) -> int:
+    """For how long a thread of this process has been ready to run and had no core, since it began, in
+    nanoseconds; 0 where the kernel does not say.
+
+    Raises:
+        OSError: The thread has ended.
+    """
+    try:
+        told = os.open(f"/proc/self/task/{native_id}/schedstat", os.O_RDONLY)
+    except FileNotFoundError:
+        if os.access("/proc/self/schedstat", os.R_OK):
+            raise
+        return 0
+    try:
+        return int(os.read(told, 100).split()[1])
+    finally:
+        os.close(told)

@@ -6,6 +6,7 @@ breach of itself, so that a rule which no longer sees anything fails.
 
 from __future__ import annotations
 
+import graphlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,27 +15,52 @@ import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
 
-INCLUDES = {
-    "core": {"core"},
-    "platform": {"platform", "core"},
-    "bind": {"bind", "sim", "core"},
-    "sim": {"sim", "core"},
-    "probe": {"probe", "core"},
-    "tests": {"core", "platform", "probe", "sim"},
+MAY_INCLUDE = {
+    "machine": "",
+    "machine/os": "machine",
+    "sync/wait": "machine",
+    "sync/locks": "machine sync/wait",
+    "sync/coordination": "machine sync/wait",
+    "sync/processes": "machine sync/wait sync/locks",
+    "interpreters": "machine sync/wait sync/locks",
+    "gil/trace": "machine",
+    "gil/policy": "",
+    "gil/simulator": "gil/policy",
+    "sync/bind/base": "machine sync/wait sync/locks sync/coordination interpreters",
+    "sync/bind/await": "machine sync/wait sync/coordination sync/bind/base",
+    "sync/bind/locks": "sync/locks sync/bind/base",
+    "sync/bind/coordination": "machine sync/wait sync/coordination sync/bind/base",
+    "sync/bind/processes": "machine sync/processes sync/bind/base",
+    "machine/bind": "machine sync/bind/base",
+    "interpreters/bind": "machine interpreters sync/bind/base",
+    "sync/bind/queues": "machine sync/coordination sync/bind/base interpreters/bind",
+    "module": "machine gil/simulator sync/bind/base interpreters/bind",
+    "gil/interpreter": "",
+    "gil/threads": "machine gil/trace gil/interpreter",
+    "gil/hooks": "gil/interpreter gil/threads",
+    "gil/schedule": "machine gil/policy gil/interpreter gil/threads gil/hooks",
+    "gil/observe": "gil/trace gil/interpreter gil/threads gil/hooks gil/schedule",
+    "gil/serve": "gil/trace gil/threads gil/hooks gil/observe gil/schedule",
+    "gil/bind": "gil/trace gil/interpreter gil/threads gil/hooks gil/observe gil/schedule gil/serve",
 }
-"""The directories whose headers the files of a directory may include."""
+"""The rooms, and the rooms whose headers the files of each may include, besides its own."""
 
-WITHOUT_PYTHON = {"core", "platform", "sim"}
-"""Directories that must build without Python."""
+WITHOUT_PYTHON = {room for room in MAY_INCLUDE if "bind" not in room and not room.startswith("gil/")}
+WITHOUT_PYTHON = WITHOUT_PYTHON - {"module"} | {"gil/trace", "gil/policy", "gil/simulator"}
+"""Rooms that must build without Python."""
 
 INTERNALS = re.compile(r"\bpycore_|\binternal/|\bPy_BUILD_CORE")
-"""The interpreter's own headers, which only probe/ may know."""
+"""The interpreter's own headers, which only gil/ may know."""
 
 Rule = Callable[[str], Iterator[tuple[int, str]]]
 
 
-def sources(*directories: str) -> list[Path]:
-    return [path for name in directories or INCLUDES for path in sorted((NATIVE / name).rglob("*.[ch]"))]
+PRODUCT = [*MAY_INCLUDE]
+BINDINGS = [room for room in MAY_INCLUDE if "bind" in room.split("/") and room != "gil/bind"] + ["module"]
+
+
+def sources(rooms: list[str]) -> list[Path]:
+    return [path for room in rooms for path in sorted((NATIVE / room).glob("*.[ch]"))]
 
 
 def line_of(text: str, position: int) -> int:
@@ -84,7 +110,7 @@ def method_tables(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def rule_methods_have_a_docstring_with_a_signature(text: str) -> Iterator[tuple[int, str]]:
-    docs = dict(re.findall(r'PyDoc_STRVAR\((\w+),\s*"(\w+)\(\$(?:module|self|type)\b', text))
+    docs = dict(re.findall(r'(?:FL_DOC|PyDoc_STRVAR)\((\w+),\s*"(\w+)\(\$(?:module|self|type)\b', text))
     for line, fields in method_tables(text):
         name = fields[0].strip('"')
         if docs.get(fields[-1].strip('"')) != name:
@@ -93,8 +119,10 @@ def rule_methods_have_a_docstring_with_a_signature(text: str) -> Iterator[tuple[
 
 def rule_argument_formats_end_with_the_name_of_the_function(text: str) -> Iterator[tuple[int, str]]:
     names = {fields[0].strip('"') for _, fields in method_tables(text)}
-    names |= set(re.findall(r'\.name\s*=\s*"fairlead\.[a-z_.]+\.(\w+)"', text))
-    for line, arguments in calls(text, r"PyArg_ParseTuple(?:AndKeywords)?"):
+    names |= set(re.findall(r'(?:\.name\s*=\s*|\bFL_TYPE\()"fairlead\.[a-z_.]+\.(\w+)"', text))
+    for line, arguments in calls(text, r"(?:PyArg_ParseTuple(?:AndKeywords)?|new_by)"):
+        if any(re.search(r"\bformat$", argument.strip()) for argument in arguments):
+            continue  # of new_by(), whose callers write it out
         formats = [f for f in map(literal, arguments[1:]) if f is not None]
         if not formats or formats[0].partition(":")[2] not in names:
             yield line, "the format must end with :name, the name of a function or type of this file"
@@ -182,12 +210,12 @@ EVERYWHERE: list[tuple[Rule, str]] = [
 
 @pytest.mark.parametrize("rule", [rule for rule, _ in BIND], ids=lambda rule: rule.__name__)
 def test_bind_follows(rule: Rule) -> None:
-    assert breaches(rule, sources("bind")) == []
+    assert breaches(rule, sources(BINDINGS)) == []
 
 
 @pytest.mark.parametrize("rule", [rule for rule, _ in EVERYWHERE], ids=lambda rule: rule.__name__)
 def test_product_sources_follow(rule: Rule) -> None:
-    assert breaches(rule, sources("core", "platform", "bind", "probe")) == []
+    assert breaches(rule, sources(PRODUCT)) == []
 
 
 @pytest.mark.parametrize(
@@ -206,34 +234,68 @@ def breaches(rule: Rule, paths: list[Path]) -> list[str]:
     ]
 
 
-def test_every_directory_has_its_include_rule() -> None:
-    assert {path.name for path in NATIVE.iterdir() if path.is_dir()} <= set(INCLUDES)
+def test_rooms_lie_one_above_the_other() -> None:
+    below = {room: set(names.split()) for room, names in MAY_INCLUDE.items()}
+    assert list(graphlib.TopologicalSorter(below).static_order())
 
 
-def test_includes_stay_within_their_layer() -> None:
+def test_every_room_is_in_the_table() -> None:
+    rooms = {str(path.parent.relative_to(NATIVE)) for path in NATIVE.rglob("*.[ch]")}
+    assert rooms == {*MAY_INCLUDE, "tests"}
+
+
+def test_every_room_is_in_the_picture() -> None:
+    picture = (NATIVE.parent / "docs" / "images" / "rooms-native.svg").read_text(encoding="utf-8")
+    drawn = set(re.findall(r">([\w/]+) \(\d+\)<", picture))
+    assert drawn == set(MAY_INCLUDE), "python tools/graph.py docs/images draws it"
+
+
+def test_each_concern_has_a_readme_that_names_its_rooms_and_points_at_files() -> None:
+    concerns = {room.split("/")[0] for room in [*MAY_INCLUDE, "tests"]}
+    for concern in sorted(concerns):
+        readme = NATIVE / concern / "README.md"
+        text = readme.read_text(encoding="utf-8")
+        rooms = [room.removeprefix(f"{concern}/") for room in MAY_INCLUDE if room.startswith(f"{concern}/")]
+        assert [room for room in rooms if f"`{room}/`" not in text] == []
+        links = re.findall(r"\]\(([^)]+)\)", text)
+        assert links
+        assert [link for link in links if not (readme.parent / link).is_file()] == []
+
+
+def test_includes_stay_within_their_room_and_those_below() -> None:
     found = []
-    for name, allowed in INCLUDES.items():
-        for path in sources(name):
+    for room, below in MAY_INCLUDE.items():
+        allowed = {room, *below.split()}
+        for path in sources([room]):
             text = without_comments(path.read_text(encoding="utf-8"))
             for match in re.finditer(r'#\s*include\s+(["<])([^">]+)[">]', text):
                 where = f"{path}:{line_of(text, match.start())}: {match[2]}"
-                if match[1] == '"' and "/" in match[2] and match[2].split("/")[0] not in allowed:
-                    found.append(f"{where}: {name} may include {sorted(allowed)} only")
-                if name in WITHOUT_PYTHON and re.search(
+                if match[1] == '"' and match[2].rpartition("/")[0] not in allowed:
+                    found.append(f"{where}: {room} may include {sorted(allowed)} only")
+                if room in WITHOUT_PYTHON and re.search(
                     r"python|structmember|pyconfig", match[2], re.IGNORECASE
                 ):
-                    found.append(f"{where}: {name} knows no Python")
-            if name != "probe" and (match := INTERNALS.search(text)):
+                    found.append(f"{where}: {room} knows no Python")
+            if not room.startswith("gil/") and (match := INTERNALS.search(text)):
                 found.append(
-                    f"{path}:{line_of(text, match.start())}: {match[0]}: only probe/ may know internals"
+                    f"{path}:{line_of(text, match.start())}: {match[0]}: only gil/ may know internals"
                 )
     assert found == []
+
+
+def test_no_type_has_two_meanings() -> None:
+    found: dict[str, set[str]] = {}
+    for path in sources(PRODUCT):
+        text = without_comments(path.read_text(encoding="utf-8"))
+        for name in re.findall(r"^\}\s*(fl_\w+);|^typedef (?:struct|enum) \w+ (fl_\w+);", text, re.MULTILINE):
+            found.setdefault(name[0] or name[1], set()).add(str(path.relative_to(NATIVE)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 def test_lines_are_at_most_110_columns_and_have_no_tabs() -> None:
     found = [
         f"{path}:{number}"
-        for path in sources()
+        for path in sources([*MAY_INCLUDE, "tests"])
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > 110 or "\t" in line or line != line.rstrip()
     ]

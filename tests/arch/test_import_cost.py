@@ -51,3 +51,19 @@ print(*(name for name in sys.modules if name.startswith("fairlead.")))
     heavy = ("fairlead.lab", "fairlead.report.summary.html", "fairlead.record.", "fairlead.cli.record")
     light = {"fairlead.record.policies"}
     assert [name for name in loaded if name.startswith(heavy) and name not in light] == []
+
+
+def test_help_imports_no_subcommand_and_sync_nothing_that_reads_source() -> None:
+    program = """
+import sys
+heavy = {"asyncio", "inspect", "dataclasses", "logging"}
+for name in heavy:
+    sys.modules.pop(name, None)  # an editable install has some of them from its start
+import fairlead.sync
+heavy &= sys.modules.keys()
+from fairlead.cli.root import root
+root.main(["--help"], standalone_mode=False)
+print(*heavy, *(name for name in sys.modules if name.startswith(("fairlead.cli.", "fairlead.lab"))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].split() == ["fairlead.cli.root"]

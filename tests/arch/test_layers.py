@@ -27,7 +27,27 @@ LAYERS: dict[str, set[str]] = {
     "wait": {"_native"},
     "sync": {"wait", "_native"},
     "lowlevel": {"sync", "wait"},
-    "pools": {"sync", "_native"},
+    "pools.engine": {"sync"},
+    "pools.serialization": {"pools.engine"},
+    "pools.process": {"pools.serialization", "_native"},
+    "pools.interpreter": {"pools.engine", "pools.serialization", "_native"},
+    "pools.event_loop": {"pools.engine", "pools.serialization"},
+    "pools.distributed": {"pools.engine", "pools.serialization"},
+    "pools.from_thread": set(),
+    "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},
+    "pools.choose": {"_native"},
+    "pools": {
+        "pools.engine",
+        "pools.serialization",
+        "pools.process",
+        "pools.interpreter",
+        "pools.event_loop",
+        "pools.distributed",
+        "pools.from_thread",
+        "pools.executor",
+        "pools.choose",
+        "sync",
+    },
     # see
     "record": set(),
     "gil.observe": {"_probe", "record"},
@@ -42,7 +62,18 @@ LAYERS: dict[str, set[str]] = {
     "lab.analysis": {"lab.catalogue", "record"},
     "lab": {"lab.run", "lab.catalogue", "lab.isolation"},
     "lab.experiments": set(),
-    "advice": {"pools", "gil", "lab.run", "lab.analysis", "lab.catalogue", "lab.isolation", "record"},
+    "advice": {
+        "pools",
+        "pools.engine",
+        "pools.serialization",
+        "pools.choose",
+        "gil",
+        "lab.run",
+        "lab.analysis",
+        "lab.catalogue",
+        "lab.isolation",
+        "record",
+    },
     "report": set(),
     "report.common": {"record"},
     "report.summary": {"report.common", "record"},
@@ -200,3 +231,15 @@ def test_command_needs_no_extra_before_it_is_told_what_to_do() -> None:
                 parts = rest.split(".")
                 waiting += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
     assert "cli" in seen
+
+
+def test_no_file_is_longer_than_can_be_read_in_one_sitting() -> None:
+    root = Path(__file__).parents[2]
+    files = [
+        path
+        for room in ("native", "src", "benchmarks", "tools", "examples", "upstream")
+        for path in (root / room).rglob("*")
+        if path.suffix in {".c", ".h", ".py"}
+    ]
+    assert len(files) > 500
+    assert [str(path) for path in files if path.read_bytes().count(b"\n") > 500] == []

@@ -48,6 +48,9 @@ def test_a_breach_of_each_kind_is_found(text: str, rule: str) -> None:
     assert [name for name, _, _ in words.breaches(text)] == [rule]
 
 
-@pytest.mark.parametrize("text", ["    whoever", "`whoever`", "```\nwhoever\n```", "word " * 40 + "."])
+@pytest.mark.parametrize(
+    "text",
+    ["    whoever", "`whoever`", "```\nwhoever\n```", "```\n" + "line\n" * 41 + "```", "word " * 40 + "."],
+)
 def test_code_and_short_sentences_are_no_breach(text: str) -> None:
     assert words.breaches(text) == []

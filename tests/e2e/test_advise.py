@@ -64,7 +64,7 @@ def command(shop: Path, *args: str, **more: str) -> subprocess.CompletedProcess[
 
 
 def advised(shop: Path, *args: str, **more: str) -> Advice:
-    done = command(shop, "advise", *args, "--save", "run.json", "-o", "page.html", **more)
+    done = command(shop, "advise", *args, "-o", "run.json", **more)
     assert done.returncode == 0, done.stderr
     return load(shop / "run.json")
 
@@ -86,6 +86,7 @@ def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -
     assert made.work.coroutines
     assert made.work.waiting > 0.5
     assert results(shop, made.code) == [n * 3 for n in range(60)]
+    assert command(shop, "report", "run.json", "--format", "html", "-o", "page.html").returncode == 0
     page = (shop / "page.html").read_text()
     assert "AsyncPool" in page
     shown = command(shop, "report", "run.json")
@@ -219,7 +220,7 @@ def test_progress_is_reported_and_coroutine_functions_are_taken_in_code() -> Non
 @pytest.fixture
 def free_threaded() -> None:
     from fairlead.lab.catalogue.interpreters import free_threaded
-    from fairlead.pools.choice import has_gil
+    from fairlead.pools.choose.rules import has_gil
 
     if not has_gil():
         pytest.skip("this interpreter has no GIL to be compared with")

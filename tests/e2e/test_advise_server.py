@@ -49,10 +49,11 @@ PYTHON = shlex.quote(sys.executable)
 def test_the_better_setup_is_chosen_and_the_cheaper_of_two_that_are_as_good(place: Path) -> None:
     done = advise(
         place, f"{PYTHON} server.py {{port}} {{threads}}", f"{PYTHON} load.py {{port}}",
-        "--threads", "1,4,8", "--budget", "300s", "--format", "json",
+        "--threads", "1,4,8", "--budget", "300s", "--format", "json", "-o", "kept.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert json.loads((place / "kept.json").read_text()) == found
     one, _, four, scheduled, eight, _ = found["candidates"]
     assert found["candidates"][found["choice"]] == four, "scheduled is as good, and stock is less"
     assert (one["p99_s"], four["p99_s"], four["gain"]) == pytest.approx((0.04, 0.01, 4.0))

@@ -23,7 +23,7 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         [sys.executable, BENCHMARKS / script, "--quick", "--json", path, *arguments],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -33,10 +33,23 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
 @pytest.mark.parametrize(
     ("script", "arguments", "modes", "figure"),
     [
-        ("gil_echo.py", [], {"stock", "share 0.3", "process"}, "p99 us"),
-        ("gil_open_loop.py", [], {"stock", "interval", "fairlead"}, "requests/s"),
-        ("gil_stalls.py", [], {"stock", "interval", "fairlead"}, "max, ms"),
-        ("gil_servers.py", ["--only", "asyncio"], {"stock", "scheduled", "alone"}, "p99 us"),
+        pytest.param("gil_echo.py", [], {"stock", "share 0.3", "process"}, "p99 us", marks=pytest.mark.long),
+        pytest.param(
+            "gil_open_loop.py", [], {"stock", "interval", "fairlead"}, "requests/s", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "gil_calibration.py", [], {"stock", "interval", "fairlead"}, "requests/s", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "gil_stalls.py", [], {"stock", "interval", "fairlead"}, "max, ms", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "gil_servers.py",
+            ["--only", "asyncio"],
+            {"stock", "scheduled", "alone"},
+            "p99 us",
+            marks=pytest.mark.long,
+        ),
         ("gil_squares.py", ["--squares", "mutex"], {"stock", "scheduled"}, "seconds"),
         ("gil_cpu_threads.py", ["--threads", "2", "--work", "json"], {"stock", "scheduled"}, "CPU s"),
         ("sync_queue.py", ["--only", "to tasks"], {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
@@ -49,8 +62,20 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         ("sync_select.py", ["--only", "turns of tasks"], {"asyncio.wait", "fairlead"}, "CPU ns"),
         ("sync_channels.py", ["--only", "pair"], {"queue.Queue", "fairlead"}, "CPU ns"),
         ("sync_shared.py", ["--only", "pair"], {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
-        ("gil_endpoint.py", ["--only", "echo"], {"counting", "serving", "scraped"}, "requests/s"),
-        ("gil_endpoint.py", ["--only", "answers"], {"C call", "convoy", "1,000 threads"}, "worst ms"),
+        pytest.param(
+            "gil_endpoint.py",
+            ["--only", "echo"],
+            {"counting", "serving", "scraped"},
+            "requests/s",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "gil_endpoint.py",
+            ["--only", "answers"],
+            {"C call", "convoy", "1,000 threads"},
+            "worst ms",
+            marks=pytest.mark.long,
+        ),
         ("gil_pair.py", [], {"stock", "counting", "recording", "scheduled"}, "pair ns"),
     ],
 )
@@ -75,7 +100,7 @@ def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Pat
         assert {sample["mode"] for sample in found} == {"stock", "scheduled"}
         return
     done = subprocess.run(
-        [sys.executable, BENCHMARKS / "gil_pyperformance.py"], capture_output=True, text=True, timeout=50
+        [sys.executable, BENCHMARKS / "gil_pyperformance.py"], capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 2
     assert "pyperformance is not installed: pip install --group bench" in done.stderr

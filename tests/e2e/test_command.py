@@ -9,13 +9,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import programs
 import pytest
 
 from fairlead import __version__, cli
+from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
 
 PROGRAM = "from fairlead.cli import main; main()"
@@ -23,6 +26,20 @@ FEW_ROUNDS = (
     "from fairlead.lab.run import runner, sampling; sampling.AT_MOST = 6; runner.ATTEMPTS = 1\n" + PROGRAM
 )
 """Ends by its number of samples, long before its budget: what is in the run does not depend on the load."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_interpreters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Beside those of the system one that says it is Python 2.7: commands that look for interpreters start
+    each that they find, and that costs most of their time."""
+    home = tmp_path_factory.mktemp("home")
+    programs.interpreter(home / "bin" / "python2.7", version="2.7.18")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
+            patch.delenv(name, raising=False)
+        patch.setenv("HOME", str(home))
+        patch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
+        yield
 
 
 def fairlead(*args: str, program: str = PROGRAM, **options: object) -> subprocess.CompletedProcess[str]:
@@ -65,6 +82,7 @@ def test_list_as_json_says_what_can_be_varied_and_what_can_run_here() -> None:
     assert signal["requirements"] == {"python": ">=2.7", "needs": []}
     trace = entries["gil.trace"]
     assert trace["requirements"] == {"python": ">=3.11", "needs": ["fairlead"]}
+    assert "2.7" in trace["interpreters"]
     for name, reason in trace["interpreters"].items():
         assert (reason is None) == (not name.startswith(("2.7", "3.6", "3.7", "3.8", "3.9", "3.10")))
 
@@ -196,6 +214,15 @@ def test_output_that_was_closed_is_one_line_and_status_1() -> None:
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "fairlead: the output cannot be written: Bad file descriptor\n"
+
+
+def test_run_to_a_place_that_cannot_be_looked_at_names_it(tmp_path: Path) -> None:
+    # as a directory of another user cannot; a name that is too long fails for root, too
+    place = tmp_path / ("x" * 300)
+    done = fairlead("lab", "run", "square.mutex", "--quick", "--out", str(place))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"fairlead: {place}")
+    assert "File name too long" in done.stderr
 
 
 def test_closed_standard_error_costs_only_what_is_said_there() -> None:
@@ -396,3 +423,17 @@ def test_a_size_that_the_budget_cannot_hold_is_refused_with_an_estimate(tmp_path
     assert done.stderr.count("\n") == 1
     again = fairlead("lab", "run", "square.mutex", "--sizes", "5,6", "--budget", "1s", "--out", str(out))
     assert again.returncode == 0, "nothing of the refused run is in the way"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_demo_measures_the_three_ways_and_leaves_nothing_behind() -> None:
+    done = fairlead("demo", "--rounds", "1", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    ways = json.loads(done.stdout)["ways"]
+    assert [way["name"] for way in ways] == [
+        "CPython as it is",
+        "sys.setswitchinterval(0.0005)",
+        "fairlead run",
+    ]
+    assert all(way["rounds"] == 1 and 0 < way["median_s"] <= way["p99_s"] for way in ways)

@@ -97,6 +97,24 @@ def test_companion_does_its_work_and_fairlead_its_own(name: str, tmp_path: Path)
         assert companion.names in written.read_text(errors="replace")
 
 
+def test_workers_of_xdist_are_scheduled_and_their_tests_pass(tmp_path: Path) -> None:
+    needs("pytest-xdist")
+    app = tmp_path / "test_app.py"
+    app.write_text(
+        "import fairlead.gil, pytest\n"
+        "@pytest.mark.parametrize('number', range(8))\n"
+        "def test_scheduled(number, worker_id):\n"
+        "    assert worker_id != 'master'\n"
+        "    assert fairlead.gil.scheduler().policy == 'interactive'\n"
+    )
+    tests = [str(ENVIRONMENT.python), "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", str(app)]
+    done = run(
+        [str(Path(sys.executable).with_name("fairlead")), "run", "--children", "--", *tests], tmp_path, {}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 passed" in done.stdout
+
+
 def snippet(begins: str) -> str:
     """A block of Python of the how-to guide."""
     [found] = [
@@ -113,9 +131,7 @@ def answer(code: str, tmp_path: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_opentelemetry_reads_the_counters_as_the_guide_says(tmp_path: Path) -> None:
-    needs("opentelemetry-sdk")
-    before = """
+OPENTELEMETRY = """
 import json
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -123,16 +139,32 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 memory = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider([memory]))
 """
+
+
+def test_opentelemetry_reads_the_counters_as_the_guide_says(tmp_path: Path) -> None:
+    needs("opentelemetry-sdk")
     after = """
 [resource] = memory.get_metrics_data().resource_metrics
 [scope] = resource.scope_metrics
 print(json.dumps({one.name: [one.unit, one.data.data_points[0].value] for one in scope.metrics}))
 """
-    told = answer(before + snippet("from opentelemetry import metrics") + after, tmp_path)
+    told = answer(OPENTELEMETRY + snippet("from opentelemetry import metrics") + after, tmp_path)
     unit, value = told["fairlead_gil_observed_seconds"]
     assert unit == "s"
     assert value > 0
     assert told["fairlead_gil_acquisitions"][0] == "1"
+
+
+def test_opentelemetry_reads_what_made_a_loop_late_as_the_guide_says(tmp_path: Path) -> None:
+    needs("opentelemetry-sdk")
+    after = """
+[resource] = memory.get_metrics_data().resource_metrics
+[scope] = resource.scope_metrics
+[one] = scope.metrics
+print(json.dumps([one.name, one.unit, sorted(point.attributes["cause"] for point in one.data.data_points)]))
+"""
+    told = answer(OPENTELEMETRY + snippet("import asyncio\n\nfrom opentelemetry") + after, tmp_path)
+    assert told == ["fairlead_loop_late_seconds", "s", ["core", "gil", "own"]]
 
 
 def test_prometheus_client_shows_the_counters_as_the_guide_says(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_example_experiment_is_read_and_runs(tmp_path: Path) -> None:
 
     experiment = registry.load(path)
     done = subprocess.run(
-        [sys.executable, path, json.dumps({"n": 5})], capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, path, json.dumps({"n": 5})], capture_output=True, text=True, check=True, timeout=100
     )
     result = json.loads(done.stdout)
 

@@ -103,13 +103,6 @@ def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path
         assert done.returncode == 0, f"{document.name}:{step.line}: {step.text}\n{done.stdout}\n{done.stderr}"
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    for document in documents():
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (document.parent / target).exists(), f"{document.relative_to(ROOT)}: no {target}"
-
-
 def test_the_reference_of_results_names_every_field() -> None:
     text = (ROOT / "docs/reference/results-format.md").read_text(encoding="utf-8")
     for field in ["schema", *(field.name for field in fields(Sample))]:

@@ -119,6 +119,13 @@ def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
         " | 125 [150] / 25 [30] / 15 [18] | 80 / 80 / 80 | 0.5 / 0.5 / 0.5 | 7% |"
     )
     assert page.count(row) == 2
-    assert "Python 3.13.0, 2 cores, 2 rounds; flask 3.1." in page
+    assert "Python 3.13.0, 2 cores, 2 rounds, with\n\n```text\nflask==3.1\n```" in page
     assert "```text\nLong hold: snapshots keeps the GIL\n```" in page
     assert "{{" not in page
+
+
+def test_the_page_is_what_the_committed_results_say() -> None:
+    page = subprocess.run(
+        [sys.executable, "page.py", "--check"], cwd=EXAMPLES, capture_output=True, text=True, check=False
+    )
+    assert page.returncode == 0, page.stderr

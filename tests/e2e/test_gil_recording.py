@@ -50,13 +50,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("real")
     (directory / "app.py").write_text(PROGRAM)
     command = [*FAIRLEAD, "record", "-o", "app.flrec", "--", sys.executable, "app.py"]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=50)
+    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=100)
     return directory / "app.flrec"
 
 
 def report(recording: Path, *options: str) -> bytes:
     command = [*FAIRLEAD, "report", str(recording), *options]
-    return subprocess.run(command, check=True, capture_output=True, timeout=50).stdout
+    return subprocess.run(command, check=True, capture_output=True, timeout=100).stdout
 
 
 def test_report_of_a_real_convoy_names_who_computes_and_who_waits(recording: Path) -> None:
@@ -127,11 +127,18 @@ for thread in threads:
 """
 
 
-@pytest.mark.parametrize("function", ["regular_expression", "serialise", "sleep_in_c"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        "regular_expression",
+        pytest.param("serialise", marks=pytest.mark.long),
+        pytest.param("sleep_in_c", marks=pytest.mark.long),
+    ],
+)
 def test_first_lines_name_the_c_call_that_keeps_the_gil(function: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(KEEPS)
     command = [*FAIRLEAD, "record", "-o", "app.flrec", "--", sys.executable, "app.py", function]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=50)
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
     first = report(tmp_path / "app.flrec").decode().splitlines()[:10]
     titles = " ".join(" ".join(first[: first.index("")]).split())
     assert re.search(rf"Long hold: T-{function} keeps the GIL for [0-9.]+ m?s in ", titles), first
@@ -142,7 +149,7 @@ def test_recording_under_the_scheduler_says_so_and_advises_something_else(tmp_pa
     (tmp_path / "app.py").write_text(PROGRAM)
     options = ["--policy", "interactive", "-o", "app.flrec"]
     command = [*FAIRLEAD, "record", *options, "--", sys.executable, "app.py"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=50)
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
     data = json.loads(report(tmp_path / "app.flrec", "--format", "json"))
     assert data["policies"] == ["interactive"]
     assert 0 <= data["other_load"] <= 1
@@ -159,7 +166,64 @@ def test_recording_of_a_program_that_is_killed_at_once_names_the_policy(tmp_path
     )
     options = ["--policy", "interactive", "-o", "app.flrec"]
     command = [*FAIRLEAD, "record", *options, "--", sys.executable, "-c", code]
-    subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, timeout=50)
+    subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, timeout=100)
     text = report(tmp_path / "app.flrec").decode()
     assert text.startswith("Problem: the recording has no end mark")
     assert "policy interactive" in text
+
+
+WORKERS = """
+import os, threading
+
+def work(number):
+    ready = threading.Event()
+    thread = threading.Thread(target=ready.wait, name=f"worker-{number}")
+    thread.start()
+    ready.set()
+    thread.join()
+
+children = []
+for number in range(3):
+    child = os.fork()
+    if not child:
+        work(number)
+        raise SystemExit
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+
+def test_recordings_of_a_server_and_its_forked_workers_make_one_report(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(WORKERS)
+    command = [*FAIRLEAD, "record", "-o", "app.flrec", "--", sys.executable, "app.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    parent, *children = sorted(tmp_path.glob("app.flrec*"))
+    data = json.loads(report(parent, *map(str, children), "--format", "json"))
+    first, *others = data["processes"]
+    assert {one["meta"]["parent_pid"] for one in others} == {first["meta"]["pid"]}
+    names = {thread["name"]: thread["gil"] for thread in data["threads"]}
+    assert {names[f"worker-{n}"] for n in range(3)} == {one["gils"][0] for one in others}
+    assert data["problems"] == []
+
+
+MULTIPROCESSING = """
+import multiprocessing, time
+
+def work():
+    time.sleep(0.001)
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    child.join()
+"""
+
+
+def test_recording_of_a_child_of_multiprocessing_is_whole(tmp_path: Path) -> None:
+    # multiprocessing ends its children by os._exit(), which runs nothing of atexit
+    (tmp_path / "app.py").write_text(MULTIPROCESSING)
+    command = [*FAIRLEAD, "record", "-o", "app.flrec", "--", sys.executable, "app.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    (child,) = tmp_path.glob("app.flrec.*")
+    assert json.loads(report(child, "--format", "json"))["problems"] == []

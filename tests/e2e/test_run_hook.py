@@ -30,7 +30,7 @@ class Environment:
             [sys.executable, "-m", "venv", "--without-pip", place],
             check=True,
             capture_output=True,
-            timeout=50,
+            timeout=100,
         )
         (self.site,) = place.glob("lib/python3*/site-packages")
         self.hook = self.site / NAME
@@ -48,7 +48,7 @@ class Environment:
             env=environment | variables,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=100,
             check=False,
         )
 

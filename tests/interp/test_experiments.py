@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,22 @@ from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation import subprocess_runner
 
 DISCOVERY = discover()
-FOUND = DISCOVERY.interpreters
+FOUND = tuple(i for i in DISCOVERY.interpreters if "#" not in i.name)
 CONTRAST = contrast(DISCOVERY)
 CATALOGUE = registry.catalogue()
 FILES = sorted(registry.DIRECTORY.glob("*.py"))
 NEWEST = max((i for i in FOUND if i.implementation == "CPython"), key=lambda i: i.version_key)
 TWO = (DISCOVERY.running, NEWEST)
 """The one that has fairlead, and the one that has whatever there is."""
+ENDS = (DISCOVERY.running, CONTRAST[-1])
+"""The one that has fairlead, and the oldest, whose language is the narrowest."""
+
+
+def on(interpreters: Iterable[Interpreter], *at_once: Interpreter) -> list[Any]:
+    """All of them, of which make test runs those that are wanted at once."""
+    return [i if i in at_once else pytest.param(i, marks=pytest.mark.long) for i in interpreters]
+
+
 N = 5
 DONE = {
     "square.thread-start": "taken",
@@ -113,9 +123,20 @@ def cases() -> list[tuple[Experiment, dict[str, Any]]]:
     return found
 
 
+def subjects(experiment: Experiment, params: dict[str, Any]) -> Sequence[Interpreter]:
+    if "scheduler" in params:
+        return [DISCOVERY.running]
+    if not experiment.id.startswith("models."):
+        return FOUND
+    able = [i for i in FOUND if i.implementation == "CPython" and experiment.runs_on(i) is None]
+    oldest = min(able, key=lambda i: i.version_key)
+    return [i for i in FOUND if i in CONTRAST or i == oldest]
+
+
 def where() -> list[Any]:
-    """What is to be run on which interpreter. Those between the ones of ``CONTRAST`` are for make test-all,
-    and so is on all but few what is the same on all."""
+    """What is to be run on which interpreter. Those between ``ENDS`` are for make test-all, and so is on all
+    but few what is the same on all. Models, which are the standard library's, are run on ``CONTRAST`` and on
+    the oldest CPython that each can run on."""
     few = [(name, DISCOVERY.running) for name in CATALOGUE] + [("models.cpu-interpreter-pool", NEWEST)]
     return [
         pytest.param(
@@ -124,12 +145,11 @@ def where() -> list[Any]:
             interpreter,
             id=f"{experiment.id}-{'-'.join(params.values())}-{interpreter.name}",
             marks=pytest.mark.long
-            if interpreter not in (TWO if experiment.id.startswith("models.") else CONTRAST)
-            or (further(experiment) and (experiment.id, interpreter) not in few)
+            if (interpreter not in ENDS or further(experiment)) and (experiment.id, interpreter) not in few
             else [],
         )
         for experiment, params in cases()
-        for interpreter in ([DISCOVERY.running] if "scheduler" in params else FOUND)
+        for interpreter in subjects(experiment, params)
     ]
 
 
@@ -194,7 +214,8 @@ def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
     assert scheduled["ctx_voluntary"] < plain["ctx_voluntary"]
 
 
-PARTY = [name for name in CATALOGUE if name.startswith("party.")]
+PARTY = [name for name in CATALOGUE if re.match(r"party\.(?!pyperformance)", name)]
+"""Those of its workloads that no interpreter has to install anything for."""
 METHODS = CATALOGUE["party.fib"].parameters["method"].choices
 NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
 """Methods that have neither processes nor interpreters."""
@@ -202,7 +223,7 @@ NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
 
 @pytest.mark.parametrize(
     "interpreter",
-    [i if i in TWO else pytest.param(i, marks=pytest.mark.long) for i in FOUND],
+    on(FOUND, *TWO),
     ids=lambda i: i.name,
 )
 @pytest.mark.parametrize(
@@ -242,7 +263,7 @@ def test_method_does_every_task_and_says_what_it_took(
 @pytest.mark.parametrize(
     "experiment", [e for e in CATALOGUE.values() if "work" in e.parameters], ids=lambda e: e.id
 )
-@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+@pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
 def test_experiment_measures_with_other_work(
     interpreter: Interpreter, experiment: Experiment, work: str
 ) -> None:
@@ -274,7 +295,7 @@ def test_experiment_measures_with_other_work(
         ('{"n": 2, "policy": "rr"}', "policy is to be rr, and is other"),
     ],
 )
-@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+@pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
 def test_probe_given_what_it_does_not_know_says_what_it_knows(
     interpreter: Interpreter, argument: str, reason: str
 ) -> None:
@@ -298,7 +319,7 @@ def test_probe_that_is_not_on_the_one_core_it_should_be_on_fails() -> None:
     subprocess_runner.real_time_refused() is not None, reason=str(subprocess_runner.real_time_refused())
 )
 @pytest.mark.parametrize("n", [10, 20])
-@pytest.mark.parametrize("interpreter", CONTRAST, ids=lambda i: i.name)
+@pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
 def test_process_mutex_in_turns_on_one_core_takes_the_sum_of_all_turns(
     interpreter: Interpreter, n: int
 ) -> None:

@@ -187,6 +187,7 @@ def classes_in_python() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.long
 @classes_can_die
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm")
 def test_two_hundred_interpreters_leave_no_memory_behind() -> None:

@@ -269,7 +269,7 @@ def test_latch_countdown_and_barrier_are_shared(new_interpreter: Callable[[], An
     until(lambda: latch.statistics().waiting == countdown.statistics().waiting == barrier.n_waiting == 1)
     other.run(
         "assert latch.value == 2 and countdown.value == 1 and barrier.parties == 2\n"
-        "latch.count_down(2); countdown.down()\n"
+        "latch.count_down(2); countdown.count_down()\n"
         "assert barrier.wait() == 1\n"
     )
     assert [waiter.result() for waiter in waiters] == [True, True, 0]
@@ -287,7 +287,7 @@ def test_rate_limiter_is_shared(new_interpreter: Callable[[], Any]) -> None:
     limiter = RateLimiter(1, burst=2, clock=clock)
     other = new_interpreter()
     give(other, limiter=limiter)
-    other.run("assert limiter.try_acquire(2) and not limiter.try_acquire() and limiter.delay() == 1.0")
+    other.run("assert limiter.acquire(False, n=2) and not limiter.acquire(False) and limiter.delay() == 1.0")
     waiter = Thread(limiter.acquire)
     until(lambda: limiter.statistics().waiting == 1)
     other.run("assert limiter.statistics() == (0, 2, 1)")

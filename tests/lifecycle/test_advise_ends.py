@@ -82,7 +82,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(*args: str) -> None:
     """What the command does, here, up to its errors."""
-    root.main(["advise", *args, "--save", "saved.json"], prog_name="fairlead", standalone_mode=False)
+    root.main(["advise", *args, "-o", "saved.json"], prog_name="fairlead", standalone_mode=False)
 
 
 @pytest.mark.parametrize(

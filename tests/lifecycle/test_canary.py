@@ -94,7 +94,7 @@ Worse("interactive", 0.3, 0.1).run()
 print(json.dumps([gil.scheduler().policy, gil.counters()["fairlead_gil_canary_rejected_total"]]))
 """
     process = subprocess.run(
-        [sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=100, check=True
     )
     assert process.stdout == '["stock", 1.0]\n'
     assert "threads wait more than 10 % longer; policy stock\n" in process.stderr
@@ -117,7 +117,7 @@ print(gil.scheduler().policy, trial.verdict)
             while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
                 pass
             assert outside.send(pid, "off", wait_s=10).off
-            out, err = process.communicate(timeout=50)
+            out, err = process.communicate(timeout=100)
         finally:
             process.kill()
     assert out == "stock None\n"

@@ -66,6 +66,11 @@ try:
 except UsageError:
     sys.exit(3)
 """
+FORK = (
+    "r, w = os.pipe(); child = os.fork();"
+    " child or (os.close(w), os.read(r, 1), tell(), os._exit(0)); print(child, flush=True)"
+)
+"""The child goes on when the other end is closed."""
 READ = ("0", "63")
 """The number of read(2), on x86-64 and AArch64."""
 
@@ -93,7 +98,7 @@ def line(process: subprocess.Popen[str], ask: str = "") -> str:
 
 def ctl(*words: str | int) -> subprocess.CompletedProcess[str]:
     command = [*FAIRLEAD, "ctl", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
 def files(pid: int) -> list[Path]:
@@ -120,7 +125,7 @@ def test_program_is_switched_to_and_fro_and_says_so() -> None:
         assert outside.send(process.pid, "interactive").policy == "interactive"
         assert line(process, "pass") == "interactive False"
         assert line(process, "fairlead.gil.schedule(policy='stock')") == "stock False"
-        _, said = process.communicate(timeout=50)
+        _, said = process.communicate(timeout=100)
     off = "fairlead: the interpreter's own scheduling is in force by order of fairlead ctl\n"
     on = "fairlead: the GIL is scheduled by order of fairlead ctl\n"
     assert said == off + on + off + on
@@ -146,11 +151,7 @@ def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
 def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes() -> None:
     with program(SERVE) as process:
         line(process)
-        fork = (
-            "r, w = os.pipe(); child = os.fork();"
-            " child or (os.close(w), os.read(r, 1), tell(), os._exit(0)); print(child, flush=True)"
-        )
-        child = int(line(process, fork))
+        child = int(line(process, FORK))
         assert line(process) == "interactive False"
         (page,) = files(process.pid)
         while not files(child):
@@ -169,6 +170,23 @@ def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes(
         process.stdin.close()
         assert process.wait(50) == 0
     assert files(process.pid) == []
+
+
+def test_order_reaches_the_children_and_what_is_forked_later() -> None:
+    with program(SERVE) as process:
+        line(process)
+        child = int(line(process, FORK))
+        assert line(process) == "interactive False"
+        while not files(child):
+            pass  # it makes its own once it runs
+        ran = ctl("--pid", process.pid, "--children", "off")
+        assert re.findall(r"^process (\d+): ", ran.stdout, re.MULTILINE) == [str(process.pid), str(child)]
+        assert line(process, "os.close(w); os.waitpid(child, 0)") == "stock True"
+        assert line(process) == "stock True"
+        line(process, FORK)
+        assert line(process) == "stock True"
+        assert line(process, "os.close(w); os.waitpid(child, 0)") == "stock True"
+        assert line(process) == "stock True"
 
 
 def test_child_that_c_code_forked_takes_orders_of_its_own() -> None:
@@ -209,7 +227,7 @@ def test_another_user_may_not_give_orders() -> None:
         assert line(process) == "interactive False"
         assert outside.send(process.pid, "status").fresh  # root may
         path = files(process.pid)[0]
-        other = subprocess.run([sys.executable, "-c", OTHER, str(process.pid)], timeout=50, check=False)
+        other = subprocess.run([sys.executable, "-c", OTHER, str(process.pid)], timeout=100, check=False)
         assert other.returncode == 3
         os.chown(path, 65533, 65533)
         with pytest.raises(UsageError, match="was put there by another user"):
@@ -234,7 +252,7 @@ print(fairlead.gil.scheduler().policy, flush=True)
     with program(code) as process:
         line(process)
         command = [*FAIRLEAD, "run", "--pid", str(process.pid), "--for", "1s"]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         if "cannot be attached to" in ran.stderr:
             pytest.skip(ran.stderr)
         assert ran.returncode == 0, ran.stderr
@@ -248,9 +266,9 @@ def test_older_running_process_is_refused_with_the_way_around() -> None:
     with program("import sys; print(flush=True); sys.stdin.read()") as process:
         line(process)
         command = [*FAIRLEAD, "run", "--pid", str(process.pid), "--for", "10m"]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         process.send_signal(signal.SIGKILL)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "cannot be attached to (3.14 and later can)" in ran.stderr
-    assert "fairlead run -- COMMAND" in ran.stderr
+    assert "start it with fairlead record -- COMMAND (or top, or run)" in ran.stderr
     assert ran.stderr.count("\n") == 1

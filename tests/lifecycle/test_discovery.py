@@ -12,7 +12,7 @@ from programs import interpreter, living, script
 from fairlead.errors import InterpreterFailedError, RunInterruptedError
 from fairlead.lab.catalogue import identify as identify_module
 from fairlead.lab.catalogue.identify import identify
-from fairlead.lab.catalogue.interpreters import Discovery, discover, running
+from fairlead.lab.catalogue.interpreters import Discovery, choose, discover, running
 from fairlead.lab.isolation.stop import Stop
 
 
@@ -97,15 +97,27 @@ def test_discover_wrapper_of_the_running_one_is_the_running_one(home: Path) -> N
 
 def test_discover_other_names_are_not_run(home: Path) -> None:
     for name in ("python-config", "python3.99-gdb.py", "pythonw.exe", "bpython"):
-        script(home / f"tools/{name}", f"touch {home}/ran")
+        script(home / f"tools/{name}", f": > {home}/ran")
     (home / "tools/python3.98").write_text("not executable")
     discover()
     assert not (home / "ran").exists()
 
 
+def test_choose_by_path_runs_no_other_program(home: Path) -> None:
+    script(home / "tools/python3.98", f": > {home}/ran")
+    wanted = interpreter(home / "mine/python3.99")
+    with Stop() as stop:
+        (chosen,) = choose([str(wanted)], everyone=False, contrasted=False, stop=stop)
+    assert (chosen.name, chosen.path) == ("3.99", str(wanted))
+    assert not (home / "ran").exists()
+    with Stop() as stop:
+        choose(["3.99", str(wanted)], everyone=False, contrasted=False, stop=stop)
+    assert (home / "ran").exists(), "a name may mean any of them"
+
+
 def test_discover_pyenv_shim_is_not_run_unless_asked_for(home: Path) -> None:
     real = interpreter(home / ".pyenv/versions/3.99.1/bin/python3.99")
-    shim = script(home / ".pyenv/shims/python3.99", f'touch {home}/ran\nexec {real} "$@"')
+    shim = script(home / ".pyenv/shims/python3.99", f': > {home}/ran\nexec {real} "$@"')
     os.environ["PATH"] += f":{shim.parent}"
     assert names(discover()) == ["3.99"]
     assert not (home / "ran").exists()
@@ -147,3 +159,19 @@ def test_discover_stopped_by_a_signal_ends_what_hangs(home: Path) -> None:
     with Stop() as stop, pytest.raises(RunInterruptedError):
         discover(stop=stop)
     assert living(str(program)) == []
+
+
+@pytest.mark.parametrize("variable", ["PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"])
+def test_discover_passes_over_places_that_cannot_be_looked_at(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    # as another user's home cannot; a name that is too long fails for root, too
+    monkeypatch.setenv(variable, str(home / ("x" * 300)))
+    interpreter(home / "tools/python3.99")
+    assert names(discover()) == ["3.99"]
+
+
+def test_discover_passes_over_a_program_that_cannot_be_looked_at(home: Path) -> None:
+    (home / "tools/python3.98").symlink_to(home / ("x" * 300))
+    interpreter(home / "tools/python3.99")
+    assert names(discover()) == ["3.99"]

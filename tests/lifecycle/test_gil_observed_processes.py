@@ -199,7 +199,7 @@ for _ in range(1000):
     time.sleep(0)
 """
     command = [sys.executable, "-c", HEAD + program, str(tmp_path / "out.flrec")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\n") == 1
     assert "fairlead: " in done.stderr

@@ -238,6 +238,7 @@ print(json.dumps([none, theirs, over, ours]))
     assert ours > 0
 
 
+@pytest.mark.long
 def test_short_observations_one_after_another_under_load_end_cleanly() -> None:
     """The hooks are put in and taken out while threads are in them."""
     program = """

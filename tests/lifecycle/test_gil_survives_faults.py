@@ -105,7 +105,7 @@ process.wait()
 print(json.dumps(found))
 """
     process = start(program, head=HEAD + HELD + GIL)
-    printed, errors = process.communicate(timeout=50)
+    printed, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     assert json.loads(printed) == 0
 
@@ -269,7 +269,7 @@ def test_a_child_that_ends_like_a_program_ends_beside_daemon_threads() -> None:
         [sys.executable, script, "cycles", "--cycles", "40", "--seed", "1", "--policy", "interactive"],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "40 cycles" in done.stdout

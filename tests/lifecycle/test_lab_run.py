@@ -93,7 +93,7 @@ def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
     [
         ("kill -SEGV $$", "crashed", "SIGSEGV"),
         ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
-        ("echo some words", "garbage", "printed no result"),
+        pytest.param("echo some words", "garbage", "printed no result", marks=pytest.mark.long),
         pytest.param("head -c 3000000 /dev/urandom", "garbage", "printed no result", marks=pytest.mark.long),
         pytest.param("echo '{}'", "garbage", "printed a result that is none", marks=pytest.mark.long),
         pytest.param(
@@ -103,7 +103,7 @@ def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
         pytest.param(
             'echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread", marks=pytest.mark.long
         ),
-        ("kill -ALRM $$", "timeout", "not done after"),
+        pytest.param("kill -ALRM $$", "timeout", "not done after", marks=pytest.mark.long),
     ],
 )
 def test_run_with_a_failing_interpreter_records_it_and_goes_on_with_the_others(
@@ -154,7 +154,12 @@ def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long),
+    ],
 )
 def test_run_stopped_by_a_signal_says_what_is_kept_and_can_be_continued(
     home: Path, number: signal.Signals, status: int
@@ -205,7 +210,14 @@ def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None
     assert len(samples(out)) == ALL
 
 
-@pytest.mark.parametrize("step", ["choose", "make_plan", "with_yield_probes"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("choose", marks=pytest.mark.long),
+        "make_plan",
+        pytest.param("with_yield_probes", marks=pytest.mark.long),
+    ],
+)
 def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
     """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
     out = home / "out"
@@ -237,7 +249,9 @@ def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str)
     assert not (out / "request.json").exists()
 
 
-@pytest.mark.parametrize("keep", [0, 1, 3])
+@pytest.mark.parametrize(
+    "keep", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)]
+)
 def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: int) -> None:
     out = home / "out"
     lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)

@@ -18,15 +18,16 @@ from waiting import until
 
 from fairlead import errors
 from fairlead.lab.experiments import probe_workloads as workloads
-from fairlead.pools import DaskPool, calls
-from fairlead.pools.channel import pickled
-from fairlead.pools.contract import Stopped
-from fairlead.pools.failure import WorkerTraceback
+from fairlead.pools import DaskPool
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.serialization import calls
+from fairlead.pools.serialization.failure import WorkerTraceback
+from fairlead.pools.serialization.messages import pickled
 
 pytest.importorskip(
     "distributed", reason="distributed has no release for this interpreter, or is not installed"
 )
-from fairlead.pools import remote
+from fairlead.pools.distributed import remote
 
 pytestmark = [
     pytest.mark.long,
@@ -116,9 +117,9 @@ def test_cluster_runs_a_task_again_whose_worker_was_lost(pool: DaskPool, tmp_pat
 
 
 def test_cluster_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.pools import cluster
+    from fairlead.pools import dask
 
-    monkeypatch.setattr(cluster, "CONNECT_S", 0.2)
+    monkeypatch.setattr(dask, "CONNECT_S", 0.2)
     with pytest.raises(errors.BrokenPoolError, match=r"the cluster at tcp://127\.0\.0\.1:9 is not reached"):
         DaskPool("tcp://127.0.0.1:9")
 

@@ -48,7 +48,7 @@ def mark(tmp_path: Path) -> dict[str, str]:
 
 def run(command: list[str], tmp_path: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        command, cwd=tmp_path, env=mark(tmp_path), capture_output=True, text=True, timeout=50, check=False
+        command, cwd=tmp_path, env=mark(tmp_path), capture_output=True, text=True, timeout=100, check=False
     )
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))
     return done
@@ -87,7 +87,7 @@ with {kind}(1) as pool:
         until((tmp_path / "waits").exists)
         until(lambda: main_thread_sleeps(process.pid))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
-        _, said = process.communicate(timeout=50)
+        _, said = process.communicate(timeout=100)
     assert process.returncode == -signal.SIGINT
     assert said.count("Traceback") == 1, said
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))

@@ -47,7 +47,7 @@ def fairlead(
     *args: str | Path, cwd: Path, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [*FAIRLEAD, *map(str, args)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_what_cannot_be_recorded_is_refused_before_the_program_starts(
 
 def test_interpreter_without_fairlead_says_so_and_does_not_run_the_program(tmp_path: Path) -> None:
     bare = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")]
-    subprocess.run(bare, check=True, capture_output=True, timeout=50)
+    subprocess.run(bare, check=True, capture_output=True, timeout=100)
     (tmp_path / "app.py").write_text("print('ran')")
     ran = fairlead("record", "--", tmp_path / "bare/bin/python", "app.py", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -308,7 +308,7 @@ def test_top_in_a_terminal_shows_the_columns_that_fit(
     while chunk := read_terminal(terminal):
         shown += chunk
     os.close(terminal)
-    assert process.wait(timeout=50) == 0, shown
+    assert process.wait(timeout=100) == 0, shown
     assert all(heading.encode() in shown for heading in last)
     assert (b"forced/s" in shown) == ("forced/s" in last)
     assert "…".encode() not in shown
@@ -334,6 +334,45 @@ def test_top_without_a_terminal_prints_snapshots_and_passes_the_status_on(
     assert "cpu" in ran.stdout
     assert "done" in ran.stdout
     assert list(tmp_path.iterdir()) == [program]
+
+
+FORKS = """
+import os, sys, threading, time
+ends = os.pipe()
+child = os.fork()
+name = "parent" if child else "child"
+stop = threading.Event()
+threading.Thread(target=stop.wait, name=f"{name}-thread").start()
+if not child:
+    os.read(ends[0], 1)
+    stop.set()
+    sys.exit()
+os.close(ends[0])
+print("forked", os.getpid(), child, flush=True)
+sys.stdin.readline()
+os.write(ends[1], b"x")
+os.waitpid(child, 0)
+stop.set()
+"""
+
+
+def test_top_has_a_section_for_each_process_of_a_program_that_forks(program: Path, tmp_path: Path) -> None:
+    program.write_text(FORKS)
+    command = [*FAIRLEAD, "top", "--every", "50ms", "--", sys.executable, "app.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        parent, child = next(line for line in lines if line.startswith("forked")).split()[1:]
+        assert any(line.startswith(f"pid {child}: ") for line in lines)
+        assert any("child-thread" in line or "MainThread" in line for line in lines)
+        assert any(line.startswith(f"pid {parent}: ") for line in lines)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.stdout.read()
+    assert process.returncode == 0
 
 
 IDLE = """
@@ -376,12 +415,43 @@ def test_running_process_is_recorded_for_a_while_and_goes_on(
     assert "cpu" in {thread.name for thread in summary.threads}
 
 
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_top_watches_a_running_process_until_ctrl_c_and_that_goes_on(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    command = [*FAIRLEAD, "top", "--every", "100ms", "--pid", str(running.pid)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        for line in watching.stdout:
+            if "GIL held" in line:
+                break
+        else:
+            why = watching.stderr.read()
+            if "cannot be attached to" in why:
+                pytest.skip(why)
+            pytest.fail(f"it ended: {why}")
+        watching.send_signal(signal.SIGINT)
+        watching.stdout.read()
+        assert watching.wait() == 0
+    assert running.poll() is None
+
+
+def test_top_of_a_process_takes_no_command(tmp_path: Path) -> None:
+    ran = fairlead("top", "--pid", "1", "--", "app.py", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "leave out the command" in ran.stderr
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python can be attached to")
 def test_running_process_of_an_older_python_says_what_to_do_instead(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    ran = fairlead("record", "--pid", str(running.pid), cwd=tmp_path)
-    assert ran.returncode == 1
-    assert "3.14 and later can" in ran.stderr
-    assert "fairlead record -- COMMAND" in ran.stderr
+    for command in ("record", "top"):
+        ran = fairlead(command, "--pid", str(running.pid), cwd=tmp_path)
+        assert ran.returncode == 1
+        assert "3.14 and later can" in ran.stderr
+        assert "fairlead record -- COMMAND" in ran.stderr
     assert list(tmp_path.glob("*.flrec")) == []

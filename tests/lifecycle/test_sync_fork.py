@@ -239,7 +239,7 @@ def test_forked_child_finds_a_rate_limiter_as_it_was_and_nobody_waits() -> None:
     run("""
 clock = ManualClock()
 limiter = RateLimiter(1, burst=2, clock=clock)
-assert limiter.try_acquire(2)
+assert limiter.acquire(False, n=2)
 others = [start(limiter.acquire) for _ in range(2)]
 until(lambda: limiter.statistics().waiting == 2)
 
@@ -323,7 +323,7 @@ def child():
     until(lambda: barrier.n_waiting == 1)
     assert barrier.wait() == 1
     latch.count_down()
-    countdown.down()
+    countdown.count_down()
     gate.open()
     for other in others:
         other.join()
@@ -336,7 +336,7 @@ def child():
 in_child(child)
 assert barrier.wait() == 1
 latch.count_down()
-countdown.down()
+countdown.count_down()
 gate.open()
 for waiter in waiters:
     waiter.join()

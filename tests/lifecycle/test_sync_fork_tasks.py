@@ -6,7 +6,7 @@ import pytest
 from syncprograms import run
 
 LOOP = """
-from fairlead.lowlevel import Port, add_loop
+from fairlead.lowlevel import Mailbox, add_loop
 
 class Future:
     completed = False
@@ -25,7 +25,7 @@ class Timer:
     def cancel(self):
         timers.remove(self)
 
-port = Port(Future, None, Timer)
+port = Mailbox(Future, None, Timer)
 add_loop(lambda: port)
 
 def ends(ticket, value=True):

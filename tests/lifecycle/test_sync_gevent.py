@@ -28,7 +28,7 @@ def run(program: str, first: str = "") -> None:
         [sys.executable, "-X", "faulthandler", "-c", first + PRELUDE + program],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

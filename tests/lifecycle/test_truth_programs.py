@@ -28,7 +28,7 @@ THREADS = {
 @pytest.mark.parametrize("name", THREADS)
 def test_a_program_with_a_known_answer_is_seen_within_its_own_clocks(name: str) -> None:
     command = [sys.executable, str(PROGRAMS), name, "0.4", "--observe"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     result: dict[str, Any] = json.loads(done.stdout)
     seen, own = result["seen"], result["own"]

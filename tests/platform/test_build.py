@@ -67,7 +67,7 @@ def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path
     build = tmp_path / "build"
     run(sys.executable, "-m", "mesonbuild.mesonmain", "setup", "-Dplatform=posix", build)
     run(sys.executable, "-m", "ninja", "-C", build)
-    extension = build / "native" / "bind" / Path(_native.__file__).name
+    extension = build / "native" / Path(_native.__file__).name
     program = f"""
 import errno, importlib.machinery, importlib.util
 loader = importlib.machinery.ExtensionFileLoader("fairlead._native", {str(extension)!r})

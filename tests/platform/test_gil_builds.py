@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes.util
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -43,7 +45,7 @@ def test_program_that_embeds_the_interpreter_and_takes_the_address_of_its_functi
 )
 def test_program_that_has_the_interpreter_within_itself(flags: list[str], tmp_path: Path) -> None:
     """As deadsnakes' and python-build-standalone's do: its calls into libc are in the program's own table."""
-    done = ran([embedder(tmp_path, "-rdynamic", *flags, static=True), sys.executable, SCHEDULED])
+    done = ran([embedder(tmp_path, *flags, static=True), sys.executable, SCHEDULED])
     assert answer(done) == "interactive"
 
 
@@ -53,11 +55,37 @@ def test_interpreter_that_is_ended_and_begun_again(tmp_path: Path) -> None:
     assert done.stdout == '"interactive"\n' * 3
 
 
-def test_beside_another_allocator() -> None:
-    name = ctypes.util.find_library("jemalloc")
+@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc_minimal"])
+def test_beside_another_allocator(allocator: str) -> None:
+    name = ctypes.util.find_library(allocator)
     if name is None:
-        pytest.skip("jemalloc is not installed")
+        pytest.skip(f"{allocator} is not installed")
     assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_PRELOAD": name})) == "interactive"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("clock", ["+1d", "+1d x10", "-3d"])
+def test_beside_a_library_that_tells_another_time(clock: str) -> None:
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("libfaketime is not installed")
+    preloaded = {"LD_PRELOAD": str(found[0]), "FAKETIME": clock}
+    assert answer(ran([sys.executable, "-c", SCHEDULED], preloaded)) == "interactive"
+
+
+def test_another_c_library_is_refused_by_name() -> None:
+    """With musl's headers: what the hooks would be built to say. No Python of musl's is run."""
+    compiler = shutil.which("musl-gcc")
+    if compiler is None:
+        pytest.skip("musl-gcc is not installed")
+    said = subprocess.run(
+        [compiler, "-E", "-P", f"-I{NATIVE}", f"-I{builds.include()}", "-"],
+        input='#include "gil/interpreter/compat.h"\nFL_PROBE_REFUSAL\n',
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.endswith('and this is another one (musl?)"\n')
 
 
 INTERPOSER = """
@@ -69,7 +97,8 @@ landmark = ctypes.cast(ctypes.pythonapi.PyType_GenericAlloc, ctypes.c_void_p)
 
 def interposer(directory: Path) -> Path:
     text = (Path(builds.__file__).parent / "interposer.c").read_text()
-    return compiled(directory / "interposer.so", text, str(NATIVE / "probe" / "got.c"), "-shared", "-fPIC")
+    got = NATIVE / "gil" / "interpreter" / "got.c"
+    return compiled(directory / "interposer.so", text, str(got), "-shared", "-fPIC")
 
 
 def test_another_library_that_has_hooked_sleep_keeps_its_hook(tmp_path: Path) -> None:

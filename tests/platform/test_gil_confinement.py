@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import shutil
 import sys
 
+import confined
 import pytest
 from builds import SCHEDULED, answer, ran
 from scheduled import HEAD
@@ -92,6 +94,16 @@ except Exception as error:
     assert "mount /proc" in done.stdout
 
 
+@pytest.mark.parametrize("options", ["size=4k", "size=4k,ro"])
+def test_without_room_for_the_page_of_orders_the_program_is_scheduled(options: str) -> None:
+    if shutil.which("unshare") is None or ran(["unshare", "--mount", "true"]).returncode != 0:
+        pytest.skip("this user may not make a mount namespace")
+    fill = "mount -t tmpfs -o size=4k none /dev/shm && head -c 4096 /dev/zero >/dev/shm/full"
+    shell = f'{fill} && mount -o remount,{options} /dev/shm && exec "$@"'
+    done = ran(["unshare", "--mount", "sh", "-c", shell, "-", sys.executable, "-c", SCHEDULED])
+    assert answer(done) == "interactive"
+
+
 @only_own
 @pytest.mark.parametrize("answer_to_it", ["EACCES", "EPERM", "ENOSYS", "KILL"])
 def test_own_gils_are_seen_where_a_filter_refuses_to_read_memory(answer_to_it: str) -> None:
@@ -139,6 +151,55 @@ print(json.dumps("seen"))
 def test_with_sixteen_descriptors() -> None:
     program = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n" + SCHEDULED
     assert answer(ran([sys.executable, "-c", program])) == "interactive"
+
+
+RUN = ["-m", "fairlead", "run", "--", sys.executable, "-c"]
+
+
+@pytest.mark.parametrize("cores", [0.5, 1.1, 2.0])
+def test_with_a_cpu_quota(cores: float) -> None:
+    program = SCHEDULED + "import fairlead.machine\nprint(json.dumps(fairlead.machine.cores().quota))"
+    with confined.quota(cores) as within:
+        assert answer(ran([*within, sys.executable, *RUN, program])) == cores
+
+
+@pytest.mark.long
+def test_watchdog_does_not_take_a_quota_that_is_used_up_for_threads_that_do_not_wake() -> None:
+    """All threads stand still for .9 s of each second."""
+    program = (
+        SCHEDULED
+        + """
+with gil.observe():
+    stop.clear()
+    began = time.process_time()
+    threads = [threading.Thread(target=spin) for _ in range(2)]
+    ticking = [threading.Thread(target=tick) for _ in range(6)]
+    for thread in (*threads, *ticking):
+        thread.start()
+    while time.process_time() - began < 0.25:
+        time.sleep(0.01)
+    stop.set()
+    for thread in (*threads, *ticking):
+        thread.join()
+print(json.dumps(gil.scheduler().watchdog_tripped))
+"""
+    )
+    ticks = "import time\ndef tick():\n    while not stop.is_set():\n        time.sleep(0.001)\n"
+    with confined.quota(0.1, period_s=1.0) as within:
+        assert answer(ran([*within, sys.executable, *RUN, ticks + program])) is False
+
+
+@pytest.mark.parametrize("profile", ["docker", "systemd"])
+def test_under_a_filter_of_system_calls(profile: str) -> None:
+    if ctypes.util.find_library("seccomp") is None:
+        pytest.skip("no libseccomp on this machine")
+    if profile == "systemd" and shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze on this machine, which has the list")
+    python = confined.python_under_docker() if profile == "docker" else confined.python_under_systemd()
+    done = ran([*python, *RUN, SCHEDULED])
+    if done.returncode == 77:
+        pytest.skip("this system does not let one filter system calls")
+    assert answer(done) == "interactive"
 
 
 def test_on_one_core() -> None:

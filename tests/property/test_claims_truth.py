@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.lab.analysis.claims import verdict_of
 from fairlead.lab.analysis.statistics import Ratio, paired
+from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.run.plan import Series
 from fairlead.lab.run.questions import Question
 from fairlead.lab.run.sampling import Cell, Course
@@ -91,6 +92,27 @@ def test_a_published_figure_on_the_other_side_is_a_contradiction_only_once_it_is
     assert verdict_of((0.9, 1.2), 1.1, [1.85]) == ("open", True)
     assert verdict_of((0.9, 1.0), 1.1, [1.85, 1.01]) == ("settled", False), "sources that differ"
     assert verdict_of(None, 1.1, []) == ("open", True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ((1.2, 1.9), "3 threads are slower"),
+        ((0.9, 1.05), "3 threads are no slower"),
+        ((1.03, 1.07), "3 threads are no slower, or by less than 10 %"),
+    ],
+)
+def test_a_difference_below_the_threshold_is_told_as_small_and_not_as_none(
+    ends: tuple[float, float], sentence: str
+) -> None:
+    claim = Declared(
+        topic="threads",
+        says="{n} threads are slower",
+        otherwise="{n} threads are no slower",
+        more_than=THRESHOLD,
+    )
+    _, above = verdict_of(ends, THRESHOLD, [])
+    assert claim.said(above, ends, 3) == sentence
 
 
 class Simulated:

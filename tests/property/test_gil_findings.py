@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from gilprograms import example
@@ -62,32 +64,35 @@ def test_find_any_counters_never_raises(
         assert finding.evidence
 
 
-def observed(kind: str, tmp_path: Path, *, interval_ns: int = 5 * MS, seed: int = 1) -> GilSummary:
+@cache
+def observed(kind: str, *, interval_ns: int = 5 * MS, seed: int = 1) -> GilSummary:
+    """What is said of an example, which is simulated once for all tests."""
     ms = 250 if kind == "switch-storm" else 1000
     simulation = Simulation(example(kind), until_ns=ms * MS, interval_ns=interval_ns, seed=seed)
-    return analyse(Recording(simulation.writer().save(tmp_path / f"{kind}.flrec")))
+    with TemporaryDirectory() as directory:
+        return analyse(Recording(simulation.writer().save(Path(directory) / "a.flrec")))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(
     "kind", ["convoy", "long-hold", "saturation", "lock-square", "switch-storm", "not-the-gil"]
 )
-def test_find_example_of_each_kind_is_what_it_is(kind: str, seed: int, tmp_path: Path) -> None:
-    found = [finding.kind for finding in observed(kind, tmp_path, seed=seed).findings]
+def test_find_example_of_each_kind_is_what_it_is(kind: str, seed: int) -> None:
+    found = [finding.kind for finding in observed(kind, seed=seed).findings]
     assert found == [kind], f"seed {seed}"
 
 
 @pytest.mark.parametrize("kind", ["convoy", "long-hold", "saturation", "switch-storm", "not-the-gil"])
-def test_find_from_counters_alone_says_the_same(kind: str, tmp_path: Path) -> None:
-    summary = observed(kind, tmp_path)
+def test_find_from_counters_alone_says_the_same(kind: str) -> None:
+    summary = observed(kind)
     found = find(summary.threads, wall_seconds=summary.wall_seconds, switch_interval=0.005)
     assert [finding.kind for finding in found] == [kind]
 
 
 @pytest.mark.parametrize("factor", [3, 60, 3600])
 @pytest.mark.parametrize("kind", ["convoy", "saturation", "lock-square", "switch-storm", "not-the-gil"])
-def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: int, tmp_path: Path) -> None:
-    summary = observed(kind, tmp_path)
+def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: int) -> None:
+    summary = observed(kind)
     longer = [
         dataclasses.replace(
             thread,
@@ -106,14 +111,14 @@ def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: 
 
 
 @pytest.mark.parametrize("interval_ns", [MS, 5 * MS, 20 * MS])
-def test_find_convoy_with_other_switch_interval_is_found(interval_ns: int, tmp_path: Path) -> None:
-    found = observed("convoy", tmp_path, interval_ns=interval_ns).findings
+def test_find_convoy_with_other_switch_interval_is_found(interval_ns: int) -> None:
+    found = observed("convoy", interval_ns=interval_ns).findings
     assert [finding.kind for finding in found] == ["convoy"]
     assert found[0].evidence["mean_wait_ms"] == pytest.approx(interval_ns / MS, rel=0.2)
 
 
-def test_find_convoy_names_victim_culprit_and_cost(tmp_path: Path) -> None:
-    summary = observed("convoy", tmp_path)
+def test_find_convoy_names_victim_culprit_and_cost() -> None:
+    summary = observed("convoy")
     (finding,) = summary.findings
     io = next(thread for thread in summary.threads if thread.name == "io")
     assert finding.threads == ("cpu", "io")
@@ -122,8 +127,8 @@ def test_find_convoy_names_victim_culprit_and_cost(tmp_path: Path) -> None:
     assert "io needs the GIL for 20 us at a time" in finding.summary
 
 
-def test_find_long_hold_names_function_and_line(tmp_path: Path) -> None:
-    (finding,) = observed("long-hold", tmp_path).findings
+def test_find_long_hold_names_function_and_line() -> None:
+    (finding,) = observed("long-hold").findings
     assert finding.threads == ("c-code",)
     assert (finding.evidence["function"], finding.evidence["file"], finding.evidence["line"]) == (
         "work",
@@ -150,6 +155,18 @@ def test_find_long_hold_that_sleeps_is_said() -> None:
     assert finding.kind == "long-hold"
     assert finding.evidence["asleep_in_holds_seconds"] == 0.12
     assert "sleeps" in finding.summary
+
+
+def test_find_long_hold_is_said_while_it_lasts() -> None:
+    # half a second out of the middle of a C call of two seconds: nobody took the GIL, or let it go
+    holder = GilThread(
+        serial=1, name="parser", native_id=1, held_seconds=0.5, held_off_cpu_seconds=0.1,
+        overrun_seconds=0.5, max_overrun_seconds=2.0,
+    )  # fmt: skip
+    waiter = GilThread(serial=2, name="io", native_id=2, waited_seconds=0.5, max_wait_seconds=2.0)
+    (finding,) = find([holder, waiter], wall_seconds=0.5, switch_interval=0.005)
+    assert finding.kind == "long-hold"
+    assert finding.title == "parser keeps the GIL for 2 s"
 
 
 def test_find_thread_that_sleeps_with_the_gil_is_neither_computing_nor_a_convoy() -> None:

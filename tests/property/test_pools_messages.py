@@ -9,6 +9,7 @@ import pickle
 import socket
 import struct
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import _native
-from fairlead.pools.channel import HEADER, INLINE, MARK, OUT_OF_BAND, Channel, Corrupt, pickled
+from fairlead.pools.process.channel import HEADER, INLINE, MARK, Channel, Corrupt
+from fairlead.pools.serialization.messages import OUT_OF_BAND, pickled
 
 SIZES = st.sampled_from(
     [0, 1, 63, 64, 65, OUT_OF_BAND - 1, OUT_OF_BAND, INLINE - 30, INLINE, INLINE + 1, 300_000]
@@ -146,6 +148,16 @@ def test_noise_is_refused(noise: bytes) -> None:
 def test_message_that_cannot_be_is_refused(head: bytes, says: str) -> None:
     with pytest.raises(Corrupt, match=says):
         taken(head)
+
+
+def test_length_that_is_announced_and_does_not_come_costs_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(EOFError):
+            taken(HEADER.pack(MARK, 1, 0, 0, 0, 1 << 32))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_block_smaller_than_it_is_said_to_be_is_refused_and_closed() -> None:

@@ -234,9 +234,9 @@ class Counts(Staged):
             self.count = 0
         elif n > self.count:
             with pytest.raises(TooManyReleasesError):
-                self.down(n)
+                self.subject.count_down(n)
         else:
-            self.down(n)
+            self.subject.count_down(n)
             self.count -= n
         came = self.count == 0
         if again:
@@ -246,16 +246,13 @@ class Counts(Staged):
             gone, self.waiting = self.waiting, []
             self.expect(gone, [True] * len(gone))
 
-    def down(self, n: int) -> None:
-        (self.subject.count_down if self.kind is Latch else self.subject.down)(n)
-
     @rule()
     def up(self) -> None:
         if self.kind is Event:
             self.subject.clear()
             self.count = 1
         elif self.kind is CountdownEvent:
-            self.subject.up()
+            self.subject.count_up()
             self.count += 1
 
     @precondition(lambda self: self.waiting)

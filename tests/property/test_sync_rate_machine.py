@@ -66,16 +66,16 @@ class Rates(Staged):
         n = min(n, self.burst)
         date = self.date(n + sum(self.wanted))
         if not self.wanted and date <= self.now:
-            assert self.subject.acquire(n, timeout) is True
+            assert self.subject.acquire(True, timeout, n) is True
             self.take(n)
         elif timeout == 0 or date > self.now + timeout:
-            assert self.subject.acquire(n, timeout) is False
+            assert self.subject.acquire(True, timeout, n) is False
 
     @rule(n=COUNTS)
     def thread_tries(self, n: int) -> None:
         n = min(n, self.burst)
         there = not self.wanted and self.date(n) <= self.now
-        assert self.subject.try_acquire(n) is there
+        assert self.subject.acquire(False, n=n) is there
         if there:
             self.take(n)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fairlead.errors import DeadlockError, NotHeldError
-from fairlead.sync import RWLock, RWLockFace
+from fairlead.sync import RWLock, RWLockView
 
 ACTORS = st.integers(0, 3)
 MODES = st.sampled_from(["reading", "upgradable", "writing"])
@@ -30,7 +30,7 @@ class RWLocks(RuleBasedStateMachine):
     def make(self) -> None:
         self.lock = RWLock()
 
-    def face(self, mode: str) -> RWLockFace:
+    def face(self, mode: str) -> RWLockView:
         return getattr(self.lock, mode)  # type: ignore[no-any-return]
 
     def level(self, who: Actor | None) -> str:

@@ -18,7 +18,7 @@ def test_every_future_ends_once_and_no_interpreter_is_left() -> None:
     seed = random.randrange(2**32)
     done = subprocess.run(
         [sys.executable, PROGRAM, "interpreters", "--tasks=600", f"--seed={seed}"],
-        capture_output=True, text=True, timeout=50, check=False,
+        capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
     assert sum(json.loads(done.stdout.splitlines()[-1])["outcomes"].values()) == 600

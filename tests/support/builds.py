@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shlex
 import shutil
 import struct
 import subprocess
@@ -75,15 +76,14 @@ def writable_dynamic_cleared(source: Path, target: Path) -> Path:
     return target
 
 
-def compiled(target: Path, text: str, *flags: str) -> Path:
+def compiled(target: Path, text: str, *flags: str, compiler: Sequence[str] = ("cc",)) -> Path:
     """A C program or library; skips the test where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+    if shutil.which(compiler[0]) is None:
         pytest.skip("there is no C compiler")
     source = target.with_suffix(".c")
     source.write_text(text)
     done = subprocess.run(
-        [compiler, "-O1", "-g", f"-I{NATIVE}", "-o", target, source, *flags], capture_output=True, text=True
+        [*compiler, "-O1", "-g", f"-I{NATIVE}", "-o", target, source, *flags], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return target
@@ -122,20 +122,27 @@ def include() -> Path:
 
 
 def embedder(directory: Path, *flags: str, static: bool = False) -> Path:
-    """A C program that runs its arguments after the first, an interpreter's name, each in an interpreter."""
+    """A C program that runs its arguments after the first, an interpreter's name, each in an interpreter.
+
+    Where libpython is an archive (``static``, or Python was built without --enable-shared), the program holds
+    the interpreter and exports its symbols to extension modules.
+    """
     place, name = ("LIBPL", "LIBRARY") if static else ("LIBDIR", "LDLIBRARY")
     library = Path(sysconfig.get_config_var(place)) / str(sysconfig.get_config_var(name))
     if not library.exists():
         pytest.skip(f"this Python came without {library.name}, which programs that embed it are built with")
-    needs = [word for key in ("LIBS", "SYSLIBS") for word in str(sysconfig.get_config_var(key)).split()]
-    found = (
-        f"-I{include()}",
-        str(library),
-        f"-Wl,-rpath,{library.parent}",
-        "-lm",
-        *(needs if static else ()),
-    )
-    return compiled(directory / "embedder", EMBEDDER, *flags, *found)
+    found = [f"-I{include()}", str(library), f"-Wl,-rpath,{library.parent}", "-lm"]
+    compiler = ["cc"]
+    if library.suffix == ".a":
+        found += [word for key in ("LIBS", "SYSLIBS") for word in str(sysconfig.get_config_var(key)).split()]
+        found.append("-rdynamic")
+        built_with = shlex.split(str(sysconfig.get_config_var("CC")))
+        if any(Path(word).name.startswith("clang") for word in built_with):  # its archives may hold bitcode
+            compiler = built_with
+            core = shlex.split(str(sysconfig.get_config_var("PY_CORE_LDFLAGS")))
+            if bitcode := [word for word in core if word.startswith("-flto")]:
+                found += [*bitcode, "-Wl,-plugin-opt=O0"]  # to optimise all of libpython takes minutes
+    return compiled(directory / "embedder", EMBEDDER, *flags, *found, compiler=compiler)
 
 
 def ran(
@@ -150,7 +157,7 @@ def ran(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
     )
 
 

@@ -48,6 +48,16 @@ transaction.__enter__()
 EVENTLET = (
     "import eventlet\neventlet.monkey_patch(thread=False, os=False)\neventlet.spawn(eventlet.sleep, 0.01)\n"
 )
+GRPC = """
+import concurrent.futures, grpc
+echo = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("x.X", {"echo": echo})])
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    assert [channel.unary_unary("/x.X/echo")(b"x") for _ in range(50)] == [b"x"] * 50
+"""
 POLARS = """
 import threading, polars
 def query():
@@ -57,9 +67,17 @@ def query():
 threading.Thread(target=query, daemon=True).start()
 """
 FAULTHANDLER = """
-import faulthandler
-faulthandler.dump_traceback_later(0.01, repeat=True, file=open(os.devnull, "w"))
+import faulthandler, threading, time
+nowhere = open(os.devnull, "w")
+faulthandler.dump_traceback_later(60, file=nowhere)
+def dump():
+    while True:
+        faulthandler.dump_traceback(nowhere, all_threads=True)
+        time.sleep(0.001)
+threading.Thread(target=dump, daemon=True).start()
 """
+"""Its thread waits, and dumps are made by a thread that holds the GIL: those of its thread read frames of
+threads that run, which crashes CPython without fairlead too."""
 
 COMPANIONS = {
     "coverage": Companion(("coverage",), "{bin}/python -m coverage run --data-file {out} {app}", writes=True),
@@ -98,6 +116,7 @@ COMPANIONS = {
     ),
     "sentry-sdk": Companion(("sentry-sdk",), PYTHON, head=SENTRY),
     "eventlet": Companion(("eventlet",), PYTHON, head=EVENTLET),
+    "grpcio": Companion(("grpcio",), PYTHON, head=GRPC),
     "polars": Companion(("polars",), PYTHON, head=POLARS),
     "faulthandler": Companion(
         (),
@@ -107,12 +126,16 @@ COMPANIONS = {
 }
 """Other tools and what they are tried with."""
 
-OTHERS = ("opentelemetry-sdk", "prometheus_client", "ipython")
-"""What the how-to guides have examples for."""
+OTHERS = ("opentelemetry-sdk", "prometheus_client", "ipython", "pytest-xdist")
+"""What the how-to guides have examples for, and what has a test of its own."""
+
+RECIPES = ("gunicorn", "uwsgi", "celery", "django", "uvicorn", "fastapi", "opentelemetry-distro", "ddtrace")
+"""What docs/how-to/recipes.md has commands for."""
 
 
 def main() -> None:
-    for package in dict.fromkeys([*OTHERS, *(name for one in COMPANIONS.values() for name in one.packages)]):
+    tools = [name for one in COMPANIONS.values() for name in one.packages]
+    for package in dict.fromkeys([*OTHERS, *RECIPES, *tools]):
         environment().install([package])
 
 

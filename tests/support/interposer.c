@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "probe/got.h"
+#include "gil/interpreter/got.h"
 
 typedef int sleep_function(clockid_t, int, const struct timespec *, struct timespec *);
 

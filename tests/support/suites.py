@@ -23,7 +23,7 @@ def run_suite(program: str, left_out: Iterable[str]) -> None:
         [sys.executable, "-c", f"LEFT_OUT = {set(left_out)!r}\n{program}"],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=110,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

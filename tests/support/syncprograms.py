@@ -38,7 +38,7 @@ def run(program: str) -> str:
         [sys.executable, "-X", "faulthandler", "-c", PRELUDE + program],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

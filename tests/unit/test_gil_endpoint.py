@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import fairlead.gil
 from fairlead.cli import main
-from fairlead.errors import OutputError, UsageError
+from fairlead.errors import OutputError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.endpoint import launched
 from fairlead.gil.endpoint.launch import action
 from fairlead.gil.endpoint.server import current, parse
@@ -61,6 +63,15 @@ def test_limit_that_is_no_time_is_refused(seconds: float) -> None:
         fairlead.gil.serve("0", stalled_after=seconds)
     with pytest.raises(UsageError, match="busy_after is in seconds"):
         fairlead.gil.serve("0", busy_after=seconds)
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="asks a free-threaded build, which has no GIL"
+)
+@pytest.mark.parametrize("ask", [fairlead.gil.serve, lambda: fairlead.gil.observe().start()])
+def test_free_threaded_build_is_told_what_to_ask_instead(ask: Callable[[], object]) -> None:
+    with pytest.raises(UnsupportedInterpreterError, match=r"free-threaded build.*fairlead\.sync\.waits"):
+        ask()
 
 
 @observable

@@ -159,7 +159,7 @@ def test_a_thread_that_returns_asks_early_where_stock_is_patched_so() -> None:
 
 def test_a_queue_of_waiters_hands_the_gil_over_on_request_and_in_order() -> None:
     run = sim.simulate(sim.cpu(3, 50_000_000), policy="queued", events=10_000)
-    assert run.handed == run.forced_drops > 20
+    assert run.direct_handovers == run.forced_drops > 20
     turns = [event.thread for event in run.events if event.kind == "acquire"]
     assert turns[3:18] == turns[:3] * 5
 

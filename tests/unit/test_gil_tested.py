@@ -65,7 +65,7 @@ def test_version_that_is_later_than_all_known_is_refused_unless_asked_for(
     version: str, number: str, options: list[str], refused: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "Python.h").write_text(f'#include <features.h>\n#define PY_VERSION "{version}"\n')
-    program = '#include "probe/compat.h"\n#ifdef FL_PROBE_REFUSAL\nREFUSED FL_PROBE_REFUSAL\n#endif\n'
+    program = '#include "gil/interpreter/compat.h"\n#ifdef FL_PROBE_REFUSAL\nREFUSED FL_PROBE_REFUSAL\n#endif'
     define = f"-DPY_VERSION_HEX={number}"
     done = subprocess.run(
         ["cc", "-E", "-P", f"-I{tmp_path}", f"-I{NATIVE}", define, *options, "-"],

@@ -80,7 +80,9 @@ def test_words_say_what_happens_at_each_switch() -> None:
     assert each == (
         "At each switch: 1.00 want, 0.50 request, 0.50 forced drop, 1.00 drop, 1.50 take, 1.00 hand-over."
     )
-    assert times == "A request was answered after 10.0 us, and then nobody had the GIL for 10.0 us (medians)."
+    assert (
+        times == "A request was answered after 10.0 us, and then no thread had the GIL for 10.0 us (medians)."
+    )
 
 
 def test_strip_shows_who_holds_and_who_waits() -> None:
@@ -164,7 +166,7 @@ def test_experiment_leaves_events_that_obey_the_rules_of_a_lock(tmp_path: Path) 
 
     path = registry.catalogue()["gil.trace"].path
     command = [sys.executable, str(path), json.dumps({"n": 400, "interval_ms": 0.5})]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
     answer = json.loads(done.stdout)
     assert answer["details"]["counted"] == 400
     found = GilTrace.from_details(400, answer["details"])
@@ -184,4 +186,4 @@ def test_experiment_leaves_events_that_obey_the_rules_of_a_lock(tmp_path: Path) 
     assert found.counts.get("hand-over", 0) <= found.counts["switch"]
     times = [event.t_us for event in found.events]
     assert times == sorted(times)
-    assert found.counts["take"] <= found.counts["drop"] + found.counts.get("forced drop", 0) + 1
+    assert found.counts["take"] <= found.counts.get("drop", 0) + found.counts.get("forced drop", 0) + 1

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import select
 import sys
 import threading
+import weakref
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.lowlevel import Port, Waiter, add_loop, current_port, current_task
-from fairlead.sync import Lock, SimpleQueue
+from fairlead.errors import LoopClosedError
+from fairlead.lowlevel import Mailbox, Waiter, add_loop, current_mailbox, current_task
+from fairlead.sync import (
+    Event,
+    Exchanger,
+    Lock,
+    Queue,
+    RateLimiter,
+    SimpleQueue,
+    select_async,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "lowlevel.md"
 
@@ -117,7 +129,147 @@ def test_documented_lock_is_given_on_by_a_task_that_was_granted_and_cancelled() 
     asyncio.run(main())
 
 
-def test_loop_of_ones_own_is_made_known_by_its_port() -> None:
+def rate_that_is_used_up() -> RateLimiter:
+    rate = RateLimiter(1, 86400)
+    rate.acquire()
+    return rate
+
+
+def held(lock: Any) -> Any:
+    lock.acquire()
+    return lock
+
+
+WAITS = {
+    "lock": lambda: held(Lock()).acquire_async(),
+    "event": lambda: Event().wait_async(),
+    "queue": lambda: SimpleQueue[int]().get_async(),
+    "join": lambda: joined(),
+    "rate": lambda: rate_that_is_used_up().acquire_async(),
+    "exchanger": lambda: Exchanger[int]().exchange_async(1),
+    "selection": lambda: select_async(SimpleQueue[int]().get_async(), Event().wait_async()),
+}
+
+
+def joined() -> Any:
+    queue = Queue[int]()
+    queue.put(1)
+    return queue.join_async()
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_mailbox_that_is_closed_while_its_loop_runs_ends_the_waits_of_its_tasks(wait: Any) -> None:
+    async def waits() -> None:
+        await wait()
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(waits()) for _ in range(3)]
+        await asyncio.sleep(0)
+        current_mailbox().close()
+        for task in tasks:
+            with pytest.raises(LoopClosedError):
+                await asyncio.wait_for(task, PATIENCE_S)
+        with pytest.raises(LoopClosedError):
+            await waits()
+
+    asyncio.run(main())
+
+
+def test_mailbox_that_is_closed_hands_over_what_its_tasks_were_granted() -> None:
+    async def main() -> None:
+        lock = held(Lock(fair=True))
+        task = asyncio.ensure_future(lock.acquire_async())
+        await asyncio.sleep(0)
+        lock.release()
+        assert lock.locked()
+        current_mailbox().close()
+        assert not lock.locked()
+        with pytest.raises(LoopClosedError):
+            await asyncio.wait_for(task, PATIENCE_S)
+
+    asyncio.run(main())
+
+
+def drop_mailbox() -> None:
+    """Of a loop of asyncio only the table of readers holds it."""
+    mailbox = weakref.ref(current_mailbox())
+    asyncio.get_running_loop().remove_reader(current_mailbox().fileno())
+    gc.collect()
+    assert mailbox() is None
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_mailbox_that_is_dropped_while_its_loop_runs_ends_the_waits_of_its_tasks(wait: Any) -> None:
+    async def waits() -> None:
+        await wait()
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(waits()) for _ in range(3)]
+        await asyncio.sleep(0)
+        drop_mailbox()
+        for task in tasks:
+            with pytest.raises(LoopClosedError):
+                await asyncio.wait_for(task, PATIENCE_S)
+        again = asyncio.ensure_future(waits())  # the loop has another mailbox by now
+        await asyncio.sleep(0)
+        assert not again.done()
+        again.cancel()
+        await asyncio.wait([again])
+
+    asyncio.run(main())
+
+
+def test_mailbox_that_is_dropped_with_a_closed_loop_hands_over_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    lock = held(Lock())
+
+    async def waits() -> None:
+        async with lock:
+            raise AssertionError("the loop has ended")
+
+    async def main() -> list[asyncio.Task[None]]:
+        tasks = [asyncio.ensure_future(waits()) for _ in range(3)]
+        await asyncio.sleep(0)
+        return tasks
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # of tasks that are destroyed while they wait
+    tasks = loop.run_until_complete(main())
+    assert lock.statistics().waiting == 3
+    loop.close()
+    assert lock.statistics().waiting == 0
+    assert not unraisable
+    assert not any(task.done() for task in tasks)
+
+
+def test_loop_whose_mailbox_nobody_holds_is_told_by_an_error() -> None:
+    class Done:
+        def done(self) -> bool:
+            return False
+
+        def set_result(self, value: None) -> None:
+            pass
+
+        def __await__(self) -> Generator[None, None, None]:
+            yield
+
+    here = threading.local()
+    add_loop(lambda: Mailbox(Done) if hasattr(here, "loop") else None)
+
+    def run() -> None:
+        here.loop = True
+        waits = SimpleQueue[int]().get_async()
+        assert waits.send(None) is None
+        with pytest.raises(LoopClosedError):
+            waits.send(None)
+
+    Thread(run).result()
+
+
+def test_loop_of_ones_own_is_made_known_by_its_mailbox() -> None:
     running = threading.local()
 
     class Future:
@@ -136,7 +288,7 @@ def test_loop_of_ones_own_is_made_known_by_its_port() -> None:
 
     def run(*coroutines: Any) -> list[Any]:
         """A loop that knows nothing but turns, and sleeps when nobody can go on."""
-        running.port = port = Port(Future)
+        running.mailbox = mailbox = Mailbox(Future)
         results: dict[int, Any] = {}
         try:
             while len(results) < len(coroutines):
@@ -146,19 +298,19 @@ def test_loop_of_ones_own_is_made_known_by_its_port() -> None:
                             coroutine.send(None)
                         except StopIteration as end:
                             results[number] = end.value
-                if select.select([port.fileno()], [], [], 0 if results else 0.01)[0]:
-                    port()
+                if select.select([mailbox.fileno()], [], [], 0 if results else 0.01)[0]:
+                    mailbox()
         finally:
-            running.port = None
-            port.close()
+            running.mailbox = None
+            mailbox.close()
         return [results[number] for number in range(len(coroutines))]
 
-    add_loop(lambda: getattr(running, "port", None))
+    add_loop(lambda: getattr(running, "mailbox", None))
     lock, queue = Lock(fair=True), SimpleQueue[int]()
 
     async def getter() -> int:
         async with lock:
-            assert current_port() is running.port
+            assert current_mailbox() is running.mailbox
             assert current_task() is None
             return await queue.get_async()
 

@@ -19,9 +19,11 @@ from pooltasks import announce_and_ask, square
 from waiting import until
 
 from fairlead import errors, machine
-from fairlead.pools import AutoPool, ProcessPool, auto, function, pool
-from fairlead.pools.choice import Facts, choose, has_gil
-from fairlead.pools.sample import Meter, Sample
+from fairlead.pools import AutoPool, ProcessPool, auto, pool
+from fairlead.pools.choose.call_profile import Meter, Sample
+from fairlead.pools.choose.choice import Facts, choose
+from fairlead.pools.choose.rules import has_gil
+from fairlead.pools.serialization import function
 
 COMPUTES = Sample(0.05, 0.049, held=True)
 
@@ -179,7 +181,7 @@ def test_sample_of_a_call_that_is_kept_from_its_core_all_the_time_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waits = itertools.count(10**6, 10**6)
-    monkeypatch.setattr("fairlead.pools.sample.in_line_ns", lambda _: next(waits))
+    monkeypatch.setattr("fairlead.pools.choose.call_profile.run_delay_ns", lambda _: next(waits))
     meter = Meter()
     meter.expect()
     meter.begin()

@@ -11,7 +11,8 @@ import pytest
 from waiting import PATIENCE_S, Thread, until
 
 from fairlead.pools import ThreadPool
-from fairlead.pools.future import Future
+from fairlead.pools.engine import aside
+from fairlead.pools.engine.future import Future
 
 WAITERS = 5
 
@@ -158,3 +159,23 @@ def test_next_of_a_map_waits_for_a_result_that_is_being_set(monkeypatch: pytest.
         until(lambda: not waiter.is_alive() or waiting(future, 1)())
         setting.over.set()
         assert waiter.result() == 3
+
+
+def test_callbacks_one_after_the_other_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "LINGER_S", 3600.0)
+    threads: list[threading.Thread] = []
+    with aside.Aside("callbacks"):
+        for _ in range(20):
+            future: Future[int] = Future()
+            called = threading.Event()
+
+            def call(_: object, called: threading.Event = called) -> None:
+                threads.append(threading.current_thread())
+                called.set()
+
+            future.add_done_callback(call)
+            future.set_result(1)
+            called.wait()
+    (only,) = set(threads)
+    assert only is not threading.current_thread()
+    only.join()

@@ -95,7 +95,7 @@ def test_worker_imports_neither_pickle_nor_typing_before_a_call_needs_them() -> 
 import sys
 sys.path[:] = {sys.path!r}
 before = set(sys.modules)
-from fairlead.pools import seat
+from fairlead.pools.interpreter import worker
 needless = {{"pickle", "typing", "collections"}} & set(sys.modules) - before
 assert not needless, needless
 """
@@ -251,3 +251,21 @@ def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> No
     _interpreters.destroy(inner)
     assert failed is None
     assert interpreters() == before
+
+
+@supported
+def test_interrupted_submission_loses_no_item_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is on the board, and when nobody but the submitting thread knows of it."""
+    with InterpreterPool(1) as pool:
+        stream = pool.stream(square, range(6), chunksize=1, window=1)
+        assert next(stream) == 0
+        pack = pool._engine._pack
+
+        def interrupted(*_: Any, **__: Any) -> Any:
+            monkeypatch.setattr(pool._engine, "_pack", pack)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(pool._engine, "_pack", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        assert list(stream) == [1, 4, 9, 16, 25]

@@ -21,8 +21,8 @@ from waiting import Thread, run, until
 
 from fairlead import errors
 from fairlead.pools import AsyncPool, ProcessPool, SequentialPool, ThreadPool
+from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
-from fairlead.pools.stream import Stream
 
 # exceptions that are odd themselves
 
@@ -514,7 +514,7 @@ def test_idle_worker_that_was_killed_takes_no_task_along() -> None:
 def test_context_variable_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import contextvars
 
-    from fairlead.pools import contexts
+    from fairlead.pools.serialization import contexts
 
     hidden: contextvars.ContextVar[int] = contextvars.ContextVar("hidden")
     searches: list[Any] = []

@@ -21,8 +21,9 @@ from pooltasks import add, announce_and_spin, fail_with, identity, square, where
 from waiting import until
 
 from fairlead import errors
-from fairlead.pools import ProcessPool, channel
-from fairlead.pools.failure import WorkerTraceback
+from fairlead.pools import ProcessPool
+from fairlead.pools.process import channel
+from fairlead.pools.serialization.failure import WorkerTraceback
 
 
 def descriptors() -> int:

@@ -22,8 +22,8 @@ from pooltasks import (
 )
 from waiting import until
 
+from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
-from fairlead.pools.stream import Stream
 
 # map and streams
 

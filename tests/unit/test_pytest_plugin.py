@@ -17,10 +17,12 @@ def test_quiet():
     pass
 
 def test_contended():
-    def spin():
-        for _ in range(300):
-            sum(range(2000))
-    threads = [threading.Thread(target=spin, name=f"spinner-{n}") for n in range(2)]
+    ran = []
+    def spin(n):
+        while len(ran) < 4:  # each entry but the first took the GIL from a thread that did not stop
+            if ran[-1:] != [n]:
+                ran.append(n)
+    threads = [threading.Thread(target=spin, args=(n,), name=f"spinner-{n}") for n in range(2)]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
 
@@ -41,7 +43,7 @@ def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
         "no:cacheprovider",
         *options,
     ]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=100, check=False)
 
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

@@ -24,6 +24,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("FAIRLEAD_GIL", "FAIRLEAD_GIL_CPU_SHARE"):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "app.py").write_text("")
+    (tmp_path / "app.sh").write_text("")
 
 
 @pytest.mark.parametrize(
@@ -31,9 +32,18 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     [
         ("run", "name the program after --: fairlead run", 2),
         ("run --", "name the program after --: fairlead run", 2),
-        ("run --polcy fair -- app.py", "has no option --polcy", 2),
-        ("run -- no-such-program", "cannot be started: No such file or directory", 2),
+        ("run -- {nothing}", "name the program after --: fairlead run", 2),
+        ("record -- {nothing} app.py", "name the program after --: fairlead record", 2),
+        ("run --polcy fair -- app.py", "--polcy (did you mean --policy?) (see: fairlead run", 2),
+        ("run --polcy=stock -- app.py", "has no option --polcy=stock (did you mean --policy?)", 2),
+        ("record --sample -- app.py", "has no option --sample (see: fairlead record --help)", 2),
+        ("top --evry 1s -- app.py", "fairlead top has no option --evry (did you mean --every?)", 2),
+        ("rum -- app.py", "there is no command 'rum' (did you mean run?) (see: fairlead --help)", 2),
+        ("server", "there is no command 'server' (see: fairlead --help)", 2),
+        ("--server", "No such option '--server'. (see: fairlead --help)", 2),
+        ("run -- no-such-program", "No such file or directory on PATH; give its path, as ./no-", 2),
         ("run -- ./no-such.sh", "cannot be started: No such file or directory", 2),
+        ("run -- ./app.sh", "Permission denied; make it executable, or name its interpreter", 2),
         ("run -- /", "cannot be started: Is a directory", 2),
         ("run -- true", "put fairlead run right before the python, or say --children to schedule", 1),
         ("run -- env X=1 true", "true is no Python, nor a script of one", 1),
@@ -49,7 +59,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run --policy best -- app.py", "'best' is not one of", 2),
         ("run --policy", "'--policy' requires an argument", 2),
         ("run --cpu-share much -- app.py", "'much' is not a valid float", 2),
-        ("run --cpu-share 30 -- app.py", "cpu_share is from .01 to .95, not 30", 2),
+        ("run --cpu-share 30 -- app.py", "cpu_share is from .01 to .95, not 30: .05 keeps 5 % of the GIL", 2),
         ("run --cpu-share nan -- app.py", "cpu_share is from .01 to .95, not nan", 2),
         ("run --timer-slack 2 -- app.py", "timer_slack is from 1e-9 to 1 second, not 2", 2),
         ("run --policy stock --cpu-share .5 -- app.py", "--cpu-share goes with --policy interactive", 2),
@@ -59,6 +69,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run --pid 1 -- app.py", "leave out the command", 2),
         ("run --pid 1 --canary 5s", "leave out the command, --canary", 2),
         ("ctl status", "Missing option '--pid'", 2),
+        ("ctl 1234 status", "name the process by its option: fairlead ctl --pid 1234 status", 2),
         ("ctl --pid 1 restart", "'restart' is not one of", 2),
         ("run --install-hook -- app.py", "--install-hook and COMMAND exclude each other", 2),
         ("run --remove-hook --policy stock", "--policy and --remove-hook exclude each other", 2),
@@ -72,7 +83,7 @@ def test_what_cannot_be_run_is_one_line_and_the_program_is_not_started(
     words: str, says: str, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(words.format(python=sys.executable).split())
+        main([word.format(python=sys.executable, nothing="") for word in words.split()])
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (status, "")
     assert says in err

@@ -18,10 +18,6 @@ from fairlead.sync import CountdownEvent, Latch
 kinds = pytest.mark.parametrize("kind", [Latch, CountdownEvent])
 
 
-def down(subject: Any, *args: Any, **kwargs: Any) -> None:
-    (subject.count_down if isinstance(subject, Latch) else subject.down)(*args, **kwargs)
-
-
 @kinds
 def test_all_kinds_of_waiters_are_woken_by_the_last_and_by_no_earlier_one(kind: Any) -> None:
     subject = kind(3)
@@ -36,11 +32,11 @@ def test_all_kinds_of_waiters_are_woken_by_the_last_and_by_no_earlier_one(kind: 
         Thread(trio.run, task),
     ]
     until(lambda: subject.statistics().waiting == 4)
-    down(subject)
-    down(subject)
+    subject.count_down()
+    subject.count_down()
     assert subject.statistics() == (1, 4)
     assert not subject.is_set()
-    down(subject)
+    subject.count_down()
     assert [one.result() for one in waiters] == [True] * 4
     assert subject.is_set()
     assert subject.wait() is subject.wait(0) is run(task()) is True
@@ -51,13 +47,13 @@ def test_all_kinds_of_waiters_are_woken_by_the_last_and_by_no_earlier_one(kind: 
 def test_counting_below_nothing_is_refused_and_counts_nothing(kind: Any) -> None:
     subject = kind(3)
     with pytest.raises(errors.TooManyReleasesError, match="counted down"):
-        down(subject, 4)
+        subject.count_down(4)
     with pytest.raises(ValueError, match="counted down"):
-        down(subject, n=4)
+        subject.count_down(n=4)
     assert subject.value == 3
-    down(subject, n=3)
+    subject.count_down(n=3)
     with pytest.raises(errors.TooManyReleasesError):
-        down(subject)
+        subject.count_down()
     assert subject.is_set()
 
 
@@ -65,7 +61,7 @@ def test_counting_below_nothing_is_refused_and_counts_nothing(kind: Any) -> None
 @pytest.mark.parametrize("number", [0, -1, 2**31, 2**70, 1.5, "1"])
 def test_senseless_numbers_are_refused(kind: Any, number: Any) -> None:
     with pytest.raises((ValueError, TypeError, OverflowError)):
-        down(kind(2), number)
+        kind(2).count_down(number)
     if number != 0:
         with pytest.raises((ValueError, TypeError, OverflowError)):
             kind(number)
@@ -101,8 +97,8 @@ def test_who_waits_when_it_comes_to_nothing_is_woken_though_it_goes_up_at_once()
         await until_async(lambda: event.statistics().waiting == 1)
         thread = Thread(event.wait)
         await until_async(lambda: event.statistics().waiting == 2)
-        event.down()
-        event.up(2)
+        event.count_down()
+        event.count_up(2)
         await waiter
         assert thread.result() is True
         assert event.statistics() == (2, 0)
@@ -110,7 +106,7 @@ def test_who_waits_when_it_comes_to_nothing_is_woken_though_it_goes_up_at_once()
 
     run(main())
     with pytest.raises(errors.TooManyReleasesError, match="no further"):
-        event.up(2**31 - 2)
+        event.count_up(2**31 - 2)
     assert event.value == 2
 
 

@@ -336,9 +336,15 @@ def stopped(ident: int) -> Iterator[None]:
     task = next(thread.native_id for thread in threading.enumerate() if thread.ident == ident)
     status = Path(f"/proc/self/task/{task}/status")
 
+    def signals(state: str) -> int:
+        line = next(line for line in status.read_text().splitlines() if line.startswith(state))
+        return int(line.split()[1], 16)
+
     def inside() -> int:  # a signal is blocked while its handler runs
-        blocked = next(line for line in status.read_text().splitlines() if line.startswith("SigBlk:"))
-        return int(blocked.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1
+        return signals("SigBlk:") >> (signal.SIGUSR1 - 1) & 1
+
+    def pending() -> int:
+        return signals("SigPnd:") >> (signal.SIGUSR2 - 1) & 1
 
     try:
         signal.pthread_kill(ident, signal.SIGUSR1)
@@ -346,6 +352,7 @@ def stopped(ident: int) -> Iterator[None]:
         yield
         while inside():  # one that comes before it has paused does not end it
             signal.pthread_kill(ident, signal.SIGUSR2)
+        until(lambda: not pending())  # else the last one ends the process as soon as the handler is gone
     finally:
         libc.signal(signal.SIGUSR1, handler)
         libc.signal(signal.SIGUSR2, before)

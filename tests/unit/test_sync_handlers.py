@@ -14,7 +14,7 @@ import pytest
 from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import _native
-from fairlead.lowlevel import Port, add_loop
+from fairlead.lowlevel import Mailbox, add_loop
 from fairlead.sync import (
     CombiningLock,
     Condition,
@@ -59,22 +59,22 @@ def receive_signal() -> None:
 
 
 def test_reply_that_comes_while_a_handler_raises_is_left_to_the_reader_of_the_news() -> None:
-    board = _native.Board()
+    board = _native.JobQueue()
     posted = board.post("owner", ("call",), False)
     assert posted is not None
-    seat = _native.Seat(board.number, 1)
-    seat.take()
+    slot = _native.WorkerSlot(board.number, 1)
+    slot.take()
 
     def interrupt() -> None:
         until(main_thread_sleeps)
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    with handling(lambda: seat.reply(1, "reply")):
+    with handling(lambda: slot.reply(1, "reply")):
         thread = Thread(interrupt)
         with pytest.raises(HandlerRan):
             board.help(posted[0])
         thread.result()
-    assert board.news() == [("owner", 1, "reply")]
+    assert board.completions() == [("owner", 1, "reply")]
     board.leave(1)
 
 
@@ -100,7 +100,7 @@ class Loop:
         self.raises_in = ""
         self.running = False
         self.before_future: Callable[[], object] = lambda: None
-        self.port = Port(self._make_future, self._is_running)
+        self.port = Mailbox(self._make_future, self._is_running)
         add_loop(lambda: self.port if self.running else None)
 
     def _make_future(self) -> Loop.Future:
@@ -232,7 +232,7 @@ def test_awaitable_that_is_begun_takes_no_other_step(kind: str, method: str) -> 
 
 
 def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:
-    tape: _native.Tape[Any] = _native.Tape(4)
+    tape: _native.BroadcastRing[Any] = _native.BroadcastRing(4)
     reader = tape.read()
 
     class Shares:

@@ -233,7 +233,7 @@ def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handle
 
 @pytest.mark.parametrize("kind", [Lock, Semaphore, BoundedSemaphore, Event])
 def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
-    cell = 64  # at most, as core/cell.c asserts
+    cell = 64  # at most, as sync/wait/waitq.c asserts
     assert sys.getsizeof(kind()) + cell <= 128
 
 

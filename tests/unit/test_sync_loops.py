@@ -7,6 +7,7 @@ import gc
 import signal
 import threading
 import weakref
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from waiting import Thread, main_thread_sleeps, run, until, until_async
 
 from fairlead.sync import Lock, Semaphore
+from fairlead.wait import Mailbox, Operation, add_loop
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
 
@@ -139,6 +141,61 @@ def test_loop_that_is_collected_with_a_waiter_loses_nothing() -> None:
     assert lost() is None
     semaphore.release()
     assert semaphore.statistics()[:2] == (1, 0)
+
+
+class Future:
+    """Of a loop that has ended: nothing completes it."""
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, value: None) -> None: ...
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+ended: list[Mailbox] = []
+add_loop(lambda: ended[0] if ended else None)
+
+
+def ended_loop(semaphore: Semaphore) -> tuple[Mailbox, Operation[Any]]:
+    """The port of a loop of this thread, and what a task waits for that will not go on."""
+    port, ticket = Mailbox(Future, lambda: False), semaphore.acquire_async()
+    ended.append(port)
+    ticket.send(None)
+    ended.clear()
+    return port, ticket
+
+
+def test_release_as_the_port_of_an_ended_loop_goes_finds_no_port() -> None:
+    semaphore, called = Semaphore(0), []
+    port, ticket = ended_loop(semaphore)
+    gone = weakref.ref(port, lambda _: called.append(semaphore.release()))
+    assert semaphore.statistics().waiting == 1
+    del port
+    assert (gone(), called) == (None, [None])
+    ticket.close()
+    assert semaphore.statistics()[:2] == (1, 0)
+
+
+def test_release_while_another_thread_drops_the_port_of_an_ended_loop_loses_nothing() -> None:
+    semaphores = [Semaphore(0) for _ in range(300)]
+    ports, tickets = map(list, zip(*map(ended_loop, semaphores), strict=True))
+    together = threading.Barrier(2)
+
+    def drop() -> None:
+        together.wait(30)
+        ports.clear()
+
+    dropping = Thread(drop)
+    together.wait(30)
+    for semaphore in semaphores:
+        semaphore.release()
+    dropping.result()
+    for ticket in tickets:
+        ticket.close()
+    assert all(semaphore.statistics()[:2] == (1, 0) for semaphore in semaphores)
 
 
 def test_two_loops_in_two_threads_pass_one_lock_to_and_fro() -> None:

@@ -363,7 +363,7 @@ def test_token_on_behalf_of_a_task_that_is_done_is_anybodys_to_give_back_and_not
 def test_condition_takes_its_lock_again_though_the_warning_is_an_error() -> None:
     """A warning that raises is raised once the lock is there, and not again and again meanwhile."""
     lock = Lock()
-    condition, waiting = Condition(lock), Event()
+    condition, waiting, warned = Condition(lock), Event(), Event()
 
     def wait() -> None:
         with condition:
@@ -373,13 +373,19 @@ def test_condition_takes_its_lock_again_though_the_warning_is_an_error() -> None
             finally:
                 assert lock.locked()
 
+    def raise_it(message: Warning, *_: object) -> None:
+        assert not warned.is_set()
+        warned.set()
+        raise message
+
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("always")
+        warnings.showwarning = raise_it  # type: ignore[assignment]
         waiter = Thread(wait)
         waiting.wait()
         ended_with(lock)
         condition.notify()
-        until(lambda: lock.statistics().waiting == 1)
+        warned.wait()
         lock.release()
         with pytest.raises(OwnerDeathWarning):
             waiter.result()

@@ -18,14 +18,14 @@ from waiting import Thread, run, until, until_async
 
 from fairlead import errors, machine
 from fairlead.sync import ManualClock, RateLimiter, select
-from fairlead.wait import Port
+from fairlead.wait import Mailbox
 
 
 def slow(burst: int = 1) -> tuple[RateLimiter, ManualClock]:
     """One permit a second; those that there are have been taken."""
     clock = ManualClock()
     limiter = RateLimiter(1, burst=burst, clock=clock)
-    assert limiter.try_acquire(burst)
+    assert limiter.acquire(False, n=burst)
     return limiter, clock
 
 
@@ -38,7 +38,7 @@ def queue(limiter: RateLimiter, log: list[str], name: str, n: int = 1) -> Thread
     count = limiter.statistics().waiting
 
     def body() -> None:
-        assert limiter.acquire(n)
+        assert limiter.acquire(n=n)
         log.append(name)
 
     thread = Thread(body)
@@ -61,15 +61,15 @@ async def queue_task(limiter: RateLimiter, log: list[str], name: str, n: int = 1
 def test_permits_come_evenly_and_a_burst_of_them_gathers_at_most() -> None:
     clock = ManualClock()
     limiter = RateLimiter(10, 5, burst=3, clock=clock)
-    assert [limiter.try_acquire() for _ in range(4)] == [True, True, True, False]
+    assert [limiter.acquire(False) for _ in range(4)] == [True, True, True, False]
     assert limiter.delay() == 0.5
     assert limiter.delay(3) == 1.5
     clock.advance(0.499)
-    assert limiter.try_acquire() is False
+    assert limiter.acquire(False) is False
     clock.advance(0.001)
-    assert [limiter.try_acquire(), limiter.try_acquire()] == [True, False]
+    assert [limiter.acquire(False), limiter.acquire(False)] == [True, False]
     clock.advance(1000)
-    assert [limiter.try_acquire(3), limiter.try_acquire()] == [True, False]
+    assert [limiter.acquire(False, n=3), limiter.acquire(False)] == [True, False]
     assert limiter.statistics() == (0, 3, 0)
     assert "0 of 3 available, one each 500000000 ns, 0 waiting" in repr(limiter)
     assert clock.now == 1000.5
@@ -78,17 +78,17 @@ def test_permits_come_evenly_and_a_burst_of_them_gathers_at_most() -> None:
 def test_time_between_permits_is_rounded_up_so_that_there_are_never_too_many() -> None:
     clock = ManualClock()
     limiter = RateLimiter(3, clock=clock)
-    assert limiter.try_acquire()
+    assert limiter.acquire(False)
     clock.advance(0.333333333)
-    assert limiter.try_acquire() is False
+    assert limiter.acquire(False) is False
     clock.advance(1e-9)
-    assert limiter.try_acquire() is True
+    assert limiter.acquire(False) is True
 
 
 def test_timeout_that_is_known_not_to_suffice_is_refused_at_once_and_holds_up_nobody() -> None:
     limiter, clock = slow()
     assert limiter.acquire(timeout=0.999) is False
-    first = Thread(limiter.acquire, 1, 1.0)
+    first = Thread(limiter.acquire, True, 1.0)
     waits(limiter, 1)
     assert limiter.acquire(timeout=1.999) is False
     assert limiter.acquire(timeout=0) is False
@@ -103,7 +103,7 @@ def test_who_wants_many_is_not_passed_by_those_who_want_one() -> None:
     many = queue(limiter, log, "many", 3)
     one = queue(limiter, log, "one")
     clock.advance(2.9)
-    assert limiter.try_acquire() is False  # two are there, and are not for those who come
+    assert limiter.acquire(False) is False  # two are there, and are not for those who come
     assert log == []
     clock.advance(0.1)
     many.result()
@@ -233,7 +233,7 @@ def test_cancelled_head_wakes_the_next_which_sets_its_timer_anew() -> None:
 
     async def main() -> None:
         limiter = RateLimiter(1, 0.05, burst=5_000_000)
-        assert limiter.try_acquire(5_000_000)
+        assert limiter.acquire(False, n=5_000_000)
         log: list[str] = []
         first = await queue_task(limiter, log, "many", 5_000_000)
         second = await queue_task(limiter, log, "one")
@@ -302,7 +302,7 @@ def test_destructor_and_signal_handler_may_try() -> None:
 
     class Taker:
         def __del__(self) -> None:
-            got.append(limiter.try_acquire())
+            got.append(limiter.acquire(False))
 
     one: Any = Taker()
     one.self = one
@@ -329,7 +329,7 @@ def test_loop_closed_with_a_queued_and_a_granted_waiter_serves_those_behind() ->
 def test_no_timer_and_no_cycle_keeps_a_limiter_alive() -> None:
     async def main() -> weakref.ref[RateLimiter]:
         limiter = RateLimiter(1, 3600)
-        assert limiter.try_acquire()
+        assert limiter.acquire(False)
         tasks = [await queue_task(limiter, [], str(i)) for i in range(3)]
         for task in tasks:
             task.cancel()
@@ -352,17 +352,17 @@ def test_loop_whose_port_has_no_timers_is_told() -> None:
             yield
 
     from fairlead import _native
-    from fairlead.wait import current_port
+    from fairlead.wait import current_mailbox
 
     limiter = RateLimiter(1, 3600)
-    port = Port(Future)
-    _native.use_ports(lambda: port)
+    port = Mailbox(Future)
+    _native.use_mailboxes(lambda: port)
     try:
-        assert limiter.try_acquire()
+        assert limiter.acquire(False)
         with pytest.raises(RuntimeError, match="without call_later"):
             limiter.acquire_async().send(None)
     finally:
-        _native.use_ports(current_port)
+        _native.use_mailboxes(current_mailbox)
     assert limiter.statistics().waiting == 0
 
 
@@ -381,9 +381,9 @@ def test_senseless_arguments_are_refused() -> None:
         RateLimiter(1, clock=7)  # type: ignore[arg-type]
     limiter, clock = slow(burst=2)
     for n in (0, 3, -1):
-        for call in (limiter.acquire, limiter.try_acquire, limiter.acquire_async, limiter.delay):
+        for call in (limiter.acquire, limiter.acquire_async, limiter.delay):
             with pytest.raises(ValueError, match="at most the burst, which is 2"):
-                call(n)
+                call(n=n)
     with pytest.raises(ValueError, match="non-negative"):
         limiter.acquire(timeout=-2)
     with pytest.raises(ValueError, match="non-negative"):
@@ -391,7 +391,7 @@ def test_senseless_arguments_are_refused() -> None:
     with pytest.raises(OverflowError, match="too large"):
         limiter.acquire(timeout=1e300)
     with pytest.raises(TypeError):
-        limiter.acquire("1")  # type: ignore[arg-type]
+        limiter.acquire(n="1")  # type: ignore[arg-type]
     for seconds in (-1, math.nan, "1"):
         with pytest.raises(errors.UsageError, match="advanced by a number of seconds"):
             clock.advance(seconds)  # type: ignore[arg-type]
@@ -404,5 +404,5 @@ def test_pickle_within_the_process_is_the_same_limiter() -> None:
     limiter, clock = slow(burst=2)
     other = pickle.loads(pickle.dumps(limiter))
     clock.advance(1)
-    assert other.try_acquire()
-    assert limiter.try_acquire() is False
+    assert other.acquire(False)
+    assert limiter.acquire(False) is False

@@ -17,7 +17,7 @@ import trio.testing
 from waiting import Thread, until, until_async
 
 from fairlead import errors
-from fairlead.sync import RWLock, RWLockFace
+from fairlead.sync import RWLock, RWLockView
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def run(coroutine: Any) -> Any:
 class Inside:
     """A thread that comes in, says so, and goes out when it is told."""
 
-    def __init__(self, face: RWLockFace, log: list[str] | None = None, name: str = "") -> None:
+    def __init__(self, face: RWLockView, log: list[str] | None = None, name: str = "") -> None:
         self.entered, self._go = threading.Event(), threading.Event()
 
         def body() -> None:
@@ -59,7 +59,7 @@ def waits(lock: RWLock, count: int) -> None:
     until(lambda: lock.statistics().waiting == count)
 
 
-async def queued(lock: RWLock, face: RWLockFace, log: list[str], name: str) -> asyncio.Task[Any]:
+async def queued(lock: RWLock, face: RWLockView, log: list[str], name: str) -> asyncio.Task[Any]:
     """A task that waits for this face, and stays inside until it is cancelled."""
 
     async def body() -> None:
@@ -228,7 +228,7 @@ def test_who_reads_cannot_write_nor_become_upgradable(lock: RWLock) -> None:
 
 @pytest.mark.parametrize("name", ["reading", "upgradable", "writing"])
 def test_release_by_who_has_not_acquired_is_refused_and_changes_nothing(lock: RWLock, name: str) -> None:
-    face: RWLockFace = getattr(lock, name)
+    face: RWLockView = getattr(lock, name)
 
     async def other() -> None:
         with pytest.raises(errors.NotHeldError):
@@ -519,7 +519,7 @@ def test_it_tells_its_state_and_is_neither_pickled_nor_subclassed(lock: RWLock) 
         assert repr(lock).startswith("<fairlead.sync.RWLock upgradable, 0 readers,")
         with lock.writing:
             assert repr(lock.reading).startswith(
-                "<fairlead.sync.RWLockFace reading of <fairlead.sync.RWLock writing"
+                "<fairlead.sync.RWLockView reading of <fairlead.sync.RWLock writing"
             )
     for one in (lock, lock.reading):
         with pytest.raises(TypeError, match="RWLock"):
@@ -527,7 +527,7 @@ def test_it_tells_its_state_and_is_neither_pickled_nor_subclassed(lock: RWLock) 
     with pytest.raises(TypeError):
         type("Mine", (RWLock,), {})
     with pytest.raises(TypeError):
-        RWLockFace()
+        RWLockView()
     with pytest.raises(TypeError):
         RWLock(1)  # type: ignore[call-arg]
     assert weakref.ref(lock)() is lock

@@ -9,7 +9,7 @@ import pytest
 from waiting import Thread, until
 
 from fairlead import errors
-from fairlead.sync import BoundedSemaphore, Lock, RLock, Semaphore
+from fairlead.sync import BoundedSemaphore, Lock, RateLimiter, RLock, Semaphore
 
 
 def test_semaphore_counts_permits() -> None:
@@ -134,12 +134,13 @@ def test_release_of_many_wakes_many() -> None:
     assert semaphore.statistics() == (0, 0, False)
 
 
-@pytest.mark.parametrize("make", [lambda: Semaphore(5), lambda: BoundedSemaphore(5), Lock, RLock])
+@pytest.mark.parametrize(
+    "make", [lambda: Semaphore(5), lambda: BoundedSemaphore(5), Lock, RLock, lambda: RateLimiter(1)]
+)
 def test_number_that_is_no_truth_value_is_not_taken_for_one(make: Callable[[], Any]) -> None:
-    """acquire(3) is three permits of a RateLimiter, and would be `blocking` here."""
+    """acquire(3) looks like three permits, and would be `blocking`."""
     primitive = make()
     for senseless in (3, -1, 1 << 70):
         with pytest.raises(TypeError, match=f"not {senseless}; of n permits give the name"):
             primitive.acquire(senseless)
     assert primitive.acquire(1)
-    primitive.release()

@@ -185,7 +185,7 @@ def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() ->
                 call(number)
     with pytest.raises(NotHeldError, match="0 is no stamp"):
         lock.release(0)
-    with pytest.raises(NotHeldError, match="only looks"):
+    with pytest.raises(NotHeldError, match="optimistic reader"):
         lock.release(lock.optimistic_read())
     with pytest.raises(TypeError):
         lock.release("1")  # type: ignore[arg-type]
@@ -306,6 +306,39 @@ def test_destructor_may_release() -> None:
     assert lock.statistics().writing
     del guard
     until(lambda: lock.statistics() == (0, False, 0))
+
+
+def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> None:
+    lock, rounds = StampedLock(), 300
+
+    async def enter() -> list[int]:
+        return [await lock.acquire_read_async() for _ in range(rounds)]
+
+    stamps = run(enter())
+    together = threading.Barrier(2)
+
+    def convert() -> list[int]:
+        together.wait(30)
+        got = []
+        for stamp in stamps:
+            try:
+                got.append(lock.try_convert_to_write(stamp))
+            except NotHeldError:
+                got.append(0)
+        return got
+
+    converting = Thread(convert)
+    together.wait(30)
+    left = []
+    for stamp in stamps:
+        try:
+            lock.release(stamp)
+        except NotHeldError:  # just converted, or about to be given back as it was
+            left.append(stamp)
+    for stamp in [*converting.result(), *left]:
+        if stamp and lock.validate(stamp):
+            lock.release(stamp)
+    assert lock.statistics() == (0, False, 0)
 
 
 def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on() -> None:

@@ -394,6 +394,8 @@ def test_task_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of_beside_
         first = asyncio.create_task(read(leave), name="first")
         second = asyncio.create_task(read(over), name="second")
         await until_async(lambda: leave.statistics().waiting and over.statistics().waiting)
+        writer = Thread(lock.writing.acquire)
+        await until_async(lambda: any(wait.owners for wait in waits()))
         task_ended = _native.task_ended
 
         def too_late(task: Any) -> bool:
@@ -403,8 +405,6 @@ def test_task_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of_beside_
             return task_ended(task)
 
         monkeypatch.setattr(_native, "task_ended", too_late)
-        writer = Thread(lock.writing.acquire)
-        await until_async(lambda: lock.statistics().waiting)
         looked.extend(await asyncio.to_thread(waits))
         over.set()
         await asyncio.gather(first, second)

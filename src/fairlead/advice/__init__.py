@@ -23,6 +23,7 @@ def advise(
     requests: int | None = None,
     max_calls: int | None = None,
     kinds: Sequence[str] | None = None,
+    memory_mib: int | None = None,
     report: Report | None = None,
 ) -> Advice:
     """Measure ``fn(item)`` under every kind of pool that can run it, and say which one to take.
@@ -39,6 +40,7 @@ def advise(
             their time, so that few short calls are best made without one.
         max_calls: the most calls in all.
         kinds: names of the kinds to be measured, "sequential" always among them; None: all that apply.
+        memory_mib: the most memory in MiB, of all processes together, that what is advised may take.
         report: called with a ``fairlead.lab.run.runner.Progress`` before each step.
 
     Returns:
@@ -59,7 +61,9 @@ def advise(
 
     with given(fn, items, requests) as target:
         try:
-            return Session(target, budget, max_calls=max_calls, kinds=kinds, report=report).run()
+            return Session(
+                target, budget, max_calls=max_calls, kinds=kinds, memory_mib=memory_mib, report=report
+            ).run()
         except RunInterruptedError as stopped:
             if stopped.signum == signal.SIGINT:
                 raise KeyboardInterrupt from stopped

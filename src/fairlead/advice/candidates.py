@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.pools.auto import no_interpreters
+from fairlead.pools.choose import rules
 from fairlead.record.advice import Kind, Work
 
 KINDS: tuple[Kind, ...] = ("sequential", "async", "threads", "interpreters", "processes", "free-threaded")
 """From the one that costs least to the one that costs most."""
 
-WAITS = 0.1
-"""A call that waits for more of its time than this gains by more workers than cores."""
-COMPUTES = 0.1
-"""A call that computes for more of its time than this gains by cores."""
 AT_ONCE = (2, 4, 8, 16, 32, 64)
 TASKS_AT_ONCE = (8, 32, 128, 512)
 
@@ -79,22 +75,13 @@ def refusal(kind: Kind, facts: Facts) -> str | None:
     if kind in ("processes", "interpreters") and facts.cannot_be_sent is not None:
         return facts.cannot_be_sent
     if kind == "interpreters":
-        if (missing := no_interpreters()) is not None:
-            return missing
-        if facts.cannot_load:
-            name, said = next(iter(facts.cannot_load.items()))
-            return f"{name} cannot be imported there ({_in_short(said)})"
-    waits = facts.work is not None and facts.work.waiting > 1 - COMPUTES
-    if facts.coroutines and kind in ("processes", "interpreters") and waits:
+        against = rules.no_interpreters() or rules.refused(facts.cannot_load)
+        if against is not None:
+            return against
+    only_waits = facts.work is not None and not rules.gains_by_cores(1 - facts.work.waiting)
+    if facts.coroutines and kind in ("processes", "interpreters") and only_waits:
         return "its coroutines wait, and a loop waits for all of them at once"
     return None
-
-
-def _in_short(said: str) -> str:
-    """What a module says of why it cannot be imported, in a line: some say it on forty."""
-    lines = [line.strip(" .") for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if "interpreter" in line.lower() and "version" not in line.lower()]
-    return (telling or lines or [""])[-1 if telling else 0][-120:]
 
 
 def _unsafe(kind: Kind, work: Work | None) -> str | None:
@@ -115,15 +102,15 @@ def _unsafe(kind: Kind, work: Work | None) -> str | None:
 def _counts(kind: Kind, facts: Facts) -> set[int]:
     cores = facts.cores
     work = facts.work
-    waits = work is None or work.waiting > WAITS
-    computes = work is None or work.waiting < 1 - COMPUTES
+    waits = work is None or rules.gains_by_waiting_at_once(work.waiting)
+    computes = work is None or rules.gains_by_cores(1 - work.waiting)
     to_cores = {count for count in AT_ONCE if count < cores} | {max(cores, 2)}
     if kind == "async":
         return set(TASKS_AT_ONCE)
     if kind == "threads":
         if waits:
             return {count for count in AT_ONCE if count <= _most(facts, work)} | {cores}
-        if work is not None and facts.gil and work.free < WAITS:
+        if work is not None and facts.gil and not rules.gains_by_cores(work.free):
             return {max(cores, 2)}
         return to_cores | {2 * cores}
     if kind == "free-threaded":

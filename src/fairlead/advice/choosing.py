@@ -1,7 +1,9 @@
 """The choice among candidates, by rules that are stated, and the reasons in plain words.
 
 1. Only ways whose results are those of calls in turn.
-2. The fastest: the least time for all the calls, the start of the pool counted.
+2. The fastest: the least time for all the calls, the start of the pool counted. Ways are compared by their
+   speed-up over calls in turn, which is of the rounds that both ran in: the machine may have been slower in
+   the others.
    Where other programs took more than a tenth of the machine meanwhile, that time is worked out from
    processor time, which hardly depends on them (``alone_s``). And threads are never taken to be faster than
    the time with the GIL allows.
@@ -20,6 +22,7 @@ from collections.abc import Mapping, Sequence
 
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import expected_loss, versus
+from fairlead.pools.choose import rules
 from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work
 
 _VERBS = {"refused": "were not tried", "failed": "failed", "wrong": "came to other results"}
@@ -34,9 +37,17 @@ TELLING = 1.3
 """A speed-up above this is a gain in a sentence; one below is none."""
 
 
-def choose(candidates: Sequence[Candidate], work: Work, requests: int, cores: int) -> Pick:
-    """The choice, with reasons."""
+def choose(
+    candidates: Sequence[Candidate], work: Work, requests: int, cores: int, memory_mib: int | None = None
+) -> Pick:
+    """The choice, with reasons. Of pools that take more memory than ``memory_mib`` none is chosen."""
     sequential = candidates[0]
+    too_large = [
+        one
+        for one in candidates[1:]
+        if memory_mib is not None and one.memory_kib is not None and one.memory_kib > memory_mib * 1024
+    ]
+    candidates = [one for one in candidates if one not in too_large]
     here = [
         one
         for one in candidates
@@ -57,14 +68,29 @@ def choose(candidates: Sequence[Candidate], work: Work, requests: int, cores: in
         high=best.high if measured else None,
         estimated=not measured,
         loss=max((_loss(best, one, bound) for one in here if one is not best), default=0.0),
-        reasons=tuple(_reasons(best, candidates, work, requests, cores)),
+        reasons=(
+            *_reasons(best, candidates, work, requests, cores),
+            *_beyond(memory_mib, too_large, best),
+        ),
     )
+
+
+def _beyond(memory_mib: int | None, too_large: Sequence[Candidate], best: Candidate) -> list[str]:
+    """What the bound on memory costs, if anything."""
+    fastest = max(too_large, key=lambda one: one.speedup or 0.0, default=None)
+    if fastest is None or not fastest.speedup or fastest.speedup <= (best.speedup or 1.0):
+        return []
+    assert fastest.memory_kib is not None
+    return [
+        f"{_plural(fastest.kind)} with {fastest.workers} workers give {times(fastest.speedup)}, and take "
+        f"{fastest.memory_kib / 1024:.0f} MiB of the {memory_mib} MiB allowed"
+    ]
 
 
 def _time_of(one: Candidate, sequential: Candidate, work: Work) -> float:
     if one.alone_s is not None:
         return one.alone_s
-    total = _total(one)
+    total = _total(sequential) / one.speedup if one.speedup else _total(one)
     if one.kind in ("threads", "async") and work.gil_from != "none":
         total = max(total, work.gil * _total(sequential))
     return total
@@ -187,9 +213,9 @@ def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
         sent = max((work.result_bytes or 0, "result"), (work.argument_bytes or 0, "call"))
         if sent[0] >= 100_000:
             return f"each {sent[1]} is {_size(sent[0])}"
-        if work.call_s < 200e-6:
+        if rules.too_short_to_send(work.call_s):
             return "each call is over sooner than it is sent there"
-        if work.waiting > 0.7:
+        if rules.waits(work.waiting):
             return f"{one.workers} of them wait for {one.workers} calls at once"
     if work.call_s < 50e-6:
         return "each call is over sooner than it is handed on"

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead import machine
 from fairlead.advice import choosing, codegen
-from fairlead.advice.candidates import COMPUTES, KINDS, Facts, Way, ways
+from fairlead.advice.candidates import KINDS, Facts, Way, ways
 from fairlead.advice.figures import Figures
 from fairlead.advice.jobs import Bench, Died, Report
 from fairlead.advice.successive_halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Terms
@@ -24,7 +24,7 @@ from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
 from fairlead.lab.run.runner import Progress
-from fairlead.pools.choice import has_gil
+from fairlead.pools.choose import rules
 from fairlead.record.advice import Advice, Candidate, Kind, Plan, Work
 
 LOOK_SHARE = 0.05
@@ -49,6 +49,7 @@ class Session:
         *,
         max_calls: int | None = None,
         kinds: Sequence[str] | None = None,
+        memory_mib: int | None = None,
         report: Report | None = None,
     ) -> None:
         if not FEWEST <= budget < float("inf"):
@@ -58,11 +59,14 @@ class Session:
         for kind in kinds or ():
             if kind not in KINDS:
                 raise UsageError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
+        if memory_mib is not None and memory_mib < 1:
+            raise UsageError(f"memory_mib must be at least 1, not {memory_mib}")
         self._target = target
         self._budget = budget
         self._max_calls = max_calls
         self._most = max_calls or UNBOUNDED
         self._kinds = kinds
+        self._memory_mib = memory_mib
         self._report = report
         self._cores = machine.cores().usable
         self._told = 0
@@ -107,7 +111,7 @@ class Session:
         figures = Figures(standings, work, requests, self._cores)
         candidates = figures.candidates()
         candidates += [_refused(kind, why, look) for kind, why in refused.items()]
-        choice = choosing.choose(candidates, work, requests, self._cores)
+        choice = choosing.choose(candidates, work, requests, self._cores, self._memory_mib)
         return Advice(
             target=self._target.label,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -139,7 +143,7 @@ class Session:
     ) -> Facts:
         return Facts(
             cores=self._cores,
-            gil=has_gil(),
+            gil=rules.has_gil(),
             requests=requests,
             coroutines=answer["coroutines"],
             cannot_be_sent=answer["cannot_be_sent"],
@@ -152,9 +156,9 @@ class Session:
 
     def _free_threaded(self, stop: Stop, work: Work | None) -> Interpreter | None:
         """The newest interpreter without a GIL on this machine, where it could do better than this one."""
-        if not has_gil() or (self._kinds is not None and "free-threaded" not in self._kinds):
+        if not rules.has_gil() or (self._kinds is not None and "free-threaded" not in self._kinds):
             return None
-        if work is not None and (work.coroutines or work.gil < COMPUTES):
+        if work is not None and (work.coroutines or not rules.gains_by_cores(work.gil)):
             return None
         return free_threaded(stop)
 

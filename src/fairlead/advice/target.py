@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead.advice.child.loading import MOST_ITEMS
 from fairlead.errors import SerializationError, UsageError
-from fairlead.pools.function import plain
+from fairlead.pools.serialization.function import plain
 
 
 @dataclass(frozen=True, slots=True)

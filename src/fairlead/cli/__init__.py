@@ -34,8 +34,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = _complain(f"the output cannot be written: {error.strerror or error}", 1)
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            status = _complain(f"the output cannot be written: {error.strerror or error}", 1)
+        else:
+            status = _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
     sys.exit(status)
 
 

@@ -31,7 +31,7 @@ def abilities(found: Examination) -> Iterator[Ability]:
     """In the order in which a new user asks for them."""
     hooks = why_not()
     yield Ability(
-        "record", hooks is None, hooks or "fairlead record -- COMMAND: who holds the GIL, who waits"
+        "record", hooks is None, hooks or "fairlead record -- COMMAND: which thread holds the GIL, which wait"
     )
     yield Ability("run", hooks is None, hooks or "fairlead run -- COMMAND: with the GIL scheduled")
     attach = _why_not_attach(found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlead.record.advice import Advice
     from fairlead.record.server_advice import Goal
 
-FORMS = ("text", "json", "html")
+FORMS = ("text", "json")
 
 
 def _counts(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
         raise click.BadParameter(f"{value!r} are no counts; write them as 1,4,16", context, option) from error
 
 
-@click.command(short_help="Say which pool, and how many workers, suit a function of yours.")
+@click.command()
 @click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
 @click.option(
     "--items",
@@ -58,16 +58,28 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     metavar="KIND,...",
     help="Measure these alone: threads,processes,interpreters,async,free-threaded.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be measured, and call nothing.")
-@click.option("--format", "form", type=click.Choice(FORMS), help="Default: by the name of FILE, else text.")
 @click.option(
-    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
+    "--memory",
+    "memory_mib",
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="The most memory, of all processes together, that what is advised may take.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be measured, and call nothing.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    default="text",
+    show_default=True,
+    help="Form of what is shown; fairlead report makes a page of the kept run.",
 )
 @click.option(
-    "--save",
+    "-o",
+    "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the run is kept. [default: advise-runs/TIME.json]",
+    help="Where the run is kept, as JSON. [default: advise-runs/TIME.json; of a server, nowhere]",
 )
 @click.option(
     "--server",
@@ -93,10 +105,10 @@ def advise(
     budget_s: float,
     max_calls: int | None,
     kinds: str | None,
+    memory_mib: int | None,
     dry_run: bool,
-    form: str | None,
-    file: Path | None,
-    save: Path | None,
+    form: str,
+    out: Path | None,
     server: str | None,
     load: str | None,
     threads: tuple[int, ...],
@@ -115,19 +127,15 @@ def advise(
     from fairlead.advice.session import Session
     from fairlead.advice.target import named
 
-    if form is None:
-        ending = file.suffix.removeprefix(".") if file else ""
-        form = ending if ending in FORMS else "text"
     if server is not None or load is not None:
-        of_functions = (target, items, inputs, requests, max_calls, kinds, save)
+        of_functions = (target, items, inputs, requests, max_calls, kinds, memory_mib)
         if server is None or load is None:
             raise UsageError("--server and --load go together: the one is measured under the other")
-        if any(given is not None for given in of_functions) or dry_run or form == "html":
+        if any(given is not None for given in of_functions) or dry_run:
             raise UsageError(
-                "--server goes with --load, --threads, --workers, --port, --goal, --budget, -o and --format "
-                "text or json"
+                "--server goes with --load, --threads, --workers, --port, --goal, --budget, -o and --format"
             )
-        _advise_server(server, load, threads, workers, port, goal, budget_s, form, file)
+        _advise_server(server, load, threads, workers, port, goal, budget_s, form, out)
         return
     if threads or workers or port is not None or goal is not None:
         raise UsageError("--threads, --workers, --port and --goal go with --server")
@@ -137,25 +145,27 @@ def advise(
         raise UsageError("--dry-run shows its plan as text: leave out --format")
     chosen = None if kinds is None else [kind.strip() for kind in kinds.split(",")]
     with named(target, items, inputs, requests) as found, shown("measurements") as progress:
-        session = Session(found, budget_s, max_calls=max_calls, kinds=chosen, report=progress)
+        session = Session(
+            found, budget_s, max_calls=max_calls, kinds=chosen, memory_mib=memory_mib, report=progress
+        )
         if dry_run:
             from fairlead.report.advice import text as advice_text
 
             click.echo(advice_text.render_plan(session.plan()), nl=False)
             return
         advice = session.run()
-    save = save or Path("advise-runs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    out = out or Path("advise-runs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     try:
-        advice.save(save)
+        advice.save(out)
     finally:
         # what keeps it from being kept does not cost what was found
-        show(advice, form, file)
-    click.echo(f"Saved: {save} (fairlead report shows it again)", err=True)
+        _show(advice, form)
+    click.echo(f"Saved: {out} (fairlead report shows it again)", err=True)
 
 
 def _advise_server(
     server: str, load: str, threads: tuple[int, ...], workers: tuple[int, ...], port: int | None,
-    goal: Goal | None, budget_s: float, form: str, file: Path | None,
+    goal: Goal | None, budget_s: float, form: str, out: Path | None,
 ) -> None:  # fmt: skip
     from fairlead.advice.servers import Servers, Service
     from fairlead.cli.lab import results
@@ -165,26 +175,20 @@ def _advise_server(
     service = Service(server, load, threads, workers, port, goal)
     with shown("loads") as progress:
         advice = Servers(service, budget_s, progress).run()
-    if form == "json":
-        content = dumps(advice)
-    else:
-        content = server_text.render(advice, **(results.terminal() if file is None else {}))
-    if file is None:
+    try:
+        if out is not None:
+            results.write(out, dumps(advice))
+    finally:
+        content = dumps(advice) if form == "json" else server_text.render(advice, **results.terminal())
         click.echo(content, nl=False)
-    else:
-        results.write(file, content)
 
 
-def show(advice: Advice, form: str, file: Path | None) -> None:
-    """Render it, to the terminal or into a file."""
+def _show(advice: Advice, form: str) -> None:
+    """Print it."""
     from importlib import import_module
 
     from fairlead.cli.lab import results
 
     module = import_module(f"fairlead.report.advice.{form}")
-    look = results.terminal() if form == "text" and file is None else {}
-    content = module.render(advice, **look)
-    if file is None:
-        click.echo(content, nl=not content.endswith("\n"))
-    else:
-        results.write(file, content)
+    content = module.render(advice, **(results.terminal() if form == "text" else {}))
+    click.echo(content, nl=not content.endswith("\n"))

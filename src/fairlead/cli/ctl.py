@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
-from fairlead.gil.schedule.outside import ORDERS, Answer, Order, send
+from fairlead.errors import InterpreterFailedError, UsageError
+from fairlead.gil.schedule.outside import ORDERS, Answer, Order, scheduled_family, send
 
 
-@click.command(short_help="Look at a running program's scheduler, or switch it.")
+def _order(context: click.Context, argument: click.Parameter, value: str) -> Order:
+    if value.isdecimal():
+        raise UsageError(f"name the process by its option: fairlead ctl --pid {value} status")
+    return click.Choice(ORDERS).convert(value, argument, context)
+
+
+@click.command()
 @click.option("--pid", type=int, required=True, help="The process.")
-@click.argument("order", type=click.Choice(ORDERS))
-def ctl(pid: int, order: Order) -> None:
+@click.option(
+    "--children", is_flag=True, help="And every scheduled process that it started, and that these started."
+)
+@click.argument("order", metavar=f"{{{'|'.join(ORDERS)}}}", callback=_order)
+def ctl(pid: int, children: bool, order: Order) -> None:
     """Look at the scheduler of a running program, or switch it, from outside.
 
     status: the policy in force, and what the watchdog did. stock: the interpreter's own scheduling.
     interactive: the scheduler again. off: stock, whatever the program itself asks for, until another order.
 
     The program was started by fairlead run, or calls fairlead.gil.schedule(). The order takes effect when a
-    thread next takes the GIL or waits for it, also while another keeps the GIL in C code.
+    thread next takes the GIL or waits for it, also while another keeps the GIL in C code. What it forks later
+    is as it was then.
     """
+    if not children:
+        _give(pid, order)
+        return
+    family = scheduled_family(pid)
+    if not family:
+        _give(pid, order)  # which says why it takes none
+    for one in family:
+        with suppress(UsageError, InterpreterFailedError):  # it ended meanwhile
+            _give(one, order)
+
+
+def _give(pid: int, order: Order) -> None:
     answer = send(pid, order)
     if not answer.fresh and order != "status":
         click.echo(f"process {pid}: no thread has taken the GIL for a second; the first to do so obeys")

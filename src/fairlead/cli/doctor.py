@@ -16,7 +16,7 @@ from fairlead.lab.doctor import Examination, examine
 from fairlead.lab.isolation.stop import Stop
 
 
-@click.command(short_help="Say what this machine and its interpreters can measure.")
+@click.command()
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
 )
@@ -104,7 +104,11 @@ def _probe(policy: str, probe: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     if "failed" in probe:
         yield policy, "failed", str(probe["failed"]), ""
         return
-    words = {True: "gives it up", False: "keeps it", None: "not known: nobody could compete for one core"}
+    words = {
+        True: "gives it up",
+        False: "keeps it",
+        None: "not known: two threads could not compete for one core",
+    }
     for name, call in (("sleep0", "time.sleep(0)"), ("yield", "sched_yield()")):
         found = probe[name]
         yield policy, call, f"{found['alone_us']:.1f} us", words[found["yields"]]

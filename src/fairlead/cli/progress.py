@@ -16,7 +16,7 @@ _EVERY_S = 5.0
 
 @contextmanager
 def shown(things: str = "samples") -> Iterator[Callable[[Progress], None]]:
-    """A function to be told of every step; what it shows is tidied up on leaving."""
+    """A function to be called with every step; leaving the block removes what it has shown."""
     if not sys.stderr.isatty():
         yield _Lines(things)
         return

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a program and record its GIL.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option(
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     help="Record every Python that the program starts, too, each into FILE.PID. Forked children are in any"
     " case.",
 )
+@words.loops
 @click.option("--pid", type=int, help="Record a process that runs already (Python 3.14 and later).")
 @click.option(
     "--duration",
@@ -65,11 +65,12 @@ def record(
     policy: Policy | None,
     cpu_share: float,
     children: bool,
+    loops: bool,
     pid: int | None,
     duration_s: float | None,
     command: tuple[str, ...],
 ) -> int:
-    """Run a program and record who holds its GIL, who waits, and who blocked whom.
+    """Run a program and record which thread holds its GIL, which wait, and for which.
 
     COMMAND is run as it is: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
     Without an interpreter ("app.py", "-m module") the one that runs fairlead is taken. Its exit status is
@@ -86,8 +87,10 @@ def record(
         raise UsageError("--duration goes with --pid; a program that is started is recorded to its end")
     if pid is not None and children:
         raise UsageError("--children is for a program that is started, and not for --pid")
+    if pid is not None and loops:
+        raise UsageError("--loops is for a program that is started, and not for --pid")
     share = words.share_for(context, policy, cpu_share)
-    first = [action(policy, share)] if policy else []
+    first = [*([action(policy, share)] if policy else []), *words.watching(loops)]
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     settings = launch.Settings(out=str(target), threshold_s=threshold_s)

@@ -27,8 +27,8 @@ SUFFIXES = {
 """Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
 
 
-@click.command(short_help="Show what a recording of the GIL, or a saved advice, says.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",
@@ -41,23 +41,25 @@ SUFFIXES = {
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="Where to write it. [default: the terminal, or beside FILE]",
+    help="Where to write it. [default: the terminal, or beside the first FILE]",
 )
-def report(file: Path, form: str, out: Path | None) -> None:
-    """Show what a recording of the GIL says: who held it, who waited, who blocked whom, and what to do.
+def report(files: tuple[Path, ...], form: str, out: Path | None) -> None:
+    """Show what a recording of the GIL says: which thread held it, which waited for it, and what to do.
 
-    FILE is what "fairlead record" wrote. text and json go to the terminal unless -o is given; html is one
+    FILE is what "fairlead record" wrote. Several files are reported as one, on one time axis, with a table
+    for each process: those of a program's children (app.flrec app.flrec.[0-9]*), or of programs that ran
+    beside each other on one machine. text and json go to the terminal unless -o is given; html is one
     page that works offline; perfetto is a trace for https://ui.perfetto.dev, and firefox is one for
     https://profiler.firefox.com; speedscope (for https://speedscope.app) and collapsed are stacks for flame
     graphs of which thread waited for which. FILE may also be what "fairlead advise" saved, as text, json or
     html.
     """
-    pieces = _render(file, form)
+    pieces = _render(files, form)
     suffix = SUFFIXES[form]
     if out is None and suffix is None:
         click.echo(b"".join(pieces), nl=False)
         return
-    target = out or file.with_name(file.name + str(suffix))
+    target = out or files[0].with_name(files[0].name + str(suffix))
     try:
         with target.open("wb") as opened:
             opened.writelines(pieces)
@@ -68,13 +70,13 @@ def report(file: Path, form: str, out: Path | None) -> None:
     click.echo(f"wrote {target}", err=True)
 
 
-def _render(file: Path, form: str) -> Iterable[bytes]:
+def _render(files: tuple[Path, ...], form: str) -> Iterable[bytes]:
     from fairlead.record.advice import is_advice
 
-    if is_advice(file):
-        return _advice(file, form)
-    from fairlead.gil.observe.analysis import analyse
+    if len(files) == 1 and is_advice(files[0]):
+        return _advice(files[0], form)
     from fairlead.gil.observe.timeline import TimelineCollector
+    from fairlead.gil.observe.together import analyse_together, in_order
     from fairlead.record.recording import Recording
     from fairlead.report.gil import gecko as gil_gecko
     from fairlead.report.gil import html as gil_html
@@ -83,13 +85,13 @@ def _render(file: Path, form: str) -> Iterable[bytes]:
     from fairlead.report.gil import stacks as gil_stacks
     from fairlead.report.gil import text as gil_text
 
-    recording = Recording(file)
+    recordings = in_order([Recording(file) for file in files])
     if form == "perfetto":
-        return gil_perfetto.render(recording)
+        return gil_perfetto.render(*recordings)
     if form == "firefox":
-        return gil_gecko.render(recording)
+        return gil_gecko.render(*recordings)
     collector = TimelineCollector()
-    summary = analyse(recording, watch=collector.watch if form == "html" else None)
+    summary = analyse_together(recordings, watch=collector.watch if form == "html" else None)
     if form == "html":
         page = gil_html.render(summary, collector.timeline(round(summary.wall_seconds * 1e9)))
     else:

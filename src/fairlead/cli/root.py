@@ -8,11 +8,22 @@ import click
 
 import fairlead
 
-COMMANDS = ("advise", "ctl", "doctor", "lab", "record", "report", "run", "top")
+COMMANDS = {
+    "advise": "Say which pool, and how many workers, suit a function of yours.",
+    "ctl": "Look at a running program's scheduler, or switch it.",
+    "demo": "Show a slow server and what makes it quick, in some 15 seconds.",
+    "doctor": "Say what this machine and its interpreters can measure.",
+    "lab": "Measure how concurrency scales on this machine.",
+    "record": "Run a program and record its GIL.",
+    "report": "Show what a recording of the GIL, or a saved advice, says.",
+    "run": "Run a program under a scheduler for the GIL: I/O threads no longer wait behind computing ones.",
+    "top": "Run a program and watch its GIL live.",
+}
+"""The sub-commands and what each does: the list of them is shown without importing any."""
 
 
 class OnDemand(click.Group):
-    """Imports a sub-command when it is asked for: a program that it starts waits for nothing else."""
+    """Imports a sub-command when it is asked for: programs that it starts, and help, wait for no other."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         return list(COMMANDS)
@@ -22,7 +33,21 @@ class OnDemand(click.Group):
             return None
         command = getattr(import_module(f"fairlead.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
+        command.short_help = COMMANDS[cmd_name]
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from fairlead.cli.words import near  # help does not wait for it
+
+            ctx.fail(f"there is no command {args[0]!r}{near(args[0], list(COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=OnDemand, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     callback=words.duration,
     help="With --serve: the same for a thread that uses a core. [default: it may compute for ever]",
 )
+@words.loops
 @click.option(
     "--install-hook",
     is_flag=True,
@@ -116,6 +117,7 @@ def run(
     token_file: Path | None,
     stalled_after_s: float,
     busy_after_s: float | None,
+    loops: bool,
     install_hook: bool,
     remove_hook: bool,
     command: tuple[str, ...],
@@ -132,10 +134,11 @@ def run(
         return
     share = words.share_for(context, policy, cpu_share)
     if pid is not None:
-        if command or children or if_possible or canary_s or timer_slack_s is not None or serve is not None:
+        for_a_start = (command, children, if_possible, canary_s, loops)
+        if any(for_a_start) or timer_slack_s is not None or serve is not None:
             raise UsageError(
                 "--pid schedules a process that runs already: leave out the command, --canary, --children,"
-                " --if-possible, --timer-slack and --serve"
+                " --if-possible, --loops, --timer-slack and --serve"
             )
         _attach(pid, policy, share, for_s)
         return
@@ -155,7 +158,10 @@ def run(
         canary_s=canary_s,
         if_possible=if_possible,
         children=children,
-        then=_serving(context, serve, token_file, stalled_after_s, busy_after_s),
+        then=[
+            *words.watching(loops),
+            *_serving(context, serve, token_file, stalled_after_s, busy_after_s),
+        ],
     )
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fairlead.cli import words
-from fairlead.errors import RecordError
+from fairlead.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
-    from fairlead.record.gil_summary import GilThread
+    from fairlead.record.gil_summary import GilThread, LoopDelays
 
 ROWS = 20
+ROWS_OF_MANY = 5
+"""Of each process where there are several."""
+PROCESSES = 12
 
 
 @click.command(
-    short_help="Run a program and watch its GIL live.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option(
@@ -31,63 +34,131 @@ ROWS = 20
     callback=words.duration,
     help="Time between updates.",
 )
+@words.loops
+@click.option("--pid", type=int, help="Watch a process that runs already (Python 3.14 and later).")
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
-def top(every_s: float, command: tuple[str, ...]) -> int:
-    """Run a program and watch its threads: who holds the GIL, who waits for it, and what that means.
+def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) -> int:
+    """Run a program and watch its threads: which holds the GIL, which wait for it, and what that means.
 
-    Updates each second: a live table in a terminal, plain snapshots elsewhere. COMMAND is as for "fairlead
-    record"; Ctrl-C goes to the program. Its exit status is passed on.
+    Updates each second: a live table in a terminal, plain snapshots elsewhere; where the program forks, a
+    shorter one for each process. COMMAND is as for "fairlead record"; Ctrl-C goes to the program. Its exit
+    status is passed on. With --pid, Ctrl-C ends the watching and the process goes on.
     """
-    from fairlead.gil.observe import launch
+    from fairlead.gil.observe import attach, launch
 
-    given = words.program(command, "top")
+    if pid is not None and command:
+        raise UsageError("--pid watches a process that runs already: leave out the command")
+    if pid is not None and loops:
+        raise UsageError("--loops is for a program that is started, and not for --pid")
+    given = words.program(command, "top") if pid is None else []
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         path = Path(directory) / "top.flrec"
         settings = launch.Settings(out=str(path), threshold_s=None, events=False, counters_s=every_s)
         with _Screen() as show:
             watch = Watch(path, show)
-            status = launch.run(given, settings, tick=watch.tick, every_s=every_s)
+            if pid is None:
+                first = words.watching(loops)
+                status = launch.run(given, settings, first=first, tick=watch.tick, every_s=every_s)
+            else:
+                attach.record(pid, settings, duration_s=None, tick=watch.tick, every_s=every_s)
+                status = 0
             watch.tick()
         return status
 
 
-class Watch:
-    """Reads the snapshots that the program writes, and shows what happened since the last one."""
+class Section(NamedTuple):
+    """What is shown of one process."""
 
-    def __init__(self, path: Path, show: Any) -> None:
+    title: str
+    table: list[tuple[str, ...]]
+    remarks: list[str]
+
+
+class Watch:
+    """Reads the snapshots that the program and its forked children write, and shows what happened since the
+    last ones: a section for each process that is there."""
+
+    def __init__(self, path: Path, show: Callable[[list[Section]], None]) -> None:
         self.path = path
         self.show = show
-        self.threads: list[GilThread] = []
-        self.t_ns = 0
+        self.processes = {path: Process(path)}
 
     def tick(self) -> None:
-        """Show the newest snapshot, if there is a new one."""
+        """Show the newest snapshots, if there are new ones."""
+        for child in self.path.parent.glob(f"{self.path.name}.[0-9]*"):
+            self.processes.setdefault(child, Process(child))
+        if not sum(process.read() for process in self.processes.values()):
+            return
+        there = [process for process in self.processes.values() if process.path == self.path or process.alive]
+        sections = [section for process in there if (section := process.section(several=len(there) > 1))]
+        left = len(sections) - PROCESSES
+        if left > 0:
+            sections[PROCESSES - 1 :] = [Section(f"and {left + 1} further processes", [], [])]
+        self.show(sections)
+
+
+class Process:
+    """One that writes snapshots, and what happened in it between the last two."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.pid = 0
+        self.threads: list[GilThread] = []
+        self.lately: list[GilThread] = []
+        self.t_ns = 0
+        self.passed = 0.0
+        self.title = ""
+        self.remarks: list[str] = []
+        self.loops: list[str] = []
+
+    @property
+    def alive(self) -> bool:
+        return Path(f"/proc/{self.pid}").exists()
+
+    def read(self) -> bool:
+        """Whether there is a new snapshot."""
         from fairlead.gil.observe.findings import find
-        from fairlead.gil.observe.rates import between, parse
+        from fairlead.gil.observe.rates import between, parse, parse_loops
         from fairlead.record.policies import name_of
         from fairlead.record.recording import Recording
+        from fairlead.report.common import units
 
         try:
             recording = Recording(self.path)
         except RecordError:
-            return  # nothing is written yet
+            return False  # nothing is written yet
         counters = recording.counters()
         if counters is None or counters["t_ns"] <= self.t_ns:
-            return
-        passed = (counters["t_ns"] - (self.t_ns or recording.meta.start_ns)) / 1e9
+            return False
+        self.pid = recording.meta.pid
+        self.passed = (counters["t_ns"] - (self.t_ns or recording.meta.start_ns)) / 1e9
         threads, _ = parse(counters)
-        lately = between(self.threads, threads)
+        self.lately = between(self.threads, threads)
         policy = name_of(counters.get("scheduler", {}).get("mode", 0))
         interval = recording.meta.switch_interval_s
-        findings = find(lately, wall_seconds=passed, switch_interval=interval, policy=policy)
+        findings = find(self.lately, wall_seconds=self.passed, switch_interval=interval, policy=policy)
         since = (counters["t_ns"] - recording.meta.start_ns) / 1e9
         self.threads, self.t_ns = threads, counters["t_ns"]
-        held = _percent(sum(thread.held_seconds for thread in lately), passed)
-        remarks = [f"{finding.kind}: {finding.title}" for finding in findings[:2]]
-        self.show(f"{since:.1f} s, {policy}, GIL held {held}", rows(lately, passed), remarks)
+        held = _percent(sum(thread.held_seconds for thread in self.lately), self.passed)
+        self.title = f"{since:.1f} s, {policy}, GIL held {held}"
+        self.remarks = [f"{finding.kind}: {finding.title}" for finding in findings[:2]]
+        loops, callbacks = parse_loops(counters)
+        self.loops = [_late(loop) for loop in loops]
+        self.loops += [f"callback {name}: {units.seconds(s)} in all" for name, s in callbacks[:2]]
+        return True
+
+    def section(self, *, several: bool) -> Section | None:
+        """Shorter, and with its number, where there are others; None before its first snapshot."""
+        if not self.title:
+            return None
+        if not several:
+            return Section(self.title, rows(self.lately, self.passed, ROWS), self.remarks + self.loops)
+        title = f"pid {self.pid}: {self.title}"
+        table = rows(self.lately, self.passed, ROWS_OF_MANY)
+        return Section(title, table, self.remarks[:1] + self.loops)
 
 
-def rows(threads: list[GilThread], seconds: float) -> list[tuple[str, ...]]:
+def rows(threads: list[GilThread], seconds: float, most: int) -> list[tuple[str, ...]]:
     """The table's lines, the head first."""
     from fairlead.report.common import names, units
 
@@ -105,9 +176,22 @@ def rows(threads: list[GilThread], seconds: float) -> list[tuple[str, ...]]:
                 units.count(thread.forced_drops / seconds),
                 units.seconds(thread.max_wait_seconds),
             )
-            for thread in threads[:ROWS]
+            for thread in threads[:most]
         ),
     ]
+
+
+def _late(loop: LoopDelays) -> str:
+    """An event loop since its watch began."""
+    from fairlead.report.common import units
+
+    parts = (
+        f"own callbacks {units.seconds(loop.own_seconds)}",
+        f"GIL {units.seconds(loop.gil_seconds)}",
+        f"no core {units.seconds(loop.core_seconds)}",
+    )
+    overdue = f"; overdue for {units.seconds(loop.overdue_seconds)}" if loop.overdue_seconds else ""
+    return f"event loop {loop.name}: {loop.late} of {loop.beats} callbacks late ({', '.join(parts)}){overdue}"
 
 
 def _percent(part: float | None, whole: float) -> str:
@@ -115,7 +199,7 @@ def _percent(part: float | None, whole: float) -> str:
 
 
 class _Screen:
-    """Gives a function that shows (title, table, remarks): live in a terminal, line by line elsewhere."""
+    """Gives a function that shows sections: live in a terminal, line by line elsewhere."""
 
     def __enter__(self) -> Any:
         self.live: Any = None
@@ -133,8 +217,16 @@ class _Screen:
         if self.live is not None:
             self.live.stop()
 
-    def _rich(self, title: str, table: list[tuple[str, ...]], remarks: list[str]) -> None:
+    def _rich(self, sections: list[Section]) -> None:
         from rich.console import Group
+        from rich.text import Text
+
+        parts: list[Any] = []
+        for title, table, remarks in sections:
+            parts += [self._drawn(title, table) if table else Text(title), *map(Text, remarks)]
+        self.live.update(Group(*parts), refresh=True)
+
+    def _drawn(self, title: str, table: list[tuple[str, ...]]) -> Any:
         from rich.table import Table
         from rich.text import Text
 
@@ -144,7 +236,7 @@ class _Screen:
             drawn.add_column(heading, justify="right" if number else "left")
         for row in lines:
             drawn.add_row(*(Text(cell) for cell in row))
-        self.live.update(Group(drawn, *(Text(remark) for remark in remarks)), refresh=True)
+        return drawn
 
 
 def _fitting(table: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
@@ -157,8 +249,10 @@ def _fitting(table: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
     return [tuple(row[at] for at in kept) for row in table]
 
 
-def _plain(title: str, table: list[tuple[str, ...]], remarks: list[str]) -> None:
+def _plain(sections: list[Section]) -> None:
     from fairlead.cli.table import table as aligned
 
-    click.echo("\n".join([title, aligned(table), *(f"  {remark}" for remark in remarks)]))
+    for title, table, remarks in sections:
+        lines = [title, *([aligned(table)] if table else []), *(f"  {remark}" for remark in remarks)]
+        click.echo("\n".join(lines))
     sys.stdout.flush()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from fairlead.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairlead.gil.observe.starting import Action
 
 _UNITS_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -64,16 +68,26 @@ def cores(context: click.Context, option: click.Parameter, value: str | None) ->
     return tuple(sorted(found))
 
 
+def near(word: str, known: Sequence[str]) -> str:
+    """A hint at what was probably meant, to be put behind the wrong word; empty if nothing is near."""
+    from difflib import get_close_matches  # only a wrong word waits for it
+
+    found = get_close_matches(word, known, n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
 def program(command: Sequence[str], verb: str) -> list[str]:
     """The command with its interpreter.
 
     Raises:
         UsageError: there is none, or it begins with what was meant for us.
     """
-    if not command:
+    if not command or not command[0].strip():
         raise UsageError(f"name the program after --: fairlead {verb} -- python app.py")
     if command[0].startswith("--"):
-        raise UsageError(f"fairlead {verb} has no option {command[0]} (see: fairlead {verb} --help)")
+        known = [name for option in click.get_current_context().command.params for name in option.opts]
+        meant = near(command[0].partition("=")[0], known)
+        raise UsageError(f"fairlead {verb} has no option {command[0]}{meant} (see: fairlead {verb} --help)")
     if command[0].startswith("-") or command[0].endswith(".py"):
         return [sys.executable, *command]
     return list(command)
@@ -84,3 +98,19 @@ def share_for(context: click.Context, policy: str | None, cpu_share: float) -> f
     if policy != "interactive" and context.get_parameter_source("cpu_share") == ParameterSource.COMMANDLINE:
         raise UsageError("--cpu-share goes with --policy interactive, which alone keeps one")
     return cpu_share
+
+
+loops = click.option(
+    "--loops",
+    is_flag=True,
+    help="Watch how late the callbacks of each event loop of asyncio and uvloop run, and why.",
+)
+
+
+def watching(loops: bool) -> list[Action]:
+    """What a program is to begin with for ``--loops``."""
+    if not loops:
+        return []
+    from fairlead.gil.observe import every_loop
+
+    return [every_loop.action()]

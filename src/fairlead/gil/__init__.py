@@ -1,4 +1,4 @@
-"""The GIL of an interpreter: who holds it, who waits for whom, who gets it next; and in simulation."""
+"""The GIL of an interpreter: which thread holds it, which wait, which gets it next; and in simulation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fairlead.gil.endpoint.server import Server as Server
+    from fairlead.gil.observe.loop_lag import LoopLag as LoopLag
     from fairlead.gil.observe.observation import BlameMatrix as BlameMatrix
     from fairlead.gil.observe.observation import Observation as Observation
     from fairlead.gil.observe.recorder import Recorder as Recorder
@@ -21,9 +22,27 @@ if TYPE_CHECKING:
     from fairlead.gil.schedule.control import Scheduler as Scheduler
     from fairlead.gil.simulation import simulate as simulate
 
+__all__ = [
+    "BlameMatrix",
+    "LoopLag",
+    "Observation",
+    "Recorder",
+    "Scheduler",
+    "Server",
+    "counters",
+    "observe",
+    "priority",
+    "record",
+    "schedule",
+    "scheduler",
+    "serve",
+    "simulate",
+    "watch_loop",
+]
+
 
 def observe(*, wait_threshold: float | None = 0.001) -> Observation:
-    """Observe the GIL of this process: who holds it, who waits for it, who makes whom wait.
+    """Observe the GIL of this process: which thread holds it, which wait for it, and behind which.
 
     >>> with fairlead.gil.observe() as seen:
     ...     serve(requests)
@@ -40,12 +59,40 @@ def observe(*, wait_threshold: float | None = 0.001) -> Observation:
     Raises:
         UsageError: the threshold is not a time.
         UnsupportedInterpreterError: on ``start()`` or entry, when this interpreter's GIL cannot be observed:
-            it is not CPython 3.11 to 3.15, or free-threaded, or not on Linux with glibc (x86-64, AArch64),
-            or made in a way that fairlead does not know. Nothing has been changed then.
+            it is not a CPython that fairlead knows, or free-threaded, or not on Linux with glibc (x86-64,
+            AArch64), or made in a way that fairlead does not know. Nothing has been changed then.
     """
     from fairlead.gil.observe.observation import Observation
 
     return Observation(wait_threshold)
+
+
+def watch_loop(*, interval: float = 0.05, threshold: float = 0.01) -> LoopLag:
+    """Watch how late the callbacks of the running event loop are, and what makes them late.
+
+    >>> async def main():
+    ...     with fairlead.gil.watch_loop() as lag:
+    ...         await serve()
+    ...     print(lag)
+
+    A callback is scheduled every `interval`. The delay of one that is late is split, without a rest, into
+    time in the loop's own callbacks (computing, or blocking; the function is named), time in which the
+    loop's thread waited for the GIL (with the thread that held it), and time in which it was ready to run
+    and had no core (other processes, a quota). Time without a core within a wait for the GIL counts as a
+    wait for the GIL. For loops of asyncio and uvloop. Costs an observation of the GIL, a second thread, and
+    about half a millisecond of CPU time every interval.
+
+    Args:
+        interval: seconds between two callbacks.
+        threshold: seconds; later than this is late.
+
+    Raises:
+        UsageError: an argument is out of range; or, on entry, no event loop runs here.
+        UnsupportedInterpreterError: on entry: this interpreter's GIL cannot be observed; see ``observe``.
+    """
+    from fairlead.gil.observe.loop_lag import LoopLag
+
+    return LoopLag(interval, threshold)
 
 
 def record(
@@ -215,6 +262,7 @@ def priority(level: Priority) -> AbstractContextManager[None]:
 
 _LAZY = {
     "BlameMatrix": "fairlead.gil.observe.observation",
+    "LoopLag": "fairlead.gil.observe.loop_lag",
     "Observation": "fairlead.gil.observe.observation",
     "Recorder": "fairlead.gil.observe.recorder",
     "Scheduler": "fairlead.gil.schedule.control",

@@ -8,8 +8,8 @@
         for page in pool.stream(fetch, endless): ... # bounded, however much comes
         page = await pool.run(fetch, url)            # in a task of asyncio or trio
 
-docs/reference/pools.md tells what each kind promises, and contract.py what a kind has to do. A kind's module
-is imported when the kind is asked for.
+docs/reference/pools.md tells what each kind promises, and engine/contract.py what a kind has to do. A kind's
+module is imported when the kind is asked for.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 
     from fairlead.pools.asynchronous import AsyncPool
     from fairlead.pools.auto import AutoPool
-    from fairlead.pools.base import Pool
-    from fairlead.pools.choice import Choice
-    from fairlead.pools.cluster import DaskPool
-    from fairlead.pools.contract import Options, Statistics
-    from fairlead.pools.failure import WorkerTraceback
-    from fairlead.pools.future import Future
+    from fairlead.pools.choose.choice import Choice
+    from fairlead.pools.dask import DaskPool
+    from fairlead.pools.engine.contract import Options, Statistics
+    from fairlead.pools.engine.future import Future
+    from fairlead.pools.engine.worker_slots import check_cancelled
+    from fairlead.pools.executor.base import Pool
+    from fairlead.pools.executor.stream import Stream
     from fairlead.pools.interpreters import InterpreterPool
     from fairlead.pools.processes import ProcessPool
-    from fairlead.pools.seats import check_cancelled
     from fairlead.pools.sequential import SequentialPool
-    from fairlead.pools.stream import Stream
+    from fairlead.pools.serialization.failure import WorkerTraceback
     from fairlead.pools.threads import ThreadPool
 
 _WHERE = {
     "AsyncPool": "asynchronous",
     "AutoPool": "auto",
-    "Choice": "choice",
-    "DaskPool": "cluster",
-    "Future": "future",
+    "Choice": "choose.choice",
+    "DaskPool": "dask",
+    "Future": "engine.future",
     "InterpreterPool": "interpreters",
-    "Options": "contract",
-    "Pool": "base",
+    "Options": "engine.contract",
+    "Pool": "executor.base",
     "ProcessPool": "processes",
     "SequentialPool": "sequential",
-    "Statistics": "contract",
-    "Stream": "stream",
+    "Statistics": "engine.contract",
+    "Stream": "executor.stream",
     "ThreadPool": "threads",
-    "WorkerTraceback": "failure",
-    "check_cancelled": "seats",
+    "WorkerTraceback": "serialization.failure",
+    "check_cancelled": "engine.worker_slots",
 }
 
 __all__ = [

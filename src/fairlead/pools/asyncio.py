@@ -6,7 +6,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from fairlead.pools.future import Future
+from fairlead.pools.engine.future import Future
 from fairlead.pools.threads import ThreadPool
 
 P = ParamSpec("P")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections import deque
@@ -13,15 +12,17 @@ from typing import Any, TypeVar
 
 from fairlead import machine
 from fairlead.errors import SerializationError
-from fairlead.pools import calls, ending, function
 from fairlead.pools import pool as make
-from fairlead.pools.base import Pool, checked, checked_initializer
-from fairlead.pools.choice import Choice, Facts, choose, has_gil
-from fairlead.pools.chunks import call_chunk
-from fairlead.pools.contract import Engine, Options, Statistics, Task, broken
-from fairlead.pools.crew import Crew
-from fairlead.pools.future import Future
-from fairlead.pools.sample import Meter, Sample
+from fairlead.pools.choose import rules
+from fairlead.pools.choose.call_profile import Meter, Sample
+from fairlead.pools.choose.choice import Choice, Facts, choose
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
+from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.executor.base import Pool, checked, checked_initializer
+from fairlead.pools.serialization import calls, function
+from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.threads import Here
 
 T = TypeVar("T")
@@ -122,7 +123,7 @@ class _Auto(Engine):
         self._name = name
         self._lock = threading.RLock()
         self._pending: deque[Task] = deque()
-        self._scout: Crew | None = None
+        self._scout: WorkerManager | None = None
         self.chosen: Engine | None = None
         self._thread: threading.Thread | None = None
         self._passed_on: dict[Task, Future[Any]] = {}
@@ -131,9 +132,9 @@ class _Auto(Engine):
         self._cancels = False
         self._terminates = False
         """What was asked for before it was decided is asked of the chosen engine, too."""
-        ending.remember(self)
+        shutdown.remember(self)
 
-    # what the face calls
+    # what the executor calls
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -159,7 +160,9 @@ class _Auto(Engine):
                 if self.chosen is None:
                     self._pending.append(task)
                     if self._thread is None:
-                        self._thread = ending.thread(self._decide, None, f"{self._name or 'AutoPool'}-choice")
+                        self._thread = shutdown.thread(
+                            self._decide, None, f"{self._name or 'AutoPool'}-choice"
+                        )
                         self._thread.start()
                     return
         self._pass_on(task)
@@ -261,12 +264,10 @@ class _Auto(Engine):
         )
 
     def forget_after_fork(self) -> None:
+        super().forget_after_fork()
         self._lock = threading.RLock()
-        self._closed = True
         self._pending = deque()
         self._thread = None
-        for engine in self._engines():
-            engine.forget_after_fork()
 
     def statistics(self) -> Statistics:
         with self._lock:
@@ -327,11 +328,11 @@ class _Auto(Engine):
 
     def _look(self) -> Sample | None:
         """Has the first calls made, and looks at them."""
-        self._scout = Crew(
+        self._scout = WorkerManager(
             "threads", 1, lambda: _Scout(self._initializer, self._initargs, self._meter, self._results),
             name=f"{self._name or 'AutoPool'}-first", in_thread=True, call_cost_s=5e-6,
         )  # fmt: skip
-        ending.forget(self._scout)
+        shutdown.forget(self._scout)
         until = time.monotonic() + LOOK_S
         sample = None
         for _ in range(CALLS):
@@ -354,12 +355,12 @@ class _Auto(Engine):
         called = _function(task)
         return Facts(
             cores=machine.cores().usable,
-            gil=has_gil(),
+            gil=rules.has_gil(),
             makes_coroutines=self._is_coroutines(task),
             sample=sample,
             alone=task.function is not call_chunk,
             cannot_be_sent=lambda: self._refusal(task),
-            no_interpreters=no_interpreters(),
+            no_interpreters=rules.no_interpreters(),
             refusals=lambda: function.refusals(function.modules(called, _values(task))),
         )
 
@@ -380,15 +381,8 @@ class _Auto(Engine):
             initargs=self._initargs,
             thread_name_prefix=self._name,
         )
-        ending.forget(self._pool._engine)  # it is ended by this
+        shutdown.forget(self._pool._engine)  # it is ended by this
         return self._pool._engine
-
-
-def no_interpreters() -> str | None:
-    """Why a pool of interpreters cannot be chosen here; None if it can."""
-    if sys.version_info < (3, 13):
-        return "they need Python 3.13"
-    return None
 
 
 def _function(task: Task) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
-from fairlead.pools import ending
-from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
+from fairlead.pools.engine import shutdown
+from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
 
 _numbers = itertools.count()
 
@@ -53,13 +53,13 @@ class InterpreterPool(Pool):
     ) -> None:
         _check_interpreter()
         checked_initializer(initializer)
-        from fairlead.pools.interpreting import Interpreters
-        from fairlead.pools.shipping import shipped_initializer
+        from fairlead.pools.interpreter.engine import Interpreters
+        from fairlead.pools.interpreter.serialization import shipped_initializer
 
         workers = checked_workers(max_workers)
         shipped = shipped_initializer(initializer, initargs)
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
-        ending.last()
+        shutdown.last()
         name = thread_name_prefix or f"InterpreterPool-{next(_numbers)}"
         self._begin(Interpreters(workers, shipped, name=name, most_tasks=most))
 

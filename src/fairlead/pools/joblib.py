@@ -16,11 +16,18 @@ from joblib.parallel import (
 
 from fairlead import machine
 from fairlead.pools import pool as make
-from fairlead.pools.base import Pool
-from fairlead.pools.future import Future
+from fairlead.pools.engine import forks
+from fairlead.pools.engine.future import Future
+from fairlead.pools.executor.base import Pool
 
 _pools: dict[tuple[str, int], Pool] = {}
 _lock = threading.Lock()
+
+
+@forks.in_child
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 def _pool(kind: str, workers: int) -> Pool:

@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 from fairlead.errors import UsageError
-from fairlead.pools import base
-from fairlead.pools.contract import Engine, Lending
-from fairlead.pools.future import Future
-from fairlead.pools.stream import NotYet, Stream
+from fairlead.pools.engine.contract import Engine, Lending
+from fairlead.pools.engine.future import Future
+from fairlead.pools.executor import base
+from fairlead.pools.executor.stream import NotYet, Stream
 from fairlead.sync import Event
 
 T = TypeVar("T")

@@ -19,13 +19,16 @@ from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Literal
 
-from fairlead.errors import SerializationError, UsageError
-from fairlead.pools import calls, child, ending, pickling
-from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
-from fairlead.pools.channel import Channel, Corrupt, Message, Parts, pickled
-from fairlead.pools.contract import Broken, DirectWorker, Lost, Task, Unread
-from fairlead.pools.direct import DirectCrew
-from fairlead.pools.failure import Failure
+from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
+from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
+from fairlead.pools.engine.direct_manager import DirectCrew
+from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
+from fairlead.pools.process import child
+from fairlead.pools.process.channel import Channel, Corrupt
+from fairlead.pools.serialization import calls, pickling
+from fairlead.pools.serialization.failure import Failure
+from fairlead.pools.serialization.messages import Message, Parts, pickled
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
@@ -72,6 +75,11 @@ class ProcessPool(Pool):
         max_tasks_per_child: int | None = None,
         thread_name_prefix: str = "",
     ) -> None:
+        if sys.platform != "linux":
+            raise UnsupportedPlatformError(
+                "ProcessPool needs memory files that go over sockets, which Linux has; "
+                "use concurrent.futures.ProcessPoolExecutor, or ThreadPool"
+            )
         context = _context(mp_context)
         start_method = context.get_start_method()
         checked_initializer(initializer)
@@ -81,7 +89,7 @@ class ProcessPool(Pool):
         name = thread_name_prefix or f"ProcessPool-{next(_numbers)}"
         if start_method == "forkserver":
             _preload()
-        ending.last()
+        shutdown.last()
         self._begin(
             _Processes(
                 "processes",
@@ -342,6 +350,7 @@ def _server_status() -> int | None:
     return None
 
 
+@forks.in_child
 def _forget_channels() -> None:
     """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
     end, and the lock is held by the very thread that forks a worker."""
@@ -349,6 +358,3 @@ def _forget_channels() -> None:
     _starting = threading.Lock()
     for channel in list(_channels):
         channel.close()
-
-
-os.register_at_fork(after_in_child=_forget_channels)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import TaskTimeoutError
-from fairlead.pools import ending
-from fairlead.pools.base import Pool, checked_initializer
-from fairlead.pools.chunks import call_chunk
-from fairlead.pools.contract import Broken, Engine, Statistics, Task
-from fairlead.pools.failure import Failure
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task
+from fairlead.pools.executor.base import Pool, checked_initializer
+from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.failure import Failure
 
 
 class SequentialPool(Pool):
@@ -42,7 +42,7 @@ class _AtOnce(Engine):
         self._late = 0
         self._running = 0
         self._run_ns = 0
-        ending.remember(self)
+        shutdown.remember(self)
 
     def enqueue(self, task: Task) -> None:
         self._check_open()

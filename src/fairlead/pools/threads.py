@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.pools import ending
-from fairlead.pools.base import Pool, checked, checked_initializer, checked_workers
-from fairlead.pools.contract import Stopped, Task, Worker
-from fairlead.pools.crew import Crew
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.interrupt import send_exception
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
 
 _numbers = itertools.count()
-_send = ctypes.pythonapi.PyThreadState_SetAsyncExc
-_send.argtypes = (ctypes.c_ulong, ctypes.py_object)
-_send.restype = ctypes.c_int
-
-
-def send_exception(ident: int, kind: type[BaseException] | None) -> None:
-    """Has a thread raise it at its next step in Python; None: takes back what has not arrived yet."""
-    _send(ident, ctypes.py_object() if kind is None else kind)
 
 
 class ThreadPool(Pool):
@@ -55,7 +48,7 @@ class ThreadPool(Pool):
     ) -> None:
         checked_initializer(initializer)
         self._begin(
-            Crew(
+            WorkerManager(
                 "threads",
                 checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
                 lambda: Here(initializer, initargs, interrupt=interrupt),
@@ -70,7 +63,7 @@ class ThreadPool(Pool):
 
 
 class Here(Worker):
-    """Calls in the seat's own thread."""
+    """Calls in the slot's own thread."""
 
     __slots__ = ("_args", "_ident", "_initializer", "_interrupt")
 
@@ -92,7 +85,7 @@ class Here(Worker):
 
     def stop(self) -> bool:
         # at the interpreter's end in any case: where no thread may be a daemon, that waits for all
-        if self._ident and (self._interrupt or ending.over is not None):
+        if self._ident and (self._interrupt or shutdown.over is not None):
             send_exception(self._ident, Stopped)
         return False
 
@@ -100,4 +93,4 @@ class Here(Worker):
         send_exception(self._ident, None)
 
     def close(self) -> None:
-        """Its thread is the seat's."""
+        """Its thread is the slot's."""

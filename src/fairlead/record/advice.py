@@ -268,7 +268,7 @@ def load(path: str | os.PathLike[str]) -> Advice:
     except ValueError as error:
         raise RecordError(f"{path}: no advice of fairlead (not valid JSON)") from error
     if not isinstance(data, dict) or "choice" not in data or "candidates" not in data:
-        raise RecordError(f"{path}: no advice of fairlead; fairlead advise -o FILE.json writes one")
+        raise RecordError(f"{path}: no advice of fairlead; fairlead advise -o FILE writes one")
     if data.get("schema") != SCHEMA:
         raise RecordError(f"{path}: written by another version of fairlead (schema {data.get('schema')})")
     try:

@@ -17,6 +17,9 @@ HISTOGRAM_BUCKETS = 40
 """Bucket k counts durations of [2^k, 2^(k+1)) ns, bucket 0 also those under 1 ns, the last also all longer
 ones (9 minutes on)."""
 
+SERIALS_OF_A_PROCESS = 1 << 20
+"""Between the numbers of two processes' threads in a summary: more than a process has in its life."""
+
 FindingKind = Literal[
     "convoy", "long-hold", "lock-square", "starvation", "no-core", "switch-storm", "saturation", "not-the-gil"
 ]
@@ -144,6 +147,26 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopDelays:
+    """How late the callbacks of an event loop were that ``fairlead.gil.watch_loop`` watched."""
+
+    name: str
+    """Of its thread."""
+    beats: int
+    """Callbacks of the watch."""
+    late: int
+    """... and of these, how many were later than its threshold."""
+    own_seconds: float
+    """Of the delays of these: spent in the loop's own callbacks, computing or blocking."""
+    gil_seconds: float
+    """... waiting for the GIL."""
+    core_seconds: float
+    """... ready to run, without a core."""
+    overdue_seconds: float
+    """How late the next callback was when this was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GilTotals:
     """One GIL over the whole observation."""
 
@@ -156,6 +179,25 @@ class GilTotals:
     switches: int
     """Acquisitions by another thread than the one before."""
     forced_drops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilProcess:
+    """One of several processes of a summary."""
+
+    meta: dict[str, Any]
+    """Its recording's META, and ``source`` (the file)."""
+    gils: tuple[int, ...]
+    """The GILs that are its, by their numbers in the summary."""
+    start_seconds: float
+    """When its recording began, since the first one did."""
+    wall_seconds: float
+    held_seconds: float
+    waited_seconds: float
+
+    @property
+    def name(self) -> str:
+        return f"pid {self.meta['pid']}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +224,7 @@ class GilSummary:
     """Everything a report says in numbers; the timeline is apart."""
 
     process: dict[str, Any]
-    """The recording's META, and ``source`` (the file)."""
+    """The recording's META, and ``source`` (the file); of the first process where there are several."""
     wall_seconds: float
     events: int
     gils: tuple[GilTotals, ...]
@@ -200,5 +242,24 @@ class GilSummary:
     """Share of the machine's cores that other processes used; None: not recorded."""
     cores: int | None = None
     """The machine's."""
+    loops: tuple[LoopDelays, ...] = ()
+    """The event loops that were watched."""
+    callbacks: tuple[tuple[str, float], ...] = ()
+    """Seconds by which callbacks of these loops made others late, dearest first: "function (file:line)"."""
     problems: tuple[str, ...] = field(default=())
     """Damage, and violations of the rules of a lock, one line each."""
+    processes: tuple[GilProcess, ...] = field(default=())
+    """Where several were recorded, in the order of their starts. GILs and threads are then numbered anew, so
+    that no two processes have a number in common."""
+
+    def process_of(self, gil: int) -> GilProcess | None:
+        """The one of several processes whose GIL it is; None where there is one process only."""
+        return next((process for process in self.processes if gil in process.gils), None)
+
+    def gil_name(self, gil: int) -> str:
+        """What to call it among all others of the summary."""
+        process = self.process_of(gil)
+        if process is None:
+            return f"GIL {gil}"
+        several = len(process.gils) > 1
+        return process.name + (f", GIL {gil - process.gils[0]}" if several else "")

@@ -17,7 +17,8 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
                   argv, executable, python_version, implementation, fairlead (its version),
                   cpus (how many the process may use), switch_interval_s,
                   wait_threshold_s (a longer wait has its stacks recorded; null: none has),
-                  clock {name, resolution_ns}, start_ns (when recording began, by that clock),
+                  clock {name, resolution_ns, boot (the kernel's id of this boot: recordings that have
+                  it in common share the clock)}, start_ns (when recording began, by that clock),
                   start_wall_ns (the same moment in Unix time)
     2 THREADS   UTF-8 JSON, a list of {serial, native_id, name, gil}; repeated for threads that are
                   new or have another name now. A serial is never used twice in a process; 0 is
@@ -185,6 +186,8 @@ class Meta:
     wait_threshold_s: float | None = None
     clock: str = "CLOCK_MONOTONIC"
     clock_resolution_ns: int = 1
+    boot: str | None = None
+    """The kernel's id of the boot that the clock counts from; None: not recorded."""
     start_wall_ns: int | None = None
 
     @classmethod
@@ -193,11 +196,13 @@ class Meta:
         clock = data.get("clock") or {}
         known = {name: data[name] for name in cls.__dataclass_fields__ if data.get(name) is not None}
         known.pop("clock", None)
+        known.pop("boot", None)
         known["argv"] = tuple(str(arg) for arg in known.get("argv", ()))
         return cls(
             **{**known, "pid": int(data["pid"]), "start_ns": int(data["start_ns"])},
             clock=str(clock.get("name", "CLOCK_MONOTONIC")),
             clock_resolution_ns=int(clock.get("resolution_ns", 1)),
+            boot=str(clock["boot"]) if clock.get("boot") else None,
         )
 
 

@@ -34,7 +34,7 @@ from fairlead._native import (
     RateLimiter,
     RLock,
     RWLock,
-    RWLockFace,
+    RWLockView,
     Selected,
     Semaphore,
     SimpleQueue,
@@ -127,9 +127,10 @@ from fairlead.sync._once import (
     ResourceGuardStatistics as ResourceGuardStatistics,
 )
 from fairlead.sync._startgate import StartGate
-from fairlead.sync._waits import Party, Wait, dump_waits, waits
+from fairlead.sync._waits import Actor, Wait, dump_waits, waits
 
 __all__ = [
+    "Actor",
     "Barrier",
     "BoundedSemaphore",
     "BroadcastReceiver",
@@ -149,13 +150,12 @@ __all__ = [
     "ManualClock",
     "OneshotReceiver",
     "OneshotSender",
-    "Party",
     "Phaser",
     "PriorityQueue",
     "Queue",
     "RLock",
     "RWLock",
-    "RWLockFace",
+    "RWLockView",
     "RateLimiter",
     "Receiver",
     "ResourceGuard",

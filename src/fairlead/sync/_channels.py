@@ -1,7 +1,7 @@
 """Channels: lines with two kinds of ends, which close. As those of tokio::sync, for threads and tasks.
 
 What races is native: a channel's objects are in a Queue, which shuts down, a broadcast's and a watched value
-in a Tape, which closes, and how many ends there are is in two CountdownEvents. Whoever closes the last end of
+in a BroadcastRing, which closes, and two CountdownEvents count the ends. A thread that closes the last end of
 a kind shuts the line; if two are the last at once, both do, and the second time changes nothing. All of these
 can be shared by interpreters, so the ends go there by their pickles, and arrive as clones.
 """
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from operator import index
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from fairlead._native import CountdownEvent, Queue, Reader, Rendezvous, Tape, Ticket
+from fairlead._native import BroadcastRing, CountdownEvent, Operation, Queue, Reader, Rendezvous
 from fairlead.errors import ChannelClosedError, QueueFull, UsageError
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class _Line(NamedTuple):
     """What the ends of one channel have in common."""
 
     line: Any
-    """A Queue, a Rendezvous or a Tape."""
+    """A Queue, a Rendezvous or a BroadcastRing."""
     senders: CountdownEvent
     receivers: CountdownEvent
 
@@ -63,7 +63,7 @@ class _End:
     def __init__(self, line: _Line, count: CountdownEvent) -> None:
         self._line, self._count = line, count
         self._open = [None]
-        count.up()
+        count.count_up()
 
     def close(self) -> None:
         """Closes this end. Never waits; closing twice is closing once."""
@@ -72,7 +72,7 @@ class _End:
         except IndexError:
             return
         self._end()
-        self._count.down()
+        self._count.count_down()
         if self._count.is_set():
             self._last()
 
@@ -110,7 +110,7 @@ class _Sending(_End):
         """Waits until every receiver is closed; False: the time was over first. For threads."""
         return self._line.receivers.wait(timeout)
 
-    def wait_closed_async(self) -> Ticket[bool]:
+    def wait_closed_async(self) -> Operation[bool]:
         """As ``wait_closed``, for tasks."""
         return self._line.receivers.wait_async()
 
@@ -147,7 +147,7 @@ class Sender(_Sending, Generic[T]):
     is 0 it waits until the object is received."""
     send_nowait: Callable[[T], None]
     """As send(item, False)."""
-    send_async: Callable[[T], Ticket[None]]
+    send_async: Callable[[T], Operation[None]]
     """As ``send``, in an awaitable."""
 
     def __init__(self, line: _Line) -> None:
@@ -189,7 +189,7 @@ class Receiver(_Receiving, Generic[T]):
     queue.Empty) if there is none, ChannelClosedError if none can come any more."""
     receive_nowait: Callable[[], T]
     """As receive(False)."""
-    receive_async: Callable[[], Ticket[T]]
+    receive_async: Callable[[], Operation[T]]
     """As ``receive``, in an awaitable. A task that is cancelled has received nothing."""
 
     def __init__(self, line: _Line) -> None:
@@ -230,7 +230,7 @@ def _received(receive: Callable[[], T]) -> Iterator[T]:
         yield item
 
 
-async def _received_async(receive: Callable[[], Ticket[T]]) -> AsyncIterator[T]:
+async def _received_async(receive: Callable[[], Operation[T]]) -> AsyncIterator[T]:
     while True:
         try:
             item = await receive()
@@ -342,7 +342,7 @@ class _TapeReceiver(_Receiving, Generic[T]):
     __slots__ = ("_reader", "receive", "receive_async")
 
     receive: Callable[..., T]
-    receive_async: Callable[[], Ticket[T]]
+    receive_async: Callable[[], Operation[T]]
 
     def __init__(self, line: _Line, reader: Reader[T]) -> None:
         super().__init__(line)
@@ -396,7 +396,7 @@ def broadcast(capacity: int) -> tuple[BroadcastSender[Any], BroadcastReceiver[An
     Args:
         capacity: how many of the last objects are kept for those who are slow.
     """
-    line = _line(Tape(capacity))
+    line = _line(BroadcastRing(capacity))
     sender = BroadcastSender[Any](line)
     return sender, sender.subscribe()
 
@@ -455,7 +455,7 @@ def watch(value: Any) -> tuple[WatchSender[Any], WatchReceiver[Any]]:
     Args:
         value: what it is at first, and the receiver has seen.
     """
-    line = _line(Tape(1, latest=True))
+    line = _line(BroadcastRing(1, latest=True))
     line.line.put(value)
     sender = WatchSender[Any](line)
     return sender, sender.subscribe()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from fairlead._native import Lock, LockStatistics, Notices, RLock, RLockStatistics, Ticket
+from fairlead._native import ConditionQueue, Lock, LockStatistics, Operation, RLock, RLockStatistics
 from fairlead.errors import NotHeldError, UsageError
 from fairlead.wait import uncancelled
 
@@ -59,7 +59,7 @@ class Condition:
         if isinstance(lock, Lock) and lock.on_owner_death == "break":
             raise UsageError("a Condition takes its lock again at any rate: not one that breaks")
         self._lock = lock
-        self._notices = Notices()
+        self._notices = ConditionQueue()
         self._lost: dict[int, int] = {}
         self.acquire = lock.acquire
         self.release = lock.release
@@ -72,7 +72,7 @@ class Condition:
     def __exit__(self, *exc_info: object) -> None:
         self._lock.__exit__(*exc_info)
 
-    def __aenter__(self) -> Ticket[Any]:
+    def __aenter__(self) -> Operation[Any]:
         self._lost.pop(threading.get_ident(), None)
         return self._lock.__aenter__()
 
@@ -189,7 +189,7 @@ class Condition:
         return f"<fairlead.sync.Condition {self._lock!r}, {self._notices.waiting()} waiting>"
 
 
-def _elsewhere(lock: Lock, notices: Notices) -> Condition:
+def _elsewhere(lock: Lock, notices: ConditionQueue) -> Condition:
     """The same condition in the interpreter that these have come to."""
     condition = Condition(lock)
     condition._notices = notices

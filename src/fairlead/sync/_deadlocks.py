@@ -163,9 +163,9 @@ def detect_deadlocks(
 ) -> Detector:
     """Looks for deadlocks from now on, until ``stop()`` or the end of the ``with`` block.
 
-    A deadlock is told once, within two intervals after it came about: by a warning, DeadlockWarning, with the
-    names, stacks and primitives of all in it; or to ``on_deadlock``, in the detector's thread. Nobody who
-    waits is made to fail: a task may yet be cancelled, and a Lock be released by another.
+    A deadlock is reported once, within two intervals after it came about: by a warning, DeadlockWarning, with
+    the names, stacks and primitives of all in it; or to ``on_deadlock``, in the detector's thread. No wait is
+    ended by it: a task may yet be cancelled, and a Lock be released by another.
 
     Args:
         interval: seconds between two looks.

@@ -10,19 +10,19 @@ from fairlead import _native
 from fairlead._native import (
     Barrier,
     BoundedSemaphore,
+    BroadcastRing,
+    ConditionQueue,
     CountdownEvent,
     Event,
     Gate,
     Latch,
     LifoQueue,
     Lock,
-    Notices,
     PriorityQueue,
     Queue,
     RateLimiter,
     Semaphore,
     SimpleQueue,
-    Tape,
 )
 from fairlead.errors import WrongProcessError
 
@@ -35,13 +35,13 @@ Shared = (
     | Latch
     | LifoQueue[Any]
     | Lock
-    | Notices
+    | ConditionQueue
     | PriorityQueue[Any]
     | Queue[Any]
     | RateLimiter
     | Semaphore
     | SimpleQueue[Any]
-    | Tape[Any]
+    | BroadcastRing[Any]
 )
 
 

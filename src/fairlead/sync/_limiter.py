@@ -188,7 +188,7 @@ class CapacityLimiter:
             if self._lent.get(borrower) is loan:  # or it was given back, before the end that was seen
                 warnings.warn(
                     f"{self!r} has lent to a thread or task that has ended, and is waited for; its token "
-                    "comes back only if somebody releases it on behalf of that one",
+                    "comes back only if another one releases it on behalf of that borrower",
                     OwnerDeathWarning,
                     stacklevel=3,
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,7 +21,7 @@ class OnceStatistics(NamedTuple):
 
 
 class once(Generic[T]):  # noqa: N801 - a decorator
-    """Calls a function once, whoever calls it first; all get what it returned.
+    """Calls a function once, in its first caller; all callers get what it returned.
 
     The function takes no arguments. Threads call it, tasks ``await f.call_async()``; a coroutine function is
     awaited either way. While it runs the others wait. When it raises, or is cancelled, its caller gets that,
@@ -32,7 +31,9 @@ class once(Generic[T]):  # noqa: N801 - a decorator
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
-        self._awaits = inspect.iscoroutinefunction(function)
+        from inspect import iscoroutinefunction  # here: it is a quarter of the import of fairlead.sync
+
+        self._awaits = iscoroutinefunction(function)
         self._lock = RLock()
         self._done = False
         self._value: Any = None
@@ -77,7 +78,7 @@ class FlagStatistics(NamedTuple):
 
 
 class Flag(Generic[T]):
-    """Is set by one: of all that call ``set`` at once, exactly one is told True, and its value stays."""
+    """Is set by one: of all that call ``set`` at once, exactly one gets True, and its value stays."""
 
     __slots__ = ("__weakref__", "_values")
 
@@ -127,7 +128,7 @@ class ResourceGuard:
     As anyio's, for threads too. The same one may not come twice either.
 
     Args:
-        action: what the message says that somebody else is already doing.
+        action: what the message says that another thread or task is already doing.
     """
 
     __slots__ = ("__weakref__", "_action", "_lock")

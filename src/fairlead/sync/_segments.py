@@ -16,20 +16,23 @@ with the lock is never mapped, and a child opens one of its own.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
-from fairlead.errors import HandleGoneError, UsageError, WrongSegmentError
+from fairlead.errors import HandleGoneError, UnsupportedPlatformError, UsageError, WrongSegmentError
+
+if sys.platform == "linux":
+    import fcntl
 
 _PLACE = "/dev/shm"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _MAGIC, _TOKEN_AT = b"fairlead", 32
-"""As core/shm.h lays it out."""
+"""As sync/processes/shm.h lays it out."""
 
 _T = TypeVar("_T")
 Build = Callable[[int, bytes | None, bool], _T]
@@ -37,8 +40,17 @@ Build = Callable[[int, bytes | None, bool], _T]
 and have that token if one is given."""
 
 
+def _require_linux() -> None:
+    if sys.platform != "linux":
+        raise UnsupportedPlatformError(
+            "fairlead.sync.shared needs memory files and /proc, which Linux has; "
+            "between processes of this system use the primitives of multiprocessing"
+        )
+
+
 def path_of(name: str) -> str:
     """Where the segment of this name is; each user has names of their own."""
+    _require_linux()
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is no name: take up to 200 letters, digits, dots, hyphens and underscores"
@@ -48,6 +60,7 @@ def path_of(name: str) -> str:
 
 def make(build: Build[_T]) -> tuple[_T, int, bytes]:
     """A new one without a name: what `build` made, its descriptor, and its token."""
+    _require_linux()
     fd = os.memfd_create("fairlead", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         token = os.urandom(16)
@@ -62,6 +75,7 @@ def make(build: Build[_T]) -> tuple[_T, int, bytes]:
 
 def borrow(pid: int, number: int, token: bytes, build: Build[_T]) -> tuple[_T, int]:
     """The one that this process has under this number."""
+    _require_linux()
     try:
         fd = os.open(f"/proc/{pid}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -114,7 +128,8 @@ def _forked() -> None:
         place.reopen()
 
 
-os.register_at_fork(after_in_child=_forked)
+if sys.platform == "linux":
+    os.register_at_fork(after_in_child=_forked)
 
 
 def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:

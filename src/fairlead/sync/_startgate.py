@@ -12,7 +12,7 @@ from fairlead._native import EventStatistics, Gate
 from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairlead.wait import Ticket
+    from fairlead.wait import Operation
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -30,7 +30,7 @@ class StartGate:
             for _ in range(n):
                 threading.Thread(target=gate.behind(work)).start()
 
-    An open gate stays open: who comes later passes. Opening wakes two threads, and each of them wakes two
+    An open gate stays open: later callers pass. Opening wakes two threads, and each of them wakes two
     more before it asks for the GIL.
 
     With ``processes=True`` the gate is a descriptor that processes share which this one forks, or starts by
@@ -44,7 +44,7 @@ class StartGate:
         self._ends: tuple[int, int] | None = os.pipe() if processes else None
 
     def open(self) -> None:
-        """Lets everyone pass, those who come later too. Never waits."""
+        """Lets all waiters pass, and later callers too. Never waits."""
         if self._ends is not None and not self.is_open():
             os.write(self._ends[1], b"o")  # nobody reads it, so it stays there for all who look
         self._gate.open()
@@ -61,7 +61,7 @@ class StartGate:
             raise ValueError("timeout value must be a non-negative number, or None")
         return self._readable(timeout)
 
-    def wait_async(self) -> Ticket[bool]:
+    def wait_async(self) -> Operation[bool]:
         """An awaitable that waits until the gate is open, and returns True. For tasks."""
         if self._ends is not None:
             raise UsageError("tasks cannot wait for a gate of processes: let a thread wait for it")

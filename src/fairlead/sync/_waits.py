@@ -2,7 +2,7 @@
 
 Native code takes the picture: it knows which thread sleeps for what, and which tasks are queued. Here it gets
 its names: those of threads and tasks, and the lines of their stacks. Nothing of this costs anything before it
-is asked for, but for what a thread says before and after it sleeps (native/core/roster.h).
+is asked for, but for what a thread says before and after it sleeps (native/sync/wait/roster.h).
 
 A primitive is shown by its ``repr``. One that has holders says who they are by a method ``_holders()``: a
 list of (number, task or None, alone), where the number is native code's for the thread, and odd where a task
@@ -26,7 +26,7 @@ from fairlead.wait import current_task, task_behind
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-_NAMES = {"Notices": "Condition", "Gate": "StartGate"}
+_NAMES = {"ConditionQueue": "Condition", "Gate": "StartGate"}
 """What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]
@@ -35,7 +35,7 @@ UNKNOWN = "a task"
 _PLACE = (1 << 40) - 1
 
 
-class Party(NamedTuple):
+class Actor(NamedTuple):
     """A thread or a task that waits for something, or has it.
 
     Attributes:
@@ -76,22 +76,22 @@ class Wait(NamedTuple):
     """One wait of one thread or task.
 
     Attributes:
-        waiter: who waits.
+        waiter: the thread or task that waits.
         kind: what it waits for: the name of the primitive's class.
         primitive: the primitive as its ``repr`` was; of another interpreter's, class and address.
         since: when it began to wait, in seconds of ``time.monotonic()``.
         until: when it gives up, on the same clock; None: never, or by a time-out of its library.
         one_of: how many it waits for at once, of which this is one (``select``); 1 otherwise.
-        owners: who has it, as far as the primitive knows owners: locks do.
+        owners: its holders, as far as the primitive knows owners: locks do.
     """
 
-    waiter: Party
+    waiter: Actor
     kind: str
     primitive: str
     since: float
     until: float | None
     one_of: int
-    owners: tuple[Party, ...]
+    owners: tuple[Actor, ...]
 
     def __str__(self) -> str:
         until = "" if self.until is None else f", gives up in {max(0, self.until - time.monotonic()):.3g} s"
@@ -105,23 +105,23 @@ class Wait(NamedTuple):
         return "".join(lines).rstrip("\n")
 
 
-def _lines(party: Party) -> list[str]:
+def _lines(actor: Actor) -> list[str]:
     """Its stack as a traceback has it, without how its thread was started."""
     from traceback import StackSummary
 
-    inside = list(party.stack)
+    inside = list(actor.stack)
     while inside and inside[0].filename == threading.__file__:
         del inside[0]
     return StackSummary.from_list(inside).format()
 
 
 def waits() -> tuple[Wait, ...]:
-    """Who waits in this process for what of ``fairlead.sync``, since when, and who has it.
+    """Which threads and tasks of this process wait for what of ``fairlead.sync``, since when, held by which.
 
-    Of threads, tasks of all loops, and greenlets, in all interpreters; who has waited longest comes first.
-    Each wait with its waiter's stack is one moment's. It may be over by the time you read of it, and who owns
-    what is looked up a moment later. Stacks are read of this interpreter; without a GIL, of threads that
-    wait, and of what runs in the thread that asks. It waits for nobody, takes no lock of Python's but
+    Of threads, tasks of all loops, and greenlets, in all interpreters; the longest wait comes first. Each
+    wait with its waiter's stack is one moment's. It may be over by the time you read of it, and owners are
+    looked up a moment later. Stacks are read of this interpreter; without a GIL, of threads that wait, and
+    of what runs in the calling thread. It never waits, takes no lock of Python's but
     ``threading.enumerate()``'s, and may be called in a signal handler.
     """
     return tuple(seen.wait for seen in look())
@@ -217,10 +217,10 @@ class _Look:
             if future is not None and self._mine(ident):
                 task = task_behind(future)
             task = task or numbers.task(number)
-            waiter = self._party(number, task, space)
+            waiter = self._actor(number, task, space)
         else:
-            waiter = Party(ident, self._names.get(ident), None, False, space, _summary(stack or ()))
-        owners = tuple(self._party(number, task) for number, task, _ in holders)
+            waiter = Actor(ident, self._names.get(ident), None, False, space, _summary(stack or ()))
+        owners = tuple(self._actor(number, task) for number, task, _ in holders)
         if hasattr(what, "_holders") and any(owner.ended for owner in owners):
             # or it has let go, and ended, since it was seen inside
             still = self._holders(what)
@@ -231,7 +231,7 @@ class _Look:
             )
         who = _who(number, task)
         # who reads waits for those who read only where a writer is before it, and that one may give up
-        writes = kind == "RWLockFace" and " writing of " in primitive
+        writes = kind == "RWLockView" and " writing of " in primitive
         by = tuple(_who(number, task) for number, task, alone in holders if alone or writes)
         if writes:  # who is inside, and goes on to write, is not in its own way
             by = tuple(one for one in by if one != who)
@@ -241,7 +241,7 @@ class _Look:
         """Whether a task of this thread's may be looked at from here."""
         return self._gil or ident == threading.get_ident()
 
-    def _party(self, number: int, task: Any, space: int | None = None) -> Party:
+    def _actor(self, number: int, task: Any, space: int | None = None) -> Actor:
         ident = _native.thread_of(number)
         name = self._names.get(ident)
         if space is None and name is not None:
@@ -252,7 +252,7 @@ class _Look:
         elif task is not None or not number & 1:
             places = self._asleep.get(ident) or list(_of_frame(self._frames.get(ident)))
         ended = not ident or (task is not None and _native.task_ended(task))
-        return Party(ident, name, _name(task), bool(number & 1), space, _summary(places), ended)
+        return Actor(ident, name, _name(task), bool(number & 1), space, _summary(places), ended)
 
 
 def _who(number: int, task: Any) -> Who:

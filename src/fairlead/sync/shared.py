@@ -158,7 +158,8 @@ class Lock(_Shared, SharedLock):
     It belongs to the process that takes it: any thread or task of that may release it. When the process ends
     with it, killed or not, the lock is not free, because what it protects may be half done: ``acquire``
     raises OwnerDiedError, for every caller, until ``recover`` is called. With ``take_over=True`` the next one
-    simply has it. Nobody is served in order: who comes may pass those who sleep.
+    simply has it. Waiters are not served in order: a newcomer may pass
+    those that sleep.
     """
 
     def __new__(cls, name: str | None = None, *, take_over: bool = False) -> Lock:

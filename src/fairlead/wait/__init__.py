@@ -1,9 +1,9 @@
-"""How a task waits: the port of each event loop.
+"""How a task waits: the mailbox of each event loop.
 
-A task that waits for something of ``fairlead.sync`` is woken through its loop's :class:`Port`. This module
+A task that waits for something of ``fairlead.sync`` is woken through its loop's :class:`Mailbox`. This module
 finds the library whose loop runs here, without importing one that the program has not imported, and its
-adapter makes the port. An adapter is a function that returns the Port of the loop that runs in this thread,
-and makes it the first time.
+adapter makes the mailbox. An adapter is a function that returns the Mailbox of the loop that runs in this
+thread, and makes it the first time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from fairlead._native import Port, Ticket, use_ports, use_tasks
+from fairlead._native import Mailbox, Operation, use_mailboxes, use_tasks
 
 __all__ = [
-    "Port",
-    "Ticket",
+    "Mailbox",
+    "Operation",
     "add_loop",
-    "current_port",
+    "current_mailbox",
     "current_task",
     "others_run",
     "postponed",
@@ -28,14 +28,14 @@ __all__ = [
     "uncancelled",
 ]
 
-_others: list[Callable[[], Port | None]] = []
+_others: list[Callable[[], Mailbox | None]] = []
 
 
-def add_loop(finder: Callable[[], Port | None]) -> None:
+def add_loop(finder: Callable[[], Mailbox | None]) -> None:
     """Makes another library's event loop known.
 
-    The finder returns the port of the loop that runs in this thread, always the same one, or None where none
-    does. It is asked where a task has to wait and no loop that fairlead knows runs.
+    The finder returns the mailbox of the loop that runs in this thread, always the same one, or None where
+    none does. It is asked where a task has to wait and no loop that fairlead knows runs.
     """
     _others.append(finder)
 
@@ -53,19 +53,19 @@ def _adapters() -> Iterator[ModuleType]:
             yield _imported[library]
 
 
-def current_port() -> Port:
-    """The port of the event loop that runs in this thread; RuntimeError where none does."""
+def current_mailbox() -> Mailbox:
+    """The mailbox of the event loop that runs in this thread; RuntimeError where none does."""
     for adapter in _adapters():
-        if (port := adapter.port()) is not None:
-            return port  # type: ignore[no-any-return]
+        if (mailbox := adapter.mailbox()) is not None:
+            return mailbox  # type: ignore[no-any-return]
     if "gevent.hub" in sys.modules:
         from fairlead.wait import _gevent
 
-        if (port := _gevent.port()) is not None:
-            return port
+        if (mailbox := _gevent.mailbox()) is not None:
+            return mailbox
     for finder in _others:
-        if (port := finder()) is not None:
-            return port
+        if (mailbox := finder()) is not None:
+            return mailbox
     raise RuntimeError(
         "no event loop that fairlead knows (asyncio, uvloop, trio) runs in this thread; "
         "threads use the call without _async"
@@ -113,7 +113,7 @@ def postponed(error: BaseException) -> bool:
 
 
 def task_behind(future: Any) -> object | None:
-    """The task that awaits this future of a port; None where its library does not tell."""
+    """The task that awaits this future of a mailbox; None where its library does not tell."""
     for adapter in _imported.values():
         if (task := adapter.task_behind(future)) is not None:
             return task  # type: ignore[no-any-return]
@@ -134,5 +134,5 @@ async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
     await _asyncio.uncancelled(call)
 
 
-use_ports(current_port)
+use_mailboxes(current_mailbox)
 use_tasks(current_task)

@@ -1,8 +1,7 @@
 """asyncio, and whatever has its loop's interface, as uvloop.
 
-The loop polls the port's descriptor, and its table of readers is the only thing that holds the port. A loop
-has no hook for its end, but closing it, or collecting it, lets the table go; so the port dies with it, and
-closes.
+The loop polls the mailbox's descriptor, and only its table of readers holds the mailbox. A loop has no hook
+for its end, but closing it, or collecting it, lets the table go; so the mailbox dies with it, and closes.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from fairlead._native import Port
-from fairlead.wait._ports import enlisted
+from fairlead._native import Mailbox
+from fairlead.wait._mailboxes import enlisted
 
-_ports: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Port]] = WeakKeyDictionary()
+_mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Mailbox]] = WeakKeyDictionary()
 
 
 _running_loop = asyncio._get_running_loop
@@ -42,17 +41,17 @@ def _future_maker(loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Futur
     return loop.create_future
 
 
-def port() -> Port | None:
-    """The port of the loop that runs in this thread, or None."""
+def mailbox() -> Mailbox | None:
+    """The mailbox of the loop that runs in this thread, or None."""
     loop = _running_loop()
     if loop is None:
         return None
-    known = _ports.get(loop)
+    known = _mailboxes.get(loop)
     found = known() if known is not None else None
     if found is None:
-        found = enlisted(Port(_future_maker(loop), partial(_running, loop), loop.call_later))
+        found = enlisted(Mailbox(_future_maker(loop), partial(_running, loop), loop.call_later))
         loop.add_reader(found.fileno(), found)
-        _ports[loop] = ref(found)
+        _mailboxes[loop] = ref(found)
     return found
 
 

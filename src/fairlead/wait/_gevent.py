@@ -1,6 +1,6 @@
-"""gevent: a greenlet that waits switches to its thread's hub, and the hub polls the port.
+"""gevent: a greenlet that waits switches to its thread's hub, and the hub polls the mailbox.
 
-The hub watches the port's descriptor only while somebody waits, because a watcher keeps it running.
+The hub watches the mailbox's descriptor only while somebody waits, because a watcher keeps it running.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import gevent
 from gevent._hub_local import get_hub_if_exists
 from gevent.hub import Waiter
 
-from fairlead._native import Port, Ticket
-from fairlead.wait._ports import enlisted
+from fairlead._native import Mailbox, Operation
+from fairlead.wait._mailboxes import enlisted
 
-_ports: WeakKeyDictionary[Any, Port] = WeakKeyDictionary()
+_mailboxes: WeakKeyDictionary[Any, Mailbox] = WeakKeyDictionary()
 
 
 class _Future:
@@ -36,7 +36,7 @@ class _Future:
         self._hub.loop.run_callback(self._waiter.switch, value)
 
     def __await__(self) -> Generator[Any, Any, None]:
-        found = _ports[self._hub]
+        found = _mailboxes[self._hub]
         watcher = self._hub.loop.io(found.fileno(), 1)
         watcher.start(found)
         try:
@@ -66,14 +66,14 @@ def in_greenlet() -> bool:
     return hub is not None and gevent.getcurrent() is not hub
 
 
-def port() -> Port | None:
-    """The port of this thread's hub, or None where there is none, or where it is the hub that asks."""
+def mailbox() -> Mailbox | None:
+    """The mailbox of this thread's hub, or None where there is none, or where it is the hub that asks."""
     if not in_greenlet():
         return None
     hub = gevent.get_hub()
-    found = _ports.get(hub)
+    found = _mailboxes.get(hub)
     if found is None:
-        found = _ports[hub] = enlisted(Port(_Future, None, _Timer))
+        found = _mailboxes[hub] = enlisted(Mailbox(_Future, None, _Timer))
     return found
 
 
@@ -98,12 +98,12 @@ def task_behind(future: object) -> Any:
     return future._waiter.greenlet if isinstance(future, _Future) else None
 
 
-def wait(ticket: Ticket[Any], seconds: float | None) -> Any:
-    """What the ticket ends with; None: the time was over first."""
+def wait(operation: Operation[Any], seconds: float | None) -> Any:
+    """What the operation ends with; None: the time was over first."""
     with gevent.Timeout(seconds, False):
         try:
-            ticket.send(None)
+            operation.send(None)
         except StopIteration as end:
             return end.value
-    ticket.close()
+    operation.close()
     return None

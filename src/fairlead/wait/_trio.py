@@ -1,4 +1,4 @@
-"""trio: a system task polls the port, and closes it when the run ends."""
+"""trio: a system task polls the mailbox, and closes it when the run ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import outcome
 import trio
 from trio.lowlevel import Abort, RunVar
 
-from fairlead._native import Port
-from fairlead.wait._ports import enlisted
+from fairlead._native import Mailbox
+from fairlead.wait._mailboxes import enlisted
 
-_port: RunVar[Port | None] = RunVar("fairlead.wait port", None)
+_mailbox: RunVar[Mailbox | None] = RunVar("fairlead.wait mailbox", None)
 
 
 class _Future:
@@ -39,13 +39,13 @@ class _Future:
         return (yield from trio.lowlevel.wait_task_rescheduled(self._abort).__await__())
 
 
-async def _serve(port: Port) -> None:
+async def _serve(mailbox: Mailbox) -> None:
     try:
         while True:
-            await trio.lowlevel.wait_readable(port.fileno())
-            port()
+            await trio.lowlevel.wait_readable(mailbox.fileno())
+            mailbox()
     finally:
-        port.close()
+        mailbox.close()
 
 
 def _call_later(seconds: float, function: Callable[[], None]) -> trio.CancelScope:
@@ -70,14 +70,14 @@ def task() -> trio.lowlevel.Task | None:
     return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
 
 
-def port() -> Port | None:
-    """The port of the run that this task is part of, or None."""
+def mailbox() -> Mailbox | None:
+    """The mailbox of the run that this task is part of, or None."""
     if not trio.lowlevel.in_trio_task():
         return None
-    found = _port.get()
+    found = _mailbox.get()
     if found is None:
-        found = enlisted(Port(_Future, None, _call_later))
-        _port.set(found)
+        found = enlisted(Mailbox(_Future, None, _call_later))
+        _mailbox.set(found)
         trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
     return found
 

@@ -45,6 +45,28 @@ def test_a_gain_under_overlap_is_taken_as_far_as_it_is_worth_more_than_it_may_co
     assert pick.loss < 0.01
 
 
+def test_ways_that_ran_in_different_rounds_are_compared_by_the_rounds_that_both_ran_in() -> None:
+    """The machine got slower after the first round; then threads were no longer a candidate."""
+    slowed = ((1, 0.4), (2, 0.8), (3, 0.8), (4, 0.8))
+    sequential = candidate("sequential", 1, 0.8, rounds=slowed, speedup=1.0)
+    threads = candidate("threads", 2, 0.5, rounds=((1, 0.5),), speedup=0.8)
+    processes = candidate(
+        "processes", 2, 0.6, rounds=tuple((n, s * 0.75) for n, s in slowed), speedup=1 / 0.75
+    )
+    pick = choose([sequential, threads, processes], work(gil=0.1, free=0.9), 100, 2)
+    assert (pick.kind, pick.workers) == ("processes", 2)
+
+
+def test_no_pool_is_chosen_that_takes_more_memory_than_allowed() -> None:
+    small, large = candidate("processes", 2, 0.6), candidate("processes", 8, 0.3, memory_kib=300 * 1024)
+    ways = [candidate("sequential", 1, 1.0), small, large]
+    assert choose(ways, work(), 100, 8).workers == 8
+    pick = choose(ways, work(), 100, 8, memory_mib=200)
+    assert pick.workers == 2
+    assert pick.reasons[-1] == "processes with 8 workers give 3.3x, and take 300 MiB of the 200 MiB allowed"
+    assert "allowed" not in choose(ways, work(), 100, 8, memory_mib=300).reasons[-1]
+
+
 def test_small_gain_is_worth_no_pool() -> None:
     assert chosen(candidate("processes", 2, 0.92)) == ("sequential", 1)
 

@@ -375,6 +375,26 @@ def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
             assert experiment.variants_for(mode)
 
 
+def test_experiments_of_a_claim_measure_the_same_figures_with_the_same_parameters() -> None:
+    known = registry.catalogue()
+    pairs = [
+        (one, known[claim.of["experiment"]])
+        for one in known.values()
+        for claim in one.claims
+        if claim.of.get("experiment", one.id) != one.id
+    ]
+    assert {one.id for one, _ in pairs} >= {name for name in known if name.startswith("cured.")}
+    for one, other in pairs:
+        # switches a turn are of the square's own turns
+        figures, others = ({m for m in e.subject.metrics if m.name != "per_turn"} for e in (one, other))
+        assert figures == others, f"{one.id} and {other.id} have columns that cannot be compared"
+        for name, parameter in one.parameters.items():
+            theirs = other.parameters[name]
+            assert (parameter.default, parameter.choices) == (theirs.default, theirs.choices)
+        for mode in registry.MODES:
+            assert set(one.sizes[mode]) <= set(other.sizes[mode]), f"{one.id} {mode}: nothing to compare with"
+
+
 def test_select_takes_ids_families_and_patterns_each_once() -> None:
     everything = list(registry.catalogue().values())
     squares = [e for e in everything if e.id.startswith("square.")]

@@ -22,6 +22,8 @@ def test_workloads_have_the_answers_that_are_known() -> None:
 
 @pytest.mark.parametrize("work", workloads.catalogue(), ids=lambda work: work.name)
 def test_workload_gives_what_is_right_every_time(work: workloads.Workload) -> None:
+    if work.name.startswith("pyperformance-"):
+        pytest.importorskip("pyperformance")
     with SequentialPool() as pool:
         first, second = pool.map(work.function, [work.small] * 2)
     assert first == second == work.answer(work.small)
@@ -63,3 +65,16 @@ def test_party_counts_answers_that_are_wrong_and_lets_go_of_them(monkeypatch: py
     for result in ([0.5] * 3, [0.5] * 2, [0.5, 0.5, 0.0]):
         lists.take(result)
     assert (lists.taken, lists.wrong) == (3, 2)
+
+
+def test_system_calls_of_a_strace_table_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(registry.DIRECTORY)
+    battle = importlib.import_module("gil_battle")
+    table = """
+% time     seconds  usecs/call     calls    errors syscall
+ 60.00    0.000060           1        40         3 futex
+ 40.00    0.000040           1         7           read
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000100           2        47         3 total
+"""
+    assert battle.total(table) == 47

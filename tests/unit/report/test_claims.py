@@ -218,6 +218,7 @@ def test_a_size_is_no_claim_against_itself() -> None:
     assert summarise(one).claims == ()
     (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
     assert claim.value == pytest.approx(4, rel=0.02)
+    assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
 
 
 def test_nothing_measured_is_no_claim() -> None:

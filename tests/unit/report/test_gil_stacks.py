@@ -90,7 +90,7 @@ def test_names_cannot_break_a_line_or_a_frame(summary: GilSummary) -> None:
         max_seconds=1.0,
     )
     text = gil_stacks.collapsed(replace(summary, threads=(), stacks=(loss,)))
-    assert text == "thread 7;f,g h (a b,c.py:3);waits for;(nobody: the GIL was free) 1000000"
+    assert text == "thread 7;f,g h (a b,c.py:3);waits for;(no thread: the GIL was free) 1000000"
 
 
 def test_recording_without_waits_has_no_stacks(summary: GilSummary) -> None:

@@ -11,7 +11,7 @@ import pytest
 import summaries
 
 from fairlead.errors import MissingExtraError
-from fairlead.record.summary import Summary
+from fairlead.record.summary import Metric, Summary
 from fairlead.report.common import names, words
 from fairlead.report.summary import claims, text
 
@@ -100,10 +100,34 @@ def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
         assert figure in row
 
 
-def test_figure_that_was_not_measured_is_a_dash() -> None:
-    page = text.render(summaries.with_metrics(metrics={}), detail=2)
+def test_table_wider_than_the_page_leaves_columns_out_and_cuts_none() -> None:
+    measured = {f"figure_{i}": 1234.5 for i in range(8)}
+    titles = [f"figure {i} of a long name" for i in range(8)]
+    wide = summaries.with_metrics(measured)
+    subject = replace(
+        wide.subjects[0],
+        metrics=tuple(
+            Metric(name=name, title=title, unit="s") for name, title in zip(measured, titles, strict=True)
+        ),
+    )
+    page = text.render(replace(wide, subjects=(subject,)), detail=2)
+    (head,) = [line for line in page.splitlines() if titles[0] in line]
+    shown = [title for title in titles if title in head]
+    assert shown == titles[: len(shown)], head
+    left_out = page.split("for want of width without: ")[1].split("\n\n")[0]
+    assert " ".join(left_out.split()).startswith(", ".join(titles[len(shown) :]))
+
+
+def test_figure_that_was_not_measured_is_a_dash_and_has_no_column_where_none_was() -> None:
+    without = summaries.with_metrics(metrics={}).series[0].cells
+    measured = summaries.with_metrics()
+    mixed = replace(measured.series[0], cells=(*measured.series[0].cells[:-1], without[-1]))
+    page = text.render(replace(measured, series=(mixed,)), detail=2)
     (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
     assert row.split()[-5:] == ["-"] * 5
+    page = text.render(summaries.with_metrics(metrics={}), detail=2)
+    (row,) = [line for line in page.splitlines() if line.split()[:1] == ["4"]]
+    assert "-" not in row.split()
 
 
 def test_skips_failures_notes_and_problems_are_told() -> None:

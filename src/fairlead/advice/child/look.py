@@ -22,9 +22,10 @@ from fairlead.advice.child.loading import Unfit, interpreter, load, spread
 from fairlead.advice.child.sending import Sending
 from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
-from fairlead.pools import function as told
-from fairlead.pools.choice import has_gil
-from fairlead.pools.sample import Meter, in_line_ns
+from fairlead.machine import run_delay_ns
+from fairlead.pools.choose.call_profile import Meter
+from fairlead.pools.choose.rules import has_gil
+from fairlead.pools.serialization import function as told
 
 if TYPE_CHECKING:
     from fairlead.advice.child.worker import Progress
@@ -241,10 +242,10 @@ def _keep(job: dict[str, Any], items: list[Any]) -> None:
 def _spent(calls: Callable[[], None]) -> tuple[float, float, float]:
     """(seconds, of them on a core, seconds that it waited for a core besides)."""
     own = threading.get_native_id()
-    begin, used, in_line = time.perf_counter(), time.process_time(), in_line_ns(own)
+    begin, used, in_line = time.perf_counter(), time.process_time(), run_delay_ns(own)
     calls()
     wall, cpu = time.perf_counter() - begin, time.process_time() - used
-    queued = (in_line_ns(own) - in_line) / 1e9
+    queued = (run_delay_ns(own) - in_line) / 1e9
     return max(wall - queued, 1e-9), cpu, queued
 
 

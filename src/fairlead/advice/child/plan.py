@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
     from fairlead.advice.child.sending import Sending
-    from fairlead.pools import function as told
+    from fairlead.pools.serialization import function as told
 
     function, items = load(job, progress.say)
     sending = Sending(function)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.errors import SerializationError
-from fairlead.pools import calls
-from fairlead.pools import function as told
-from fairlead.pools.channel import Parts
-from fairlead.pools.contract import Options, Task
-from fairlead.pools.future import Future
+from fairlead.pools.engine.contract import Options, Task
+from fairlead.pools.engine.future import Future
+from fairlead.pools.serialization import calls
+from fairlead.pools.serialization import function as told
+from fairlead.pools.serialization.messages import Parts
 
 
 class Sending:

@@ -10,7 +10,7 @@ from fairlead.cli.lab.report import report
 from fairlead.cli.lab.run import run
 
 
-@click.group(short_help="Measure how concurrency scales on this machine.")
+@click.group()
 def lab() -> None:
     """Measure how concurrency scales on this machine and its interpreters."""
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from fairlead.errors import UnsupportedInterpreterError, UsageError
+from fairlead.errors import UnsupportedInterpreterError, UnsupportedPlatformError, UsageError
 from fairlead.gil.observe import tested
 
 if TYPE_CHECKING:
@@ -30,18 +30,22 @@ def _renew() -> None:
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_renew)
 
 
 def require() -> None:
     """Make sure that ``fairlead._probe`` can be imported and is more than a refusal.
 
     Raises:
-        UnsupportedInterpreterError: it is not; the message says why.
+        UnsupportedInterpreterError: it is not; the message says why. On another system than Linux it is an
+            UnsupportedPlatformError.
     """
+    if sys.platform != "linux":
+        raise UnsupportedPlatformError("the GIL can be observed and scheduled on Linux only")
     if sys.implementation.name != "cpython":
         raise UnsupportedInterpreterError(
-            f"the GIL of {sys.implementation.name} cannot be observed, only that of CPython 3.11 to 3.15"
+            f"the GIL of {sys.implementation.name} cannot be observed, only that of CPython"
         )
     try:
         from fairlead import _probe

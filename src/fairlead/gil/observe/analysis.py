@@ -10,7 +10,7 @@ from typing import Any
 from fairlead.errors import MissingExtraError
 from fairlead.gil.observe.blame import BlameLedger
 from fairlead.gil.observe.findings import find
-from fairlead.gil.observe.rates import parse
+from fairlead.gil.observe.rates import parse, parse_loops
 from fairlead.gil.observe.tally import Tally
 from fairlead.record.gil_intervals import Chunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
@@ -109,6 +109,7 @@ def _surroundings(recording: Recording) -> dict[str, Any]:
                 policies.append(policy)
     found: dict[str, Any] = {"policies": tuple(policies)}
     found["watchdog_tripped"] = bool(last and last["scheduler"]["tripped"])
+    found["loops"], found["callbacks"] = parse_loops(last)
     if load := last.get("load"):
         passed = (recording.counters() or {})["t_ns"] - recording.meta.start_ns
         others = max(0, load["machine_ns"] - load["own_ns"]) / (max(1, passed) * load["cores"])

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import fairlead
 from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.launch import Settings
 
+PATIENCE_S = 0.1
+"""How long a Ctrl-C may go unnoticed."""
 ANSWER_S = 10.0
 """How long the target's main thread may take to come round to a script."""
 
@@ -54,8 +57,16 @@ detach({done!r})
 """
 
 
-def record(pid: int, settings: Settings, *, duration_s: float | None) -> None:
-    """Record the process for so long, or until Ctrl-C or until it ends.
+def record(
+    pid: int,
+    settings: Settings,
+    *,
+    duration_s: float | None,
+    tick: Callable[[], None] = lambda: None,
+    every_s: float = 0.2,
+) -> None:
+    """Record the process for so long, or until Ctrl-C or until it ends. ``tick`` is called about every
+    ``every_s`` seconds meanwhile.
 
     Raises:
         UsageError: there is no such process, or it is not ours. UnsupportedInterpreterError: it is no
@@ -69,7 +80,7 @@ def record(pid: int, settings: Settings, *, duration_s: float | None) -> None:
         call(pid, "fairlead.gil.observe.launched", "attach", asdict(settings), Path(directory))
         end = Path(directory) / "end.py"
         end.write_text(_END.format(done=str(done)))
-        if _wait(pid, duration_s):
+        if _wait(pid, duration_s, tick, every_s):
             _send(pid, _executable(pid), end)
             _answer(pid, done)
 
@@ -104,7 +115,7 @@ def _executable(pid: int) -> str:
     except FileNotFoundError:
         raise UsageError(f"there is no process {pid}") from None
     except PermissionError:
-        raise UsageError(f"process {pid} belongs to somebody else: attach as that user, or as root") from None
+        raise UsageError(f"process {pid} belongs to another user: attach as that user, or as root") from None
 
 
 def _check_version(pid: int, executable: str) -> None:
@@ -124,7 +135,7 @@ def _check_version(pid: int, executable: str) -> None:
     if able != "True":
         raise UnsupportedInterpreterError(
             f"process {pid} runs {implementation} {major}.{minor}, which cannot be attached to (3.14 and"
-            " later can): start it with fairlead record -- COMMAND or fairlead run -- COMMAND, or call"
+            " later can): start it with fairlead record -- COMMAND (or top, or run), or call"
             " fairlead.gil.observe() or schedule() in its code"
         )
 
@@ -160,18 +171,22 @@ def _answer(pid: int, file: Path) -> str:
     )
 
 
-def _wait(pid: int, duration_s: float | None) -> bool:
+def _wait(pid: int, duration_s: float | None, tick: Callable[[], None], every_s: float) -> bool:
     """True when the time is over or Ctrl-C came, False when the process has ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     process = os.pidfd_open(pid)
     try:
+        due = time.monotonic() + every_s
         deadline = None if duration_s is None else time.monotonic() + duration_s
         while deadline is None or time.monotonic() < deadline:
             if signal.sigtimedwait({signal.SIGINT, signal.SIGTERM}, 0) is not None:
                 return True
-            left = 0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic()))
+            left = PATIENCE_S if deadline is None else min(PATIENCE_S, max(0.0, deadline - time.monotonic()))
             if select.select([process], [], [], left)[0]:
                 return False
+            if time.monotonic() >= due:
+                due = time.monotonic() + every_s
+                tick()
         return True
     finally:
         os.close(process)

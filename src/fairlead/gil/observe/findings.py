@@ -10,22 +10,15 @@ and stacks make the findings name more. The thresholds, and why they are where t
   longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
   neighbours' short holds. Where it is known who held the GIL meanwhile, those who compute must have a fifth
   of it: else the waits are somebody's long holds.
-* long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
-  microseconds, so this is one call into C, which computes or sleeps. Or a core that was taken away: where
-  that was measured, what is left of all such time without it must still be 4 I.
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
   - k turns. Where it is known who held the GIL meanwhile, half of it must be these threads themselves: else
   they wait behind something else.
-* starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
-  long as the longest waits of its peers, and not simply one long hold. What the thread waited while the GIL
-  was free does not count: then it waited for a core.
-* no-core: a wait of 4 I or longer, by a thread that waited at least half of its time with the GIL free. An
-  awake thread takes a free GIL within microseconds.
 * switch-storm: 5,000 contended acquisitions a second or more, with holds under a fiftieth of I. Each is a
   sleep and a wake-up in the kernel, some microseconds of work: the storm costs per cents of a core at the
   least.
+* long-hold, starvation and no-core: see thread_findings.py.
 * saturation: the GIL was held for four fifths of the time, and threads waited for a tenth of it or more.
 * not-the-gil: none of the above. Under a fiftieth of the time waited nothing but long-hold and starvation
   is said, which matter for latency even when they are rare.
@@ -36,7 +29,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 
 from fairlead.gil.observe.scene import (
     Scene,
@@ -50,6 +42,7 @@ from fairlead.gil.observe.scene import (
     sane,
     verb,
 )
+from fairlead.gil.observe.thread_findings import long_holds, no_core, starvation
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
 WORTH_A_WORD = 0.02
@@ -58,15 +51,11 @@ CONVOY_SHARE = 0.25
 CONVOY_TURNS = 10
 CONVOY_CULPRIT = 0.1
 CONVOY_CAUSED = 0.2
-LONG_HOLD = 4.0
 SQUARE_THREADS = 8
 SQUARE_CAUSED = 0.5
 SQUARE_HOLD = 0.2
 SQUARE_PASS = 0.25
 SQUARE_SPREAD = 4.0
-STARVED = 20.0
-STARVED_PER_RIVAL = 4.0
-STARVED_OVER_PEERS = 4.0
 STORM_PER_SECOND = 5_000.0
 STORM_HOLD = 0.02
 SATURATED_HELD = 0.8
@@ -98,8 +87,10 @@ def find(
     """
     used = [
         replace(t, name=" ".join(t.name.split()))  # a title is one line, whatever a thread is called
-        for t in threads  # one that has waited all the time has had no turn
-        if (t.acquisitions > 0 or t.waited_seconds > 0) and sane(t.held_seconds) and sane(t.waited_seconds)
+        for t in threads  # one that has waited, or held, all the time has had no turn
+        if (t.acquisitions > 0 or t.waited_seconds > 0 or t.held_seconds > 0)
+        and sane(t.held_seconds)
+        and sane(t.waited_seconds)
     ]
     if not used or not sane(wall_seconds) or not sane(switch_interval) or not wall_seconds * switch_interval:
         return ()
@@ -121,7 +112,7 @@ def find(
 
 
 def _of_one_gil(scene: Scene) -> list[Finding]:
-    found = [*_long_holds(scene), *_starvation(scene), *_no_core(scene)]
+    found = [*long_holds(scene), *starvation(scene), *no_core(scene)]
     if scene.waited >= WORTH_A_WORD * scene.wall:
         square = _lock_square(scene)
         found += [*_convoy(scene), *(square or _switch_storm(scene))]
@@ -175,7 +166,7 @@ def _convoy(scene: Scene) -> list[Finding]:
             summary=(
                 f"{listed(victims)} {verb('need', victims)} the GIL for {duration(mean_hold)} at a time, and"
                 f" {verb('wait', victims)} {duration(mean_wait)} for it because {listed(computing)}"
-                f" {verb('compute', computing)}: whoever blocks pays a switch interval to get back."
+                f" {verb('compute', computing)}: a thread that blocks pays a switch interval to get back."
             ),
             evidence=evidence,
             advice=(
@@ -210,61 +201,6 @@ def _culprits(
         and (thread.overrun_seconds or 0.0) < thread.held_seconds / 2
     ]
     return sorted([*computing, *others], key=lambda thread: -behind[thread.serial])
-
-
-def _long_holds(scene: Scene) -> list[Finding]:
-    found = []
-    for thread in scene.threads:
-        longest, total = thread.max_overrun_seconds, thread.overrun_seconds
-        if longest is None or total is None or longest < LONG_HOLD * scene.interval:
-            continue
-        asleep = thread.held_asleep_seconds or 0.0
-        preempted = (thread.held_off_cpu_seconds or 0.0) - asleep
-        if total - preempted < LONG_HOLD * scene.interval:
-            continue
-        evidence: dict[str, float | int | str] = {
-            "longest_after_request_ms": longest * 1e3,
-            "after_requests_seconds": total,
-            "longest_hold_ms": thread.max_held_seconds * 1e3,
-            "switch_interval_ms": scene.interval * 1e3,
-        }
-        if asleep:
-            evidence["asleep_in_holds_seconds"] = asleep
-        own = [loss for loss in scene.stacks if loss.holder == thread.serial and loss.holder_frames]
-        where = briefly = ""
-        if own:
-            worst = max(own, key=lambda loss: loss.max_seconds)
-            function, file, line = worst.holder_frames[0]
-            evidence |= {"function": function, "file": file, "line": line}
-            where = f" in {function} ({file}:{line})"
-            briefly = f" in {function} ({PurePath(file).name}:{line})"
-            if len(worst.holder_frames) > 1:
-                # the innermost frame is often a library's
-                caller, file, line = worst.holder_frames[1]
-                evidence["called_from"] = f"{caller} ({file}:{line})"
-                where += f", called from {caller}"
-                briefly += f" < {caller}"
-        found.append(
-            Finding(
-                kind="long-hold",
-                title=f"{thread.name} keeps the GIL for {duration(longest)}{briefly}",
-                threads=(thread.name,),
-                summary=(
-                    f"{thread.name} kept the GIL for up to {duration(longest)} after it was asked to let"
-                    f" go{where}:"
-                    f" a call into C code that {'sleeps and ' if asleep >= total / 2 else ''}does not"
-                    " free it."
-                ),
-                evidence=evidence,
-                advice=(
-                    f"Look at the call{where or ' (record with a threshold to have it named)'}: work on"
-                    " smaller pieces, use a function that"
-                    " frees the GIL, or call it in another process."
-                ),
-                cost_seconds=total,
-            )
-        )
-    return found
 
 
 def _contending(scene: Scene, longest: float) -> list[GilThread]:
@@ -321,87 +257,6 @@ def _lock_square(scene: Scene) -> list[Finding]:
                 " wake them in small groups; or use fewer threads."
             ),
             cost_seconds=waited,
-        )
-    ]
-
-
-def _starvation(scene: Scene) -> list[Finding]:
-    rivals = [t for t in scene.threads if t.held_seconds + t.waited_seconds >= 0.05 * scene.wall]
-    found = []
-    for thread in scene.threads:
-        peers = [t for t in scene.threads if t is not thread and t.contended > 0]
-        # the statistics module would bring decimal, which 3.12 cannot load into several interpreters
-        usual = sorted(peer.max_wait_seconds for peer in peers)[len(peers) // 2] if peers else 0.0
-        enough = max(STARVED * scene.interval, STARVED_PER_RIVAL * len(rivals) * scene.interval)
-        longest_hold = max((t.max_held_seconds for t in scene.threads if t is not thread), default=0.0)
-        # which of its waits were for a core is not known: all of that may have been in the longest
-        longest = min(thread.max_wait_seconds, thread.waited_seconds - scene.waited_for_core(thread))
-        if longest < enough or longest < STARVED_OVER_PEERS * usual or longest_hold >= longest / 2:
-            continue
-        others = names_of(sorted((t for t in rivals if t is not thread), key=lambda t: -t.held_seconds))
-        remedy = (
-            f"The GIL is scheduled already ({scene.policy}): please report this recording. Meanwhile use"
-            if scene.scheduled
-            else "Run it under fairlead run -- COMMAND, where every thread has its turn in bounded time. Or"
-            " use"
-        )
-        found.append(
-            Finding(
-                kind="starvation",
-                title=f"{thread.name} once waited {duration(longest)} for its turn",
-                threads=(thread.name, *others),
-                summary=(
-                    f"{thread.name} once waited {duration(longest)} for the GIL, while its peers' longest"
-                    f" waits were about {duration(usual)}: nothing in the interpreter bounds a wait."
-                ),
-                evidence={
-                    "longest_wait_ms": longest * 1e3,
-                    "peers_longest_wait_ms": usual * 1e3,
-                    "mean_wait_ms": thread.waited_seconds / max(1, thread.contended) * 1e3,
-                    "competing_threads": len(rivals),
-                },
-                advice=(
-                    f"{remedy} fewer threads that compute at a time (a pool of one or two), or give this"
-                    " thread's work a process of its own; where a deadline hangs on it, do not let it share"
-                    " a GIL with computing threads."
-                ),
-                cost_seconds=longest,
-            )
-        )
-    return found
-
-
-def _no_core(scene: Scene) -> list[Finding]:
-    victims = [
-        thread
-        for thread in scene.threads
-        if thread.max_wait_seconds >= LONG_HOLD * scene.interval
-        and scene.waited_for_core(thread) >= thread.waited_seconds / 2
-    ]
-    if not victims:
-        return []
-    victims.sort(key=lambda thread: -scene.waited_for_core(thread))
-    cost = sum(map(scene.waited_for_core, victims))
-    waited = sum(thread.waited_seconds for thread in victims)
-    return [
-        Finding(
-            kind="no-core",
-            title=f"{listed(victims)} waited {duration(cost)} for a core, with the GIL free",
-            threads=names_of(victims),
-            summary=(
-                f"{listed(victims)} waited for a core for {duration(cost)} of the {duration(waited)} that"
-                " they waited for the GIL: it was free, and they could not run to take it."
-            ),
-            evidence={
-                "waited_for_a_core_seconds": cost,
-                "waited_seconds": waited,
-                "longest_wait_ms": max(thread.max_wait_seconds for thread in victims) * 1e3,
-            },
-            advice=(
-                "This is the machine, not the GIL: give the process more of it (cores, a CPU quota, a nice"
-                " value), or let less run beside it."
-            ),
-            cost_seconds=cost,
         )
     ]
 

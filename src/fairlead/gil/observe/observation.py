@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ ENDED = "(ended threads)"
 """All threads that ended so long ago that they are no longer kept apart."""
 
 _SPECIAL = {0: NOBODY, 0xFFFFFFFE: UNKNOWN, 0xFFFFFFFF: ENDED}
+
+
+def thread_name(serial: int, names: Mapping[int, str]) -> str:
+    """What to call the thread that the extension gave this number, or what stands for no thread."""
+    return _SPECIAL.get(serial) or names.get(serial) or f"thread {serial}"
 
 
 class BlameMatrix(dict[tuple[str, str], float]):
@@ -54,7 +60,8 @@ class Observation:
         self._threshold_ns = nanoseconds(wait_threshold)
         self._window: Window | None = None
         self._reading: _probe.Reading | None = None
-        self._names: dict[int, tuple[int, str]] = {}
+        self._names: dict[int, str] = {}
+        self._native_ids: dict[int, int] = {}
         self._interval = sys.getswitchinterval()
         self._policy = "stock"
 
@@ -95,7 +102,9 @@ class Observation:
         from fairlead import _probe
 
         self._reading = window.read()
-        self._names = {serial: (native_id, name) for serial, native_id, _, _, name in _probe.threads()}
+        threads = _probe.threads()
+        self._names = {serial: name for serial, *_, name in threads}
+        self._native_ids = {serial: native_id for serial, native_id, *_ in threads}
         self._interval = sys.getswitchinterval()
         self._policy = name_of(_probe.scheduler()["mode"])
 
@@ -110,7 +119,7 @@ class Observation:
             return self._reading
 
     def _name(self, serial: int) -> str:
-        return _SPECIAL.get(serial) or self._names.get(serial, (0, ""))[1] or f"thread {serial}"
+        return thread_name(serial, self._names)
 
     @property
     def seconds(self) -> float:
@@ -126,7 +135,7 @@ class Observation:
                 {
                     **tally,
                     "name": self._name(tally["serial"]),
-                    "native_id": self._names.get(tally["serial"], (0, ""))[0],
+                    "native_id": self._native_ids.get(tally["serial"], 0),
                 }
             )
             for tally in reading["threads"]

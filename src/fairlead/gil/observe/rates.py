@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from fairlead.record.gil_summary import Blame, GilThread
+from fairlead.record.gil_summary import Blame, GilThread, LoopDelays
 
 _GROWING = (
     "acquisitions", "contended", "held_seconds", "held_off_cpu_seconds", "held_asleep_seconds",
@@ -50,3 +50,26 @@ def parse(counters: dict[str, Any]) -> tuple[list[GilThread], list[Blame]]:
         for gil, waiter, holder, ns in counters.get("blame", ())
     ]
     return threads, blame
+
+
+def parse_loops(counters: dict[str, Any]) -> tuple[tuple[LoopDelays, ...], tuple[tuple[str, float], ...]]:
+    """The watched event loops of a COUNTERS block, and the seconds of their callbacks, dearest first."""
+    loops = tuple(
+        LoopDelays(
+            name=entry["name"],
+            beats=entry["beats"],
+            late=entry["late"],
+            own_seconds=entry["own_ns"] / 1e9,
+            gil_seconds=entry["gil_ns"] / 1e9,
+            core_seconds=entry["core_ns"] / 1e9,
+            overdue_seconds=entry["overdue_ns"] / 1e9,
+        )
+        for entry in counters.get("loops", ())
+        if entry["beats"] or entry["overdue_ns"]  # others were watched before
+    )
+    callbacks = sorted(((name, ns / 1e9) for name, ns in counters.get("callbacks", ()) if ns), key=_dearest)
+    return loops, tuple(callbacks)
+
+
+def _dearest(callback: tuple[str, float]) -> float:
+    return -callback[1]

@@ -21,6 +21,8 @@ from fairlead.gil.observe.access import Window, exclusive, nanoseconds
 
 _current: Recorder | None = None
 _handlers = False
+LAST = -1000
+"""Among the finalizers of multiprocessing."""
 
 
 class Recorder:
@@ -104,6 +106,7 @@ class Recorder:
             "clock": {
                 "name": "CLOCK_MONOTONIC",
                 "resolution_ns": round(time.clock_getres(time.CLOCK_MONOTONIC) * 1e9),
+                "boot": _boot(),
             },
         }
 
@@ -152,6 +155,11 @@ class Recorder:
         except FairleadError as error:
             _current = None
             print(f"fairlead: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
+            return
+        # multiprocessing forgets finalizers that were made before its child's first step, and ends the
+        # child by os._exit(), which runs nothing of atexit
+        if processes := sys.modules.get("multiprocessing.util"):
+            processes.register_after_fork(self, _stop_with_multiprocessing)
 
     def __enter__(self) -> Recorder:
         return self.start()
@@ -164,6 +172,21 @@ class Recorder:
     def __repr__(self) -> str:
         state = "going on" if self._window else "not going on"
         return f"<fairlead.gil.Recorder of {str(self.path)!r}, {state}>"
+
+
+def _stop_with_multiprocessing(recorder: Recorder) -> None:
+    """In a child that multiprocessing has forked."""
+    from multiprocessing.util import Finalize
+
+    Finalize(recorder, recorder._at_exit, exitpriority=LAST)
+
+
+def _boot() -> str | None:
+    """The kernel's id of this boot: processes that have it in common share CLOCK_MONOTONIC."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip() or None
+    except OSError:
+        return None
 
 
 def _handle_forks() -> None:

@@ -239,6 +239,10 @@ def _split(line: str) -> list[str]:
 
 def _why_not(program: str) -> str:
     path = Path(program)
-    if os.sep not in program or not path.exists():
+    if os.sep not in program:
+        return f"No such file or directory on PATH; give its path, as ./{program}"
+    if not path.exists():
         return "No such file or directory"
-    return "Is a directory" if path.is_dir() else "Permission denied"
+    if path.is_dir():
+        return "Is a directory; name a program"
+    return f"Permission denied; make it executable, or name its interpreter: python {program}"

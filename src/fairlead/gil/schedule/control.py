@@ -48,14 +48,14 @@ class Scheduler:
     waits: int
     """Acquisitions that had to wait."""
     forced_drops: int
-    handed: int
+    direct_handovers: int
     """Drops that named their successor."""
-    left_free: int
+    dropped_unclaimed: int
     """Drops that woke nobody, because the thread was expected back at once."""
     requests: int
     """Holders that were asked to drop the GIL."""
     repeated_requests: int
-    kicks: int
+    woken_early: int
     """Sleeping waiters that were woken to set their timers anew."""
     slices: int
     """Times that computing threads went first for the sake of their share."""
@@ -70,7 +70,9 @@ def check(policy: str, cpu_share: float, timer_slack: float | None = None) -> No
     if policy not in POLICIES:
         raise UsageError(f"no policy {policy!r}; it is one of {', '.join(POLICIES)}")
     if not 0.01 <= cpu_share <= 0.95:
-        raise UsageError(f"cpu_share is from .01 to .95, not {cpu_share}")
+        raise UsageError(
+            f"cpu_share is from .01 to .95, not {cpu_share:g}: .05 keeps 5 % of the GIL for computing threads"
+        )
     if timer_slack is not None and not 1e-9 <= timer_slack <= 1:
         raise UsageError(f"timer_slack is from 1e-9 to 1 second, not {timer_slack}")
 

@@ -1,4 +1,4 @@
-"""Orders to a process that is scheduled, from outside: the other side of native/probe/control.h.
+"""Orders to a process that is scheduled, from outside: the other side of native/gil/hooks/control.h.
 
 The process need not run for it: an order is written into a page of memory that it looks at whenever a thread
 takes the GIL or waits for it. So a switch reaches a process whose Python is stuck, too.
@@ -11,7 +11,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -65,11 +65,36 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         return Answer(fresh, name_of(mode), bool(off), trips, waiting, acquired, waited)
 
 
+def scheduled_family(pid: int) -> list[int]:
+    """The processes that take orders: of this one, those that it started, and those that these started."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdecimal():
+            with suppress(OSError), open(f"/proc/{name}/stat") as file:  # noqa: PTH123
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    family = [pid]
+    for one in family:  # which grows meanwhile
+        family += [child for child, parent in parents.items() if parent == one]
+    return [one for one in family if _takes_orders(one)]
+
+
+def _takes_orders(pid: int) -> bool:
+    try:
+        return os.path.exists(_path(pid))  # noqa: PTH110
+    except UsageError:
+        return False
+
+
+def _path(pid: int) -> str:
+    space = _asked(pid, lambda: os.stat(f"/proc/{pid}/ns/pid").st_ino)  # noqa: PTH116
+    inner = _asked(pid, lambda: _inner_pid(pid))
+    return f"/proc/{pid}/root/dev/shm/fairlead-control.{space}.{inner}"
+
+
 @contextmanager
 def _page(pid: int) -> Iterator[mmap.mmap]:
-    inner = _asked(pid, lambda: _inner_pid(pid))
-    space = _asked(pid, lambda: os.stat(f"/proc/{pid}/ns/pid").st_ino)  # noqa: PTH116
-    path = f"/proc/{pid}/root/dev/shm/fairlead-control.{space}.{inner}"
+    path = _path(pid)
+    inner = int(path.rpartition(".")[2])
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -37,6 +37,7 @@ from fairlead.gil.simulation.program import (
 
 LOOK = Run(1_000)
 STEP = Run(2_000)
+SHORT_BURST = (Run(40_000, 0.6), Off(5_000, 0.5))
 
 
 def _at_least_one(n: int, what: str) -> None:
@@ -140,6 +141,7 @@ def open_server(
     cpu_processes: int = 0,
     threads: int = 32,
     waits: int = 0,
+    steps: int = 0,
 ) -> Program:
     """A server with a pool of threads for requests that come whether or not it keeps up (an open loop).
 
@@ -152,15 +154,20 @@ def open_server(
         cpu_threads, cpu_processes: CPU-bound threads of the server, and processes of others.
         threads: of the pool; any of them answers any kind.
         waits: how often each request waits for a millisecond on its way.
+        steps: so many short bursts of 40 us, each with a system call after it, come before the request's own
+            work, as a server accepts a connection and reads a request, and half as many after it. They are
+            no part of the load.
     """
     _at_least_one(threads, "thread")
     rates = {name: load * part / ns for name, (ns, part) in kinds.items()}
     handler: tuple[Operation, ...] = ()
     left = 0.0
     for name, (ns, _) in reversed(list(kinds.items())):
-        work: tuple[Operation, ...] = (Run(ns // (1 + waits), 0.2),)
+        work: tuple[Operation, ...] = (*SHORT_BURST * steps, Run(ns // (1 + waits), 0.2))
         for _ in range(waits):
             work = (*work, Wait(1_000_000, 0.5), Run(ns // (1 + waits), 0.2))
+        if steps:
+            work = (*work, Off(15_000, 0.3), *SHORT_BURST * (steps // 2))
         answer = (*work, Send("answers", 5_000), End(name))
         left += rates[name]
         handler = (Either(round(1_000_000 * rates[name] / left), answer, handler),) if handler else answer

@@ -187,9 +187,9 @@ class Simulation:
     wakeups: int
     requests_sent: int
     forced_drops: int
-    handed: int
-    left_free: int
-    kicked: int
+    direct_handovers: int
+    dropped_unclaimed: int
+    woken_early: int
     steps: int
     """Events that the simulator worked off."""
     free_wanted_seconds: float

@@ -183,9 +183,9 @@ def simulate(
         wakeups=totals["wakeups"],
         requests_sent=totals["asked"],
         forced_drops=totals["forced"],
-        handed=totals["handed"],
-        left_free=totals["left_free"],
-        kicked=totals["kicked"],
+        direct_handovers=totals["direct_handovers"],
+        dropped_unclaimed=totals["dropped_unclaimed"],
+        woken_early=totals["woken_early"],
         steps=totals["steps"],
         free_wanted_seconds=totals["free_wanted_ns"] / 1e9,
         max_wait_seconds=dict(

@@ -188,14 +188,30 @@ def _side(cell: Cell, of: Taken, other: Taken) -> Side:
     """What a side is called: what its series differs in from the other, or its size."""
     assert cell.median is not None
     differing = [
-        f"{key} {value}".replace("_", " ")
+        _parameter(key, value, of.subject.ways)
         for key, value in of.series.variant.items()
         if value != other.series.variant.get(key) and key in other.series.variant
     ]
-    words = differing if of is not other else [f"{cell.n} {of.subject.size_name}"]
+    words = differing if of is not other else [_size(cell.n, of.subject.size_name)]
     if of.subject.id != other.subject.id and not of.subject.group:
         words = [of.subject.title]
     return Side(what=", ".join(words), n=cell.n, median=cell.median)
+
+
+def _parameter(key: str, value: Any, ways: str) -> str:
+    """ "beside threads", "interval 5 ms"; of ways of doing the same work the way alone."""
+    if key == ways:
+        return str(value)
+    name, _, unit = key.rpartition("_")
+    if name and unit == "ms":
+        return f"{name} {value} ms".replace("_", " ")
+    return f"{key} {value}".replace("_", " ")
+
+
+def _size(n: int, of_what: str) -> str:
+    if n == 1:
+        of_what = of_what.removesuffix("es") if of_what.endswith("sses") else of_what.removesuffix("s")
+    return f"{n} {of_what}"
 
 
 def _claim(
@@ -219,7 +235,7 @@ def _claim(
         kind=declared.kind,
         experiment=name,
         interpreter=of.series.interpreter,
-        text=(declared.says if above else declared.otherwise).format(n=n),
+        text=declared.said(above, ends, n),
         value=value,
         low=ends[0] if ends else None,
         high=ends[1] if ends else None,

@@ -29,3 +29,11 @@ class Declared:
     """A time among the metrics of the same sample that is divided by, in place of ``over``."""
     main: bool = True
     """Whether it stands in the short report; the others are shown with the tables."""
+
+    def said(self, above: bool, ends: tuple[float, float] | None, n: int) -> str:
+        """The sentence of a value on this side of the threshold: a difference below it is told as small, and
+        not as none."""
+        text = self.says if above else self.otherwise
+        if not above and self.kind == "ratio" and ends is not None and ends[0] > 1:
+            text += f", or by less than {self.more_than - 1:.0%}".replace("%", " %")
+        return text.format(n=n)

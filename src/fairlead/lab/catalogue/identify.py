@@ -138,5 +138,5 @@ def how_it_ended(outcome: subprocess_runner.Outcome) -> str:
 
 
 def is_program(path: Path) -> bool:
-    """Whether there is a file that may be executed."""
-    return path.is_file() and os.access(path, os.X_OK)
+    """Whether there is a file that may be executed; False where this user may not look."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - Path.is_file raises where it may not look

@@ -132,11 +132,12 @@ def running(stop: Stop | None = None) -> Interpreter:
     return _named([_identified(sys.executable, stop)])[0]
 
 
-def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discovery:
+def discover(extra: Sequence[str] = (), *, elsewhere: bool = True, stop: Stop | None = None) -> Discovery:
     """Find and identify the machine's interpreters; each program is run once, a few at a time.
 
     Looked at, in this order: the running one, the paths and commands in ``extra`` (what is neither is
-    left to ``Discovery.select``), PATH, pyenv's versions, uv's store, ``~/.local/share/pythons/bin``.
+    left to ``Discovery.select``), and unless ``elsewhere`` is False PATH, pyenv's versions, uv's store and
+    ``~/.local/share/pythons/bin``.
     Of several paths to one executable the first counts. pyenv's shims are not run: they lead to the
     versions that are looked at anyway, or nowhere.
 
@@ -148,7 +149,7 @@ def discover(extra: Sequence[str] = (), *, stop: Stop | None = None) -> Discover
     asked = [path for name in extra if (path := as_path(name))]
     paths: dict[str, str] = {}
     first_with: dict[object, str] = {}
-    for path in [sys.executable, *asked, *map(str, _candidates())]:
+    for path in [sys.executable, *asked, *map(str, _candidates() if elsewhere else ())]:
         paths[path] = first_with.setdefault(_file(path), path)
     found: dict[str, Interpreter] = {}
     leads_to: dict[str, str] = {}
@@ -217,7 +218,8 @@ def choose(asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop) -
         )
     if not asked and not everyone and not contrasted:
         return (running(stop),)
-    found = discover(asked, stop=stop)
+    paths_alone = bool(asked) and all(map(as_path, asked))
+    found = discover(asked, elsewhere=not paths_alone, stop=stop)
     if everyone:
         return found.interpreters
     if contrasted:
@@ -270,16 +272,20 @@ def _candidates() -> Iterator[Path]:
     if "UV_PYTHON_INSTALL_DIR" in os.environ:
         stores.append(Path(os.environ["UV_PYTHON_INSTALL_DIR"]))
     for store in stores:
-        for version in sorted(store.glob("*")):
+        for version in _entries(store):
             yield from _programs(version / "bin")
     yield from _programs(home / ".local/share/pythons/bin")
 
 
-def _programs(directory: Path) -> Iterator[Path]:
+def _entries(directory: Path) -> list[Path]:
+    """None of a directory that is missing, or that this user may not read (HOME can be another user's)."""
     try:
-        entries = sorted(directory.iterdir())
+        return sorted(directory.iterdir())
     except OSError:
-        return
-    for entry in entries:
+        return []
+
+
+def _programs(directory: Path) -> Iterator[Path]:
+    for entry in _entries(directory):
         if _PROGRAM_NAME.fullmatch(entry.name) and is_program(entry):
             yield entry

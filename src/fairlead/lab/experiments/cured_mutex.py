@@ -5,11 +5,11 @@ EXPERIMENT = {
     "title": "Passing a lock, combined",
     "question": "How long do n waiting threads take to pass a lock whose holder runs what they came for?",
     "explanation": (
-        "As square.mutex, with fairlead's CombiningLock. Who holds it runs the sections of all who wait, "
+        "As square.mutex, with fairlead's CombiningLock. The holder runs the sections of all waiters, "
         "one after another and in its own thread, so that n sections need no n switches of threads and no "
-        "turn of anybody in between. Each of the n still needs the GIL once afterwards, to see that its "
-        "section is done, and those that have seen it keep running until the last section has run; the time "
-        "is that until all threads are joined."
+        "turn of another thread in between. Each of the n still needs the GIL once afterwards, to see that "
+        "its section is done, and those that have seen it keep running until the last section has run; the "
+        "time is that until all threads are joined."
     ),
     "schedule": "pass",
     "size_name": "threads",

@@ -5,8 +5,8 @@ EXPERIMENT = {
     "title": "Waking many threads at once, by a chain",
     "question": "How long until n threads woken at once have all run, if each wakes the next ones?",
     "explanation": (
-        "As square.semaphore, with fairlead's StartGate. Who opens it wakes two threads, and each that "
-        "wakes wakes two more before it wants the GIL, so that nobody makes n system calls while it holds "
+        "As square.semaphore, with fairlead's StartGate. The opening thread wakes two, and each that "
+        "wakes wakes two more before it wants the GIL, so that none makes n system calls while it holds "
         "the GIL. In what order the n then get the GIL is still the kernel's affair, as it is there."
     ),
     "schedule": "",

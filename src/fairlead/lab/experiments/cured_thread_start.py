@@ -6,7 +6,7 @@ EXPERIMENT = {
     "question": "How long does it take to start n threads that wait at a gate until all are there?",
     "explanation": (
         "As square.thread-start, with fairlead's StartGate. Each new thread sleeps at the gate without the "
-        "GIL, so that nobody takes turns with the thread that starts them: n starts take n times as long as "
+        "GIL, so that none takes turns with the thread that starts them: n starts take n times as long as "
         "one. When the gate opens, each of the n needs one turn to take its item, and those that have "
         "theirs keep running until the last one has."
     ),

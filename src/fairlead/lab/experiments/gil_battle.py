@@ -10,7 +10,9 @@ EXPERIMENT = {
         "was put back to sleep, and millions of vain wake-ups in the kernel made two threads nearly twice as "
         "slow as one after the other. On one core the holder kept the core as well, and little of it was "
         "lost. Since then the one who waits asks once in a switch interval, and the holder waits until it "
-        "has been taken: the battle is over, and what remains is that two threads are no faster than one."
+        "has been taken: the battle is over, and what remains is that two threads are no faster than one. "
+        "System calls are those of three processes of their own, each from its start to its end: one that "
+        "does nothing else, one that counts twice in series, and one that counts in two threads."
     ),
     "size_name": "thousand steps",
     "smallest": 1,
@@ -19,7 +21,9 @@ EXPERIMENT = {
         {"name": "series_s", "title": "in series", "unit": "s"},
         {"name": "slower", "title": "slower", "unit": "ratio"},
         {"name": "switches", "title": "switches", "unit": "count"},
-        {"name": "system_calls", "title": "system calls", "unit": "count"},
+        {"name": "startup_calls", "title": "calls, start-up", "unit": "count"},
+        {"name": "series_calls", "title": "calls, series", "unit": "count"},
+        {"name": "system_calls", "title": "calls, threads", "unit": "count"},
     ],
     "claims": [
         {
@@ -54,7 +58,7 @@ EXPERIMENT = {
         "count": {
             "default": "nothing",
             "choices": ["nothing", "system calls"],
-            "help": "what is counted besides, with strace, which slows the threads down",
+            "help": "what is counted besides, with strace, in processes of their own",
         },
     },
     "variants": [
@@ -92,14 +96,7 @@ import probe  # noqa: E402
 
 
 def measure(params):
-    if params["count"] == "system calls":
-        return traced(params)
-    probe.switch(params["interval_ms"])
-    if hasattr(sys, "setswitchinterval"):
-        if params["check_interval"] != 100:
-            raise probe.Skipped("this interpreter has a switch interval in place of the check interval")
-    else:
-        sys.setcheckinterval(params["check_interval"])
+    set_interval(params)
     steps = params["n"] * 1000
     one = series(steps)
     counted = []
@@ -110,7 +107,19 @@ def measure(params):
         "slower": answer["wall_s"] / one,
         "switches": answer["ctx_voluntary"] + answer["ctx_involuntary"],
     }
+    if params["count"] == "system calls":
+        for name, phase in PHASES.items():
+            answer["details"]["metrics"][name] = system_calls(phase, params)
     return answer
+
+
+def set_interval(params):
+    probe.switch(params["interval_ms"])
+    if hasattr(sys, "setswitchinterval"):
+        if params["check_interval"] != 100:
+            raise probe.Skipped("this interpreter has a switch interval in place of the check interval")
+    else:
+        sys.setcheckinterval(params["check_interval"])
 
 
 def count(steps):
@@ -128,33 +137,37 @@ def series(steps):
     return probe.clock() - begin
 
 
-def traced(params):
-    """The same in a process of its own, whose system calls strace counts, all threads together."""
+PHASES = {"startup_calls": "nothing", "series_calls": "series", "system_calls": "threads"}
+
+
+def system_calls(phase, params):
+    """Those of a process that does no more than a phase, all its threads together."""
     handle, path = tempfile.mkstemp()
     os.close(handle)
-    given = dict((name, value) for name, value in params.items() if value is not None)
-    given["count"] = "nothing"
-    inner = [sys.executable, os.path.abspath(__file__), json.dumps(given)]
+    inner = [sys.executable, os.path.abspath(__file__), phase, json.dumps(params)]
     try:
         try:
-            tracer = subprocess.Popen(
-                ["strace", "-f", "-c", "-o", path] + inner, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            tracer = subprocess.Popen(["strace", "-f", "-c", "-o", path] + inner, stderr=subprocess.PIPE)
         except OSError:
             raise probe.Skipped("strace is not installed")
-        out, error = tracer.communicate()
+        _, error = tracer.communicate()
         if tracer.returncode != 0:
             reason = error.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise probe.Skipped("strace cannot trace here: " + reason[-1])
-        answer = json.loads(out.decode("utf-8"))
-        for kind, error_type in (("skipped", probe.Skipped), ("failed", probe.Failed)):
-            if kind in answer:
-                raise error_type(answer[kind])
         with open(path) as table:
-            answer["details"]["metrics"]["system_calls"] = total(table.read())
+            return total(table.read())
     finally:
         os.unlink(path)
-    return answer
+
+
+def do(phase, params):
+    probe.fence(params["timeout_s"])
+    set_interval(params)
+    steps = params["n"] * 1000
+    if phase == "series":
+        series(steps)
+    elif phase == "threads":
+        probe.together(2, lambda index: count(steps))
 
 
 def total(table):
@@ -167,4 +180,7 @@ def total(table):
 
 
 if __name__ == "__main__":
-    probe.main(EXPERIMENT, measure)
+    if len(sys.argv) == 3:
+        do(sys.argv[1], json.loads(sys.argv[2]))
+    else:
+        probe.main(EXPERIMENT, measure)

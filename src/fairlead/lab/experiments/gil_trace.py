@@ -8,11 +8,11 @@ EXPERIMENT = {
     "title": "The battle for the GIL, event by event",
     "question": "What happens to the GIL, in which order, while two threads compute?",
     "explanation": (
-        "Whoever finds the GIL taken waits a switch interval before it may even ask for it. Then the holder "
-        "drops it at the next safe place and sleeps until the other has taken it, so that it cannot take it "
-        "back at once: one request, one forced drop and one hand-over for each switch, and a wake-up of a "
-        "thread in the kernel in between. Before Python 3.2 a holder only let go and took again, and often "
-        "won the battle against the thread that it had just woken."
+        "A thread that finds the GIL taken waits a switch interval before it may even ask for it. Then the "
+        "holder drops it at the next safe place and sleeps until the other has taken it, so that it cannot "
+        "take it back at once: one request, one forced drop and one hand-over for each switch, and a "
+        "wake-up of a thread in the kernel in between. Before Python 3.2 a holder only let go and took "
+        "again, and often won the battle against the thread that it had just woken."
     ),
     "size_name": "thousand steps",
     "parameters": {
@@ -130,7 +130,7 @@ def account(events, names, begin_ns):
                 switches += 1
                 gaps_us.append((t_ns - dropped_ns) / 1000.0)
                 if value_ns:
-                    # whoever waited has it now: the one who let go has handed it over
+                    # a waiter has it now: the thread that dropped it has handed it over
                     note("hand-over", t_ns, holder, thread, 0)
             holder = thread
         elif name in ("drop", "forced drop"):

@@ -65,6 +65,29 @@ EXPERIMENT = {
             ),
             "sizes": {"quick": [4], "standard": [16], "full": [64]},
         },
+        "pyperformance-nbody": {
+            "title": "Pool party: pyperformance's nbody",
+            "question": "Which method runs pyperformance's nbody, of 10 iterations a task, the fastest?",
+            "explanation": (
+                "The program that the published party was held with, taken from the package pyperformance. "
+                "Its bodies belong to a module, and each task moves them on by 10 iterations: tasks of one "
+                "interpreter change the same lists of floats. An answer counts as wrong if the energy is far "
+                "off. A task is so short that starting and feeding the workers is most of what is measured; "
+                "party.nbody has long ones."
+            ),
+            "sizes": {"quick": [64], "standard": [64], "full": [64]},
+        },
+        "pyperformance-raytrace": {
+            "title": "Pool party: pyperformance's raytrace",
+            "question": "Which method renders pyperformance's picture of 100 x 100 pixels the fastest?",
+            "explanation": (
+                "The program that the published party was held with, taken from the package pyperformance. "
+                "Each task builds the scene, and sends a ray through each pixel: objects with attributes and "
+                "many method calls, where party.raytrace has tuples. Nothing is shared by tasks but the "
+                "classes, and the picture stays where it was rendered."
+            ),
+            "sizes": {"quick": [4], "standard": [16], "full": [64]},
+        },
         "data-pass": {
             "title": "Pool party: half a megabyte in",
             "question": "What does it cost to hand 0.5 MB to a task that does nothing with it?",
@@ -195,6 +218,10 @@ import probe_workloads  # noqa: E402
 
 def measure(params):
     (work,) = [work for work in probe_workloads.catalogue() if work.name == params["case"]]
+    if work.name.startswith("pyperformance-"):
+        if not probe_workloads.has_pyperformance():
+            raise probe.Skipped("needs the package pyperformance in the interpreter that is measured")
+        probe_workloads.pyperformance(work.name.partition("-")[2])  # reading it is no part of the time
     item = work.item if params["task"] == "whole" else work.small
     workers = {"cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}.get(params["workers"], 16)
     items = [item] * params["n"]

@@ -7,8 +7,11 @@ on Python 3.8 and everything after it, in any interpreter of a process.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
 WORDS = 65_536
@@ -201,6 +204,48 @@ def raytrace(size: int) -> float:
     return total / size**2
 
 
+# the programs that the published party was held with, of the package pyperformance
+
+
+def has_pyperformance() -> bool:
+    return importlib.util.find_spec("pyperformance") is not None
+
+
+@lru_cache(None)
+def pyperformance(name: str) -> ModuleType:
+    """One of its programs. Each process and each interpreter has its own, which its threads share."""
+    package = importlib.util.find_spec("pyperformance")
+    assert package is not None
+    assert package.origin is not None
+    path = Path(package.origin).parent / "data-files" / "benchmarks" / f"bm_{name}" / "run_benchmark.py"
+    spec = importlib.util.spec_from_file_location(f"bm_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
+
+
+BODIES_ENERGY, STEP_ERROR = -0.169, 1e-3
+"""What the energy of pyperformance's bodies is, and how far from it that of coarse steps may be."""
+
+
+def pyperformance_nbody(iterations: int) -> bool:
+    """Moves bodies that all tasks share on by so many steps; whether they still have their energy."""
+    program = pyperformance("nbody")
+    program.bench_nbody(1, program.DEFAULT_REFERENCE, iterations)
+    return bool(abs(program.report_energy() - BODIES_ENERGY) < STEP_ERROR)
+
+
+def pyperformance_raytrace(size: int) -> bool:
+    """Renders a picture of so many pixels each way, and keeps it; whether the clock has moved."""
+    return bool(pyperformance("raytrace").bench_raytrace(1, size, size, None) > 0)
+
+
+def _done(_: int) -> bool:
+    return True
+
+
 # data
 
 
@@ -226,6 +271,8 @@ def catalogue() -> list[Workload]:
         Workload("nbody", "five bodies that all tasks share", nbody, 2_000, 20, 64, undisturbed, shares=True),
         Workload("nbody-unshared", "the task's own five bodies", nbody_unshared, 2_000, 20, 64, undisturbed),
         Workload("raytrace", "a picture of 100 x 100 rays", raytrace, 100, 6, 64, picture),
+        Workload("pyperformance-nbody", "pyperformance's nbody", pyperformance_nbody, 10, 1, 64, _done),
+        Workload("pyperformance-raytrace", "its raytrace", pyperformance_raytrace, 100, 6, 64, _done),
         Workload("data-pass", "half a megabyte in", data_pass, half, half[:800], 64_000, len),
         Workload("data-return", "65,536 floats out", data_return, WORDS, 100, 1_024, data_return),
     ]

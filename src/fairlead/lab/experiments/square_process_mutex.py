@@ -8,9 +8,11 @@ EXPERIMENT = {
         "The lock is a semaphore of the kernel's, and no GIL joins the processes: what the woken process "
         "queues for is a core. Under real-time round robin (SCHED_RR) everybody of equal priority gets a "
         "turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, the "
-        "same as with threads and the GIL. The default policy is kinder. It keeps account of who has run "
-        "how long, and somebody who slept is let in front of those who kept running, so that the time grows "
-        "in proportion to n as long as that credit lasts."
+        "same as with threads and the GIL. The default policy is kinder. It keeps account of how long each "
+        "has run, and a process that slept is let in front of those that kept running, so that the time "
+        "grows in proportion to n as long as that credit lasts. The time is that until all processes are "
+        "joined; CPU time and switches are those of passing alone, without the forks, the arrivals and the "
+        "exits."
     ),
     "schedule": "pass",
     "size_name": "processes",

@@ -8,13 +8,14 @@ EXPERIMENT = {
         "No GIL joins these processes: each has its own. What they share is the machine's cores, and the "
         "kernel gives them out in turns as well. The parent needs a core for every fork, and it queues for "
         "it behind the children that keep running and yielding; the k-th fork waits for a round of k turns, "
-        "shared by the cores there are. So the square is no fault of Python's: whoever starts workers that "
-        "run at once, while it still starts others, pays it in every language. Cores divide it, and the "
-        "kernel's favour for whoever has run least may hide it."
+        "shared by the cores there are. So the square is no fault of Python's: a program that starts workers "
+        "which run at once, while it still starts others, pays it in every language. Cores divide it, and "
+        "the kernel's favour for the process that has run least may hide it."
     ),
     "schedule": "start",
     "size_name": "processes",
     "metrics": [
+        {"name": "region_s", "title": "all started", "unit": "s"},
         {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
     ],
     "claims": [
@@ -64,12 +65,13 @@ def measure(params):
         begin = probe.clock()
         for index in range(n):
             family.fork(body, index)
+        metrics = {"region_s": probe.clock() - begin}
         family.wait()
         wall_s = probe.clock() - begin
         usage = probe.Usage.mine() - before + family.usage
     if taken.values() != [1] * n:
         raise probe.Failed("not every process took its item exactly once")
-    return probe.result(wall_s, usage, family.peaks_kb, {"taken": n}, turns=n * (n + 1) + 1)
+    return probe.result(wall_s, usage, family.peaks_kb, {"taken": n}, metrics, n * (n + 1) + 1)
 
 
 if __name__ == "__main__":

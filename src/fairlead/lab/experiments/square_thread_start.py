@@ -16,6 +16,7 @@ EXPERIMENT = {
     "schedule": "start",
     "size_name": "threads",
     "metrics": [
+        {"name": "region_s", "title": "all started", "unit": "s"},
         {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
     ],
     "claims": [
@@ -87,6 +88,7 @@ def measure(params):
     region.begin()
     for thread in threads:
         thread.start()
+    region.mark("region_s")
     for thread in threads:
         thread.join()
     region.end()

@@ -11,6 +11,7 @@ from typing import Any
 
 import fairlead
 from fairlead import machine
+from fairlead.lab.run.hardware import hardware
 
 
 def environment(policy: str = "other", cpus: Sequence[int] | None = None) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def environment(policy: str = "other", cpus: Sequence[int] | None = None) -> dic
         "affinity": sorted(os.sched_getaffinity(0) if cpus is None else cpus),
         "quota": cores.quota,
         "policy": policy,
+        **hardware(),
         "load": round(os.getloadavg()[0], 2),
         "fairlead": fairlead.__version__,
         "settings": {name: os.environ[name] for name in ("PYTHON_GIL", "PYTHON_JIT") if name in os.environ},

@@ -83,6 +83,10 @@ class Page:
         """A table made by ``table``; columns that do not fit are left out, the last ones first."""
         from rich.padding import Padding
 
+        for column in table.columns:
+            if column.no_wrap:  # or its words are what it is measured by, and rich cuts what is wider
+                cells = (column.header, *column.cells)
+                column.min_width = max(self._console.measure(cell).maximum for cell in cells)
         left_out: list[str] = []
         while len(table.columns) > 3 and self._console.measure(table).minimum > self._console.width - indent:
             left_out.append(str(table.columns.pop().header))

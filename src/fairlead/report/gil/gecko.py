@@ -67,12 +67,29 @@ class _Row:
     """Starts, ends, and who held the GIL before."""
 
 
-def render(recording: Recording) -> Iterator[bytes]:
+def render(*recordings: Recording) -> Iterator[bytes]:
     """The file, a thread at a time.
 
+    Several recordings must have a clock in common, and stand in the order of their starts
+    (``observe.together.in_order``).
+
     Raises:
-        RecordError: the file can no longer be read.
+        RecordError: a file can no longer be read.
     """
+    first = recordings[0].meta
+    product = names.clean(" ".join(first.argv) or first.executable)
+    yield b'{"meta":' + json.dumps(_meta(first.start_wall_ns or 0, product)).encode()
+    yield b',"libs":[],"processes":[],"pausedRanges":[],"threads":['
+    separator = b""
+    for recording in recordings:
+        for piece in _threads(recording, recording.meta.start_ns - first.start_ns):
+            yield separator + piece
+            separator = b","
+    yield b"]}\n"
+
+
+def _threads(recording: Recording, shift_ns: int) -> Iterator[bytes]:
+    """One process, whose recording began so long after the first."""
     rows: dict[tuple[int, int], _Row] = {}
     holders: dict[int, int] = {}
     for chunk in Intervals(recording).chunks():
@@ -80,20 +97,20 @@ def render(recording: Recording) -> Iterator[bytes]:
     meta, threads = recording.meta, recording.threads()
     known = {serial: names.clean(thread.name) for serial, thread in threads.items()}
     process = names.clean(" ".join(meta.argv) or meta.executable)
-    yield b'{"meta":' + json.dumps(_meta(meta.start_wall_ns or 0, process)).encode()
-    yield b',"libs":[],"processes":[],"pausedRanges":[],"threads":['
-    for number, ((gil, serial), row) in enumerate(sorted(rows.items())):
+    for (gil, serial), row in sorted(rows.items()):
         name = known.get(serial, f"thread {serial}") + (f" on GIL {gil}" if gil else "")
         tid = threads[serial].native_id if serial in threads else serial
         start = {"name": name, "processType": "default", "processName": process, "tid": tid, "pid": meta.pid}
-        start |= {"registerTime": 0, "unregisterTime": None, "stringTable": _STRINGS}
+        start |= {"registerTime": shift_ns / 1e6, "unregisterTime": None, "stringTable": _STRINGS}
         start |= {table: {"schema": _schema(columns), "data": []} for table, columns in _TABLES.items()}
-        yield (b"," if number else b"") + json.dumps(start).encode()[:-1]
         columns = ("name", "startTime", "endTime", "phase", "category", "data")
-        yield b',"markers":{"schema":' + json.dumps(_schema(columns)).encode() + b',"data":['
-        yield ",".join(_markers(row, known)).encode()
-        yield b"]}}"
-    yield b"]}\n"
+        markers = b',"markers":{"schema":' + json.dumps(_schema(columns)).encode() + b',"data":['
+        yield (
+            json.dumps(start).encode()[:-1]
+            + markers
+            + ",".join(_markers(row, known, shift_ns)).encode()
+            + b"]}}"
+        )
 
 
 def _meta(start_wall_ns: int, process: str) -> dict[str, object]:
@@ -130,11 +147,14 @@ def _note(chunk: Chunk, rows: dict[tuple[int, int], _Row], holders: dict[int, in
         rows.setdefault((chunk.gil, thread), _Row()).waits.extend((start, end, before.get((thread, end), 0)))
 
 
-def _markers(row: _Row, known: dict[int, str]) -> Iterator[str]:
+def _markers(row: _Row, known: dict[int, str], shift_ns: int) -> Iterator[str]:
+    def interval(start: int, end: int, kind: int, data: str) -> str:
+        return f"[{kind},{(start + shift_ns) / 1e6},{(end + shift_ns) / 1e6},{_INTERVAL},{kind},{data}]"
+
     hold = json.dumps({"type": "GilHold"})
     for start, end in zip(row.holds[::2], row.holds[1::2], strict=True):
-        yield f"[{_HOLDS},{start / 1e6},{end / 1e6},{_INTERVAL},{_HOLDS},{hold}]"
+        yield interval(start, end, _HOLDS, hold)
     told = {serial: json.dumps({"type": "GilWait", "behind": name}) for serial, name in known.items()}
     unknown = json.dumps({"type": "GilWait", "behind": "(unknown)"})
     for start, end, behind in zip(row.waits[::3], row.waits[1::3], row.waits[2::3], strict=True):
-        yield f"[{_WAITS},{start / 1e6},{end / 1e6},{_INTERVAL},{_WAITS},{told.get(behind, unknown)}]"
+        yield interval(start, end, _WAITS, told.get(behind, unknown))

@@ -2,7 +2,8 @@
 
 The page loads nothing and needs no library: the timeline is drawn on a canvas by a script of its own,
 everything else is HTML. Names come from the recorded program, so the template escapes all text, and the
-page's content policy lets only that one script run.
+page's content policy lets only that one script run. Of several processes it has one
+timeline, on which the threads of each stand together, and tables for each.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, GilSummary
 from fairlead.record.gil_timeline import Lane, Timeline
 from fairlead.report.common import names, units
 from fairlead.report.common.assets import asset, inert_json, page
-from fairlead.report.gil.text import MEANINGS, circumstances, evidence_pairs, headline, title, who
+from fairlead.report.gil.text import (
+    MEANINGS,
+    circumstances,
+    evidence_pairs,
+    headline,
+    loop_rows,
+    process_line,
+    title,
+    who,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +52,7 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
         f"GIL of {title(summary)}",
         styles=["gil.css"],
         scripts=[script],
-        trusted={"data": inert_json(_timeline(timeline, name, len(summary.gils))), "script": script},
+        trusted={"data": inert_json(_timeline(timeline, summary, name)), "script": script},
         filters={"evidence": evidence_pairs},
         summary=summary,
         title=title(summary),
@@ -50,15 +60,41 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
         circumstances=circumstances(summary),
         meanings=MEANINGS,
         name=name,
-        threads=summary.threads[:THREADS],
-        hidden_threads=max(0, len(summary.threads) - THREADS),
-        matrices=[_matrix(summary, gil.gil, name) for gil in summary.gils if _waited(summary, gil.gil)],
+        tables=_tables(summary),
+        matrices=[
+            {**_matrix(summary, gil.gil, name), "gil": summary.gil_name(gil.gil)}
+            for gil in summary.gils
+            if _waited(summary, gil.gil)
+        ],
         flame=_flame(summary, name),
         caught=any(loss.holder_frames for loss in summary.stacks),
         histograms=[_histograms(thread, name) for thread in summary.threads[:HISTOGRAMS]],
+        loops=loop_rows(summary),
         left_out=timeline.left_out,
         drawn=len(timeline.lanes),
     )
+
+
+def _tables(summary: GilSummary) -> list[dict[str, Any]]:
+    """The threads of each process; of one process without a heading."""
+    groups = [
+        (process_line(process), process.gils, process.wall_seconds, process.meta)
+        for process in summary.processes
+    ] or [("", tuple(gil.gil for gil in summary.gils), summary.wall_seconds, summary.process)]
+    tables = []
+    for heading, gils, wall, facts in groups:
+        mine = [thread for thread in summary.threads if thread.gil in gils]
+        tables.append(
+            {
+                "heading": heading,
+                "gils": {gil: gil - gils[0] for gil in gils} if len(gils) > 1 else {},
+                "wall": wall,
+                "facts": facts,
+                "threads": mine[:THREADS],
+                "hidden": max(0, len(mine) - THREADS),
+            }
+        )
+    return tables
 
 
 def _waited(summary: GilSummary, gil: int) -> float:
@@ -93,8 +129,7 @@ def _matrix(summary: GilSummary, gil: int, name: dict[int, str]) -> dict[str, An
         )
     heads = [name.get(holder, f"thread {holder}") for holder in holders]
     return {
-        "gil": gil,
-        "heads": heads + (["others"] if others else []) + ["nobody (free)"],
+        "heads": heads + (["others"] if others else []) + ["no thread (free)"],
         "rows": rows,
         "hidden": len(by_waiter) - len(waiters),
         "free": free,
@@ -176,10 +211,12 @@ def _histograms(thread: Any, name: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def _timeline(timeline: Timeline, name: dict[int, str], gils: int) -> dict[str, Any]:
+def _timeline(timeline: Timeline, summary: GilSummary, name: dict[int, str]) -> dict[str, Any]:
     """What the script draws: numbers as base64 of little-endian arrays, times in units that 32 bits can
-    hold."""
+    hold. The threads of one process stand together."""
     unit = max(1, -(-timeline.end_ns // (2**32 - 1)))
+    process = {gil: place for place, one in enumerate(summary.processes) for gil in one.gils}
+    several = len(summary.gils) > 1 and not summary.processes
     return {
         "end": timeline.end_ns,
         "unit": unit,
@@ -188,11 +225,12 @@ def _timeline(timeline: Timeline, name: dict[int, str], gils: int) -> dict[str, 
         "lanes": [
             {
                 "name": name.get(lane.serial, f"thread {lane.serial}")
-                + (f" · GIL {lane.gil}" if gils > 1 else ""),
+                + (f" · GIL {lane.gil}" if several else ""),
                 "gil": lane.gil,
+                "group": process.get(lane.gil, 0),
                 **_lane(lane, timeline.bin_ns, unit),
             }
-            for lane in timeline.lanes
+            for lane in sorted(timeline.lanes, key=lambda lane: process.get(lane.gil, 0))
         ],
     }
 

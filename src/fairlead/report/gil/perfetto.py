@@ -7,7 +7,8 @@ fields, so the encoder below takes the place of a dependency, keeps memory bound
 fast as building message objects. The tests decode what it writes with Perfetto's own schema. The Chrome
 JSON format, the other one that the UI opens, is three times as large and counts in microseconds.
 
-An arrow leads from the hold of one thread to the hold of the thread that had waited for it.
+An arrow leads from the hold of one thread to the hold of the thread that had waited for it. Several
+recordings are several processes of one trace.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class _Gil:
 @dataclass(slots=True)
 class _Trace:
     start_ns: int
+    process: int
+    """Its number among the trace's, from 0 on."""
     pid: int
     threads: dict[int, Thread]
     gils: dict[int, _Gil] = field(default_factory=dict)
@@ -95,7 +98,7 @@ class _Trace:
             before, arrow = gil.hold, 0
             if waited and before is not None and before[2] != thread:
                 self.arrows += 1
-                arrow = self.arrows
+                arrow = self.process << 40 | self.arrows
             packets += self._hold(chunk.gil, gil, arrow)
             gil.hold, gil.arrow_in = (start, end, thread), arrow
         if chunk.last:
@@ -119,7 +122,7 @@ class _Trace:
     ) -> Iterator[_Timed]:
         if end <= start:
             return
-        track = _number(_TRACK, _track_id(gil, thread))
+        track = _number(_TRACK, self._track_id(gil, thread))
         begin = _number(_TYPE, _BEGIN) + track + _bytes(_NAME, name) + _bytes(_CATEGORY, b"gil") + flows
         yield start, _BEGIN, _packet(_number(_TIMESTAMP, self.start_ns + start) + _bytes(_TRACK_EVENT, begin))
         finish = _number(_TYPE, _END) + track
@@ -133,27 +136,29 @@ class _Trace:
         name = known.name if known else f"thread {thread}"
         who = _number(_PID, self.pid) + _number(_TID, known.native_id if known else thread)
         who += _text(_THREAD_NAME, name)
-        content = _number(_UUID, _track_id(gil, thread)) + _number(_PARENT, 1)
+        content = _number(_UUID, self._track_id(gil, thread)) + _number(_PARENT, 1 + self.process)
         # a thread that uses two GILs has a track for each; only the first can be the thread's own
         own = sum(1 for _, serial in self.tracks if serial == thread) == 1
         content += _bytes(_THREAD, who) if own else _text(2, f"{name} on GIL {gil}")
         yield _packet(_bytes(_DESCRIPTOR, content))
 
+    def _track_id(self, gil: int, thread: int) -> int:
+        return (self.process << 16 | gil + 1) << 32 | thread
 
-def _track_id(gil: int, thread: int) -> int:
-    return (gil + 1) << 32 | thread
 
+def render(*recordings: Recording) -> Iterator[bytes]:
+    """The trace, piece by piece, in the order of each recording; Perfetto sorts by time when it loads one.
 
-def render(recording: Recording) -> Iterator[bytes]:
-    """The trace, piece by piece, in the order of the recording; Perfetto sorts by time when it loads one.
+    Several recordings must have a clock in common (``observe.together.in_order``).
 
     Raises:
         RecordError: the file can no longer be read.
     """
-    meta = recording.meta
-    process = _number(_PID, meta.pid) + b"".join(_text(_COMMAND, argument) for argument in meta.argv)
-    process += _text(_PROCESS_NAME, " ".join(meta.argv) or meta.executable)
-    yield _packet(_bytes(_DESCRIPTOR, _number(_UUID, 1) + _bytes(_PROCESS, process)))
-    trace = _Trace(meta.start_ns, meta.pid, recording.threads())
-    for chunk in Intervals(recording).chunks():
-        yield from trace.chunk(chunk)
+    for number, recording in enumerate(recordings):
+        meta = recording.meta
+        process = _number(_PID, meta.pid) + b"".join(_text(_COMMAND, argument) for argument in meta.argv)
+        process += _text(_PROCESS_NAME, " ".join(meta.argv) or meta.executable)
+        yield _packet(_bytes(_DESCRIPTOR, _number(_UUID, 1 + number) + _bytes(_PROCESS, process)))
+        trace = _Trace(meta.start_ns, number, meta.pid, recording.threads())
+        for chunk in Intervals(recording).chunks():
+            yield from trace.chunk(chunk)

@@ -5,7 +5,8 @@ the outermost to the innermost with semicolons between, and a count, here micros
 (https://www.speedscope.app/file-format-schema.json) has files and lines as well, and a profile for each GIL.
 
 A stack is read like an off-CPU flame graph with its wakers: the thread that waited and what it was doing,
-then "waits for", then the thread that held the GIL and what that was doing. What was not looked at, waits
+then "waits for", then the thread that held the GIL and what that was doing; of several processes, below the
+process. What was not looked at, waits
 under the recording's threshold, has the two threads and no frames. The sum over all is the time waited.
 """
 
@@ -22,7 +23,7 @@ Frame = tuple[str, str, int]
 """(name, file, line); "" and 0 for what is no code."""
 
 _WAITS = ("waits for", "", 0)
-_NOBODY = "(nobody: the GIL was free)"
+_NOBODY = "(no thread: the GIL was free)"
 _UNKNOWN = {0: _NOBODY, 0xFFFFFFFE: "(unknown)", 0xFFFFFFFF: "(ended threads)"}
 
 
@@ -31,7 +32,10 @@ def stacks(summary: GilSummary) -> dict[int, Counter[tuple[Frame, ...]]]:
     threads = {thread.serial: thread.name for thread in summary.threads}
     found: dict[int, Counter[tuple[Frame, ...]]] = {}
     for loss in summary.stacks:
-        found.setdefault(loss.gil, Counter())[_stack(loss, threads)] += round(loss.seconds * 1e9)
+        process = summary.process_of(loss.gil)
+        outermost = ((process.name, "", 0),) if process else ()
+        stack = (*outermost, *_stack(loss, threads))
+        found.setdefault(loss.gil, Counter())[stack] += round(loss.seconds * 1e9)
     return found
 
 
@@ -73,7 +77,7 @@ def speedscope(summary: GilSummary) -> str:
         profiles.append(
             {
                 "type": "sampled",
-                "name": f"waits for GIL {gil}",
+                "name": f"waits for {'the GIL of ' if summary.processes else ''}{summary.gil_name(gil)}",
                 "unit": "nanoseconds",
                 "startValue": 0,
                 "endValue": sum(weights),

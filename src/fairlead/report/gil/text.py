@@ -3,12 +3,18 @@ full, the figures behind them, and how far to trust them."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairlead.record.gil_summary import Finding, GilSummary, StackLoss
+from fairlead.record.gil_summary import (
+    SERIALS_OF_A_PROCESS,
+    Finding,
+    GilProcess,
+    GilSummary,
+    GilThread,
+    StackLoss,
+)
 from fairlead.record.recording import Frames
 from fairlead.report.common import names, units
 
@@ -63,11 +69,29 @@ def title(summary: GilSummary) -> str:
 def who(summary: GilSummary) -> dict[int, str]:
     """A name for each thread by its serial, unlike all others; 0 is nobody."""
     given = {thread.serial: names.clean(thread.name) for thread in summary.threads}
+    for thread in summary.threads:
+        if process := summary.process_of(thread.gil):
+            given[thread.serial] = f"{names.clean(thread.name)} ({process.name})"
     taken = list(given.values())
     return {
-        0: "nobody (free)",
-        **{serial: name if taken.count(name) == 1 else f"{name} #{serial}" for serial, name in given.items()},
+        0: "no thread (free)",
+        **{
+            serial: name if taken.count(name) == 1 else f"{name} #{serial % SERIALS_OF_A_PROCESS}"
+            for serial, name in given.items()
+        },
     }
+
+
+def process_line(process: GilProcess) -> str:
+    """Which one of several processes, when it was recorded, and how its GIL fared."""
+    program = names.shorten(names.clean(" ".join(map(str, process.meta.get("argv", ())))), 60)
+    parent = process.meta.get("parent_pid")
+    origin = f"forked by {parent}, " if parent else ""
+    return (
+        f"{process.name}, {program}: {origin}{units.seconds(process.wall_seconds)} from"
+        f" {units.seconds(process.start_seconds)} on, GIL held {units.seconds(process.held_seconds)},"
+        f" waited for {units.seconds(process.waited_seconds)}"
+    )
 
 
 def frame(frames: Frames) -> str:
@@ -106,6 +130,27 @@ def evidence_pairs(values: dict[str, float | int | str]) -> Iterator[tuple[str, 
                 yield label, units.count(value) if value >= 100 else f"{value:.3g}"
 
 
+def loop_rows(summary: GilSummary) -> list[tuple[str, ...]]:
+    """Each watched event loop, then the callbacks that made others late; the head first."""
+    head = ("event loop", "late", "of", "own callbacks", "waiting for GIL", "no core")
+    loops = [
+        (
+            names.shorten(names.clean(loop.name), 40),
+            units.count(loop.late),
+            units.count(loop.beats),
+            units.seconds(loop.own_seconds),
+            units.seconds(loop.gil_seconds),
+            units.seconds(loop.core_seconds),
+        )
+        for loop in summary.loops
+    ]
+    callbacks = [
+        (f"  {names.shorten(names.clean(name), 60)}", "", "", units.seconds(seconds), "", "")
+        for name, seconds in summary.callbacks[:ROWS]
+    ]
+    return [head, *loops, *callbacks]
+
+
 def _lines(summary: GilSummary, width: int) -> Iterator[str]:
     process = summary.process
     version = f"{process.get('implementation', 'Python')} {process.get('python_version', '')}".strip()
@@ -117,19 +162,26 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
         yield "No thread took the GIL while this was recorded."
     yield ""
     yield names.shorten(f"The GIL of {title(summary)}", width)
+    name = who(summary)
     lasted = units.seconds(summary.wall_seconds)
-    about = f"{names.clean(version)}, pid {process.get('pid')}, {lasted}, {summary.events:,} events"
+    which = f"{len(summary.processes)} processes" if summary.processes else f"pid {process.get('pid')}"
+    about = f"{names.clean(version)}, {which}, {lasted}, {summary.events:,} events"
     yield from _wrapped(f"{about}; {circumstances(summary)}", width, 2)
-    yield "\nThreads"
-    yield from _threads(summary, width)
+    if not summary.processes:
+        yield "\nThreads"
+        yield from _threads(summary.threads, summary.wall_seconds, name, width)
+    for one in summary.processes:
+        yield ""
+        yield from _wrapped(f"Threads of {process_line(one)}", width, 0, 2)
+        mine = [thread for thread in summary.threads if thread.gil in one.gils]
+        yield from _threads(mine, one.wall_seconds, name, width)
     for number, finding in enumerate(summary.findings, start=1):
         yield ""
         yield from _wrapped(f"{number}. {finding.kind}: {names.clean(finding.summary)}", width, 0, 3)
         yield from _wrapped(f"Evidence: {evidence(finding.evidence)}.", width, 3)
         yield from _wrapped(f"Advice: {names.clean(finding.advice)}", width, 3)
-    name = who(summary)
     if summary.blame:
-        yield "\nWho waited behind whom"
+        yield "\nWhich thread waited behind which"
         cells = [
             (
                 name[cell.waiter],
@@ -152,13 +204,17 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
             width,
         )
         yield from _more(len(caught))
+    if summary.loops:
+        yield "\nHow late event loops were (delays over the threshold)"
+        yield from _table(loop_rows(summary), width)
+        yield from _more(len(summary.callbacks))
     yield ""
     yield from _wrapped(f"Trust: {summary.trust.statement}", width, 0)
 
 
 def _wrapped(text: str, width: int, indent: int, further: int | None = None) -> Iterator[str]:
     """Lines that keep a number and its unit together."""
-    bound = re.sub(r"(\d) (ns|us|ms|s|%|events|cores)\b", "\\1\u00a0\\2", text)
+    bound = units.bound(text)
     yield from (
         line.replace("\u00a0", " ")
         for line in textwrap.wrap(
@@ -171,10 +227,12 @@ def _wrapped(text: str, width: int, indent: int, further: int | None = None) -> 
     )
 
 
-def _threads(summary: GilSummary, width: int) -> Iterator[str]:
-    wall = summary.wall_seconds or 1.0
-    several = len(summary.gils) > 1
-    name = who(summary)
+def _threads(
+    threads: Sequence[GilThread], wall_seconds: float, name: dict[int, str], width: int
+) -> Iterator[str]:
+    """Those of one process."""
+    wall = wall_seconds or 1.0
+    gils = sorted({thread.gil for thread in threads})
     head = (
         "thread",
         "held",
@@ -190,7 +248,8 @@ def _threads(summary: GilSummary, width: int) -> Iterator[str]:
     )
     rows = [
         (
-            names.shorten(name[thread.serial], 32) + (f" on GIL {thread.gil}" if several else ""),
+            names.shorten(name[thread.serial], 32)
+            + (f" on GIL {thread.gil - gils[0]}" if len(gils) > 1 else ""),
             units.seconds(thread.held_seconds),
             units.percent(thread.held_seconds / wall),
             units.seconds(thread.held_off_cpu_seconds),
@@ -202,7 +261,7 @@ def _threads(summary: GilSummary, width: int) -> Iterator[str]:
             units.count(thread.forced_drops),
             units.count(thread.requests),
         )
-        for thread in summary.threads[:ROWS]
+        for thread in threads[:ROWS]
     ]
     kept = list(range(len(head)))
     for least in ("asked", "forced", "off CPU", "turns", "waits", "longest wait"):
@@ -210,7 +269,7 @@ def _threads(summary: GilSummary, width: int) -> Iterator[str]:
             break
         kept.remove(head.index(least))
     yield from _table([tuple(row[at] for at in kept) for row in (head, *rows)], width)
-    yield from _more(len(summary.threads))
+    yield from _more(len(threads))
 
 
 def _more(count: int) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _bars(claim: Claim) -> str:
         top = row * _ROW
         width = max(2.0, side.median / longest * (_WIDTH - 90))
         what = escape(names.clean(side.what))
-        parts.append(f'<text class="what" x="0" y="{top + _LABEL - 3:g}">{what}</text>')
+        parts.append(f'<text class="what" x="0" y="{top + _LABEL - 5:g}">{what}</text>')
         kind = "side" if row == 0 else "side other"
         parts.append(
             f'<rect class="{kind}" x="0" y="{top + _LABEL + 4:g}" width="{width:.1f}"'

@@ -47,10 +47,10 @@ def sides(claim: Claim) -> str:
 
 def named_sides(claim: Claim) -> str:
     """The two times with what they are: "5.90 ms (beside threads) against 139 us (beside nothing)"."""
-    return " against ".join(_named(side) for side in claim.sides)
+    return " against ".join(named(side) for side in claim.sides)
 
 
-def _named(side: Side) -> str:
+def named(side: Side) -> str:
     return f"{units.seconds(side.median)} ({names.clean(side.what)})"
 
 
@@ -61,9 +61,9 @@ def published(claim: Claim) -> str:
     return "..".join(one if not i else one.lstrip("xn^") for i, one in enumerate(ends))
 
 
-def sources(claim: Claim) -> str:
-    """ "CPython, 2 cores: n^2.05"; one for each source."""
-    return "; ".join(f"{names.clean(one.label)}: {value(claim, one.value)}" for one in claim.published)
+def sources(claim: Claim) -> list[tuple[str, str]]:
+    """("CPython, 2 cores", "n^2.05"); one for each source."""
+    return [(names.clean(one.label), value(claim, one.value)) for one in claim.published]
 
 
 def said(claim: Claim) -> str:
@@ -78,7 +78,7 @@ def sentence(claim: Claim) -> str:
     if claim.sides:
         figures.append(named_sides(claim))
     if claim.published:
-        figures.append(f"published {sources(claim)}")
+        figures.append("published " + "; ".join(f"{label}: {figure}" for label, figure in sources(claim)))
     return f"{said(claim)}: {'; '.join(figures)}."
 
 
@@ -164,18 +164,22 @@ def _parts(summary: Summary) -> Iterator[str]:
         told.append(f"throttled {units.seconds(found.throttled_s)}")
     if told:
         yield ", ".join(told)
-    yield f"{summary.samples} samples{f', {found.rejected} rejected' if found.rejected else ''}"
+    yield f"{units.count(summary.samples)} samples{f', {found.rejected} rejected' if found.rejected else ''}"
     if found.warm_up:
         yield f"{', '.join(map(names.clean, found.warm_up))}: each sample includes the JIT's warm-up"
 
 
-def headline(summary: Summary) -> str:
-    """The title of a page: the news of the first settled claim, or what to do."""
-    claims = ordered(summary)
+def first(claims: Sequence[Claim]) -> Claim | None:
+    """The one that a page begins with: a settled one, if possible of the convoy."""
     convoy = [claim for claim in claims if claim.topic == "convoy"]
-    for claim in (*convoy, *claims):
-        if claim.verdict != "open":
-            return f"{said(claim)}: {value(claim, claim.value)}"
+    return next((claim for claim in (*convoy, *claims) if claim.verdict != "open"), None)
+
+
+def headline(summary: Summary) -> str:
+    """The title of a page: its first claim, or what to do."""
+    claims = ordered(summary)
+    if claim := first(claims):
+        return f"{said(claim)}: {value(claim, claim.value)}"
     if claims:
         return "Nothing is settled yet: a larger --budget narrows the intervals"
     if any(map(words.measured, summary.series)):

@@ -27,7 +27,7 @@ def summary(trace: GilTrace) -> Iterator[str]:
         yield f"At each switch: {each}."
     if trace.answer_us is not None and trace.gap_us is not None:
         answer, gap = units.seconds(trace.answer_us / 1e6), units.seconds(trace.gap_us / 1e6)
-        yield f"A request was answered after {answer}, and then nobody had the GIL for {gap} (medians)."
+        yield f"A request was answered after {answer}, and then no thread had the GIL for {gap} (medians)."
 
 
 def strip(trace: GilTrace) -> Iterator[str]:

@@ -40,7 +40,6 @@ def render(summary: Summary) -> str:
     number = itertools.count(1)
     shown = [_family(family, roster, number) for family in sections.families(summary)]
     found = claims.ordered(summary)
-    first = claims.main(found)
     return page(
         "page.html",
         "fairlead lab report",
@@ -52,7 +51,7 @@ def render(summary: Summary) -> str:
         conditions=claims.conditions(summary),
         busy=claims.mood(summary.conditions) == "busy: ",
         tally=claims.tally(found) if found else "",
-        answers=[_claim(claim, summary, roster) for claim in _drawn(first)],
+        answers=[_claim(claim, summary, roster) for claim in _drawn(found)],
         claims=[_claim(claim, summary, roster) for claim in found],
         families=shown,
         interpreters=list(roster),
@@ -65,8 +64,12 @@ FIRST = 5
 
 
 def _drawn(found: Sequence[Claim]) -> list[Claim]:
-    """The first of each family in turn, what is settled before what is open."""
-    order = sorted(found, key=lambda claim: (claim.verdict == "open", not claim.main, claim.value is None))
+    """That of the headline, and the first of each family in turn: settled before open, main before others."""
+    head = claims.first(found)
+    order = sorted(
+        found,
+        key=lambda claim: (claim is not head, claim.verdict == "open", not claim.main, claim.value is None),
+    )
     families_of: dict[str, list[Claim]] = {}
     for claim in order:
         families_of.setdefault(claim.experiment.partition(".")[0], []).append(claim)
@@ -84,7 +87,7 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "who": who,
         "sign": claims.sign(claim),
         "ours": claims.ours(claim),
-        "sides": claims.named_sides(claim),
+        "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
         "rounds": f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
         if claim.kind == "ratio"

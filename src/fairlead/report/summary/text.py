@@ -233,7 +233,11 @@ _SAID = {"wrong_answers"}
 
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
-    further = words.further(subject)
+    further = [
+        metric
+        for metric in words.further(subject)
+        if any(cell.metrics.get(metric.name) is not None for cell in cells)
+    ]
     heads = [names.clean(metric.title) for metric in further]
     heads = ["factor", "CPU", "switches", *heads] if subject.growth else heads
     table = console.table(

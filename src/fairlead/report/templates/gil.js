@@ -8,6 +8,7 @@
   const lanes = data.lanes.map((lane) => ({
     name: lane.name,
     gil: lane.gil,
+    group: lane.group,
     held: new Uint16Array(bytes(lane.held)),
     waited: new Uint16Array(bytes(lane.waited)),
     holds: new Uint32Array(bytes(lane.holds)),
@@ -110,8 +111,9 @@
         singly(context, lane.holds, hold, y + BAR / 2, BAR / 2);
         singly(context, lane.waits, waiting, y, BAR / 2);
       }
-      context.fillStyle = rule;
-      context.fillRect(0, y + BAR + 3, width, 1);
+      const parted = row + 1 < lanes.length && lanes[row + 1].group !== lane.group;
+      context.fillStyle = parted ? soft : rule;
+      context.fillRect(0, y + BAR + 3, width, parted ? 2 : 1);
     });
     range.textContent = `${time(view.from)} to ${time(view.to)} (${time(view.to - view.from)})`;
     document.documentElement.dataset.drawn = "yes";

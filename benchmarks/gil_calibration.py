@@ -1,0 +1,147 @@
+"""How well does the simulator predict a real server: its latencies, and what its computing threads get?
+
+    python benchmarks/gil_calibration.py [--rounds 1] [--seconds 4] [--simulated 20] [--json FILE]
+
+Twenty cells: a threaded server whose requests arrive at random (gil_open_loop.py), beside no, one or four
+computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
+`fairlead run`, and simulated in the same three ways. A figure of the last column is predicted / measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from gil_open_loop import Cell, mixture
+from harness import SWITCH_INTERVAL_S, Row, Sample, Way, arguments, run, show, ways
+
+from fairlead.gil import simulation as sim
+
+CELLS = [
+    *itertools.product(("0.1=45,1=40,20=15", "1=1"), (0.3, 0.5, 0.7), (0, 1, 4)),
+    ("5=1", 0.5, 0),
+    ("5=1", 0.5, 1),
+]
+"""The mixture, the load and the computing threads of each."""
+WITHIN = 1.25
+SIMULATED: dict[str, dict[str, Any]] = {
+    "stock": {"policy": "stock"},
+    "interval": {"policy": "stock", "interval_seconds": SWITCH_INTERVAL_S},
+    "fairlead": {"cpu_share": 0.05},
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    row: str
+    mode: str
+    figure: str
+    measured: float
+    predicted: float
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.measured if self.measured else math.inf
+
+    @property
+    def within(self) -> bool:
+        return 1 / WITHIN <= self.ratio <= WITHIN
+
+
+def cell(mixed: str, load: float, cpu_threads: int, modes: dict[str, Way], options: Any) -> Cell:
+    return Cell(load, cpu_threads, modes, argparse.Namespace(**{**vars(options), "mixture": mixture(mixed)}))
+
+
+def predicted(one: Cell, mode: str, options: Any) -> dict[str, float]:
+    """The figures of gil_open_loop.py, simulated."""
+    total = sum(kind.service_ms * kind.rate for kind in one.requests)
+    kinds = {
+        kind.name: (round(kind.service_ms * 1e6), kind.service_ms * kind.rate / total)
+        for kind in one.requests
+    }
+    ran = sim.simulate(
+        sim.open_server(kinds, load=one.load, cpu_threads=one.cpu_threads),
+        cores=os.cpu_count() or 1, seed=options.seed, until_seconds=options.simulated, **SIMULATED[mode],
+    )  # fmt: skip
+    figures: dict[str, float] = {}
+    slowdowns, requests = 0.0, 0
+    for name, (ns, _) in kinds.items():
+        group = ran.groups[name]
+        if group.requests:
+            assert group.mean_seconds is not None
+            assert group.p50_seconds is not None
+            assert group.p99_seconds is not None
+            figures |= {
+                f"{name} p50, ms": group.p50_seconds * 1e3,
+                f"{name} p99, ms": group.p99_seconds * 1e3,
+            }
+            slowdowns += group.requests * group.mean_seconds * 1e9 / ns
+            requests += group.requests
+    figures["slowdown mean"] = slowdowns / max(requests, 1)
+    if one.cpu_threads:
+        figures["CPU share"] = ran.groups["cpu"].held_seconds / ran.elapsed_seconds
+    return figures
+
+
+def compared(name: str, one: Cell, samples: list[Sample], options: Any) -> Iterator[Comparison]:
+    for mode in one.modes:
+        seen = [sample.figures for sample in samples if (sample.row, sample.mode) == (name, mode)]
+        for figure, value in predicted(one, mode, options).items() if seen else ():
+            measured = [figures[figure] for figures in seen if figure in figures]
+            if measured:
+                yield Comparison(name, mode, figure, median(measured), value)
+
+
+def summary(found: list[Comparison]) -> Iterator[str]:
+    """One line a figure and way: how many are near, and the geometric mean of the ratios."""
+    for figure in ("p50, ms", "p99, ms", "slowdown mean", "CPU share"):
+        for mode in SIMULATED:
+            some = [one for one in found if one.mode == mode and one.figure.endswith(figure)]
+            ratios = sorted(one.ratio for one in some)
+            if ratios:
+                mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+                near = sum(one.within for one in some)
+                yield (
+                    f"  {'met' if near == len(some) else 'MISSED':<6} {mode}: {figure}, predicted / measured"
+                    f" x{mean:.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}]; {near} of {len(some)} within"
+                    f" {WITHIN - 1:.0%}"
+                )
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "", rounds=1)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--simulated", type=float, default=20.0, help="seconds of each simulation")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.foreign = 0
+    chosen = CELLS[1:2] if options.quick else CELLS
+    if options.quick:
+        options.seconds, options.simulated = 0.4, 1.0
+    modes = ways()
+    cells = {
+        f"{mixed} ms, load {load:g}, {cpu} CPU threads": cell(mixed, load, cpu, modes, options)
+        for mixed, load, cpu in chosen
+    }
+    rows = [Row(name, one.take, list(modes)) for name, one in cells.items()]
+    samples = run("How well does the simulator predict a real server?", rows, options)
+    found = [one for name, each in cells.items() for one in compared(name, each, samples, options)]
+    print("\npredicted and measured")
+    for one in found:
+        near = "" if one.within else "   not near"
+        print(
+            f"  {one.row:<44} {one.mode:<9} {one.figure:<16} {show(one.predicted):>8} {show(one.measured):>8}"
+            f"   x{one.ratio:.2f}{near}"
+        )
+    print("\nsummary")
+    print(*summary(found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

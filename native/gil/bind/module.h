@@ -1,0 +1,31 @@
+/* module: what the files of the extension fairlead._probe have in common. */
+#ifndef FL_GIL_BIND_MODULE_H
+#define FL_GIL_BIND_MODULE_H
+
+#include "gil/interpreter/compat.h"
+#include "gil/observe/snapshot.h"
+
+/* One at a time: several interpreters may call at once, each with its own GIL. Who has entered may let go of
+   the GIL; so whoever waits to enter lets go of it meanwhile. */
+void fl_module_enter(void);
+void fl_module_leave(void);
+
+/* To be called, entered, before anything of the probe is used. NULL, or why it cannot be. */
+const char *fl_module_prepare(void);
+
+/* What had been counted when a window was opened; NULL, with an exception: it is not open. Entered. */
+const fl_snapshot *fl_module_window(long window);
+
+/* Raises an error of fairlead.errors. */
+PyObject *fl_module_fail(const char *error, const char *text);
+
+PyObject *fl_module_number(uint64_t value);
+
+/* Adds a new object, which may be NULL, to a dict. -1: exception. */
+int fl_module_add(PyObject *dict, const char *name, PyObject *value);
+
+/* The functions of each file. */
+extern PyMethodDef fl_module_loops[], fl_module_reading[], fl_module_recording[],
+    fl_module_scheduling[], fl_module_serving[];
+
+#endif

@@ -1,0 +1,138 @@
+/* The endpoint, for Python. */
+#include "gil/bind/module.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "gil/serve/serve.h"
+#include "gil/serve/vital_pages.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+/* A fork that Python knows of finds no thread (see serve_pause); of any other, the child must not be left
+   with sockets that look as if it served. */
+static void forked(void)
+{
+    fl_serve_forked();
+    fl_vital_pages_fork();
+}
+
+static PyObject *fail(fl_serve_result result, int error)
+{
+    switch (result) {
+    case FL_SERVE_BUSY:
+        return fl_module_fail("UsageError", "this process serves already: stop that first");
+    case FL_SERVE_ADDRESS:
+        return fl_module_fail("UsageError", "the host is no numeric address");
+    case FL_SERVE_TOKEN:
+        return fl_module_fail("UsageError", "an address that other machines can reach takes a token");
+    default:
+        errno = error;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+}
+
+PyDoc_STRVAR(serve_doc,
+"serve($module, host, port, token, stalled_ns, busy_ns, /)\n"
+"--\n"
+"\n"
+"Answer HTTP at an address from a thread that never takes the GIL; returns\n"
+"the port. A window must be open as long as it goes on.");
+
+static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    static bool prepared;
+    const char *host, *token;
+    unsigned short port;
+    unsigned long long stalled_ns;
+    PyObject *busy;
+    if (!PyArg_ParseTuple(arguments, "sHzKO:serve", &host, &port, &token, &stalled_ns, &busy)) {
+        return NULL;
+    }
+    uint64_t busy_ns = busy == Py_None ? UINT64_MAX : PyLong_AsUnsignedLongLong(busy);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) { /* what is counted would end with another */
+        return fl_module_fail("UsageError", "the main interpreter alone can serve: call this in its code");
+    }
+    int error = 0;
+    uint16_t taken = port;
+    fl_serve_result result = FL_SERVE_SYSTEM;
+    fl_module_enter();
+    error = prepared ? 0 : pthread_atfork(NULL, NULL, forked);
+    prepared = error == 0;
+    if (prepared) {
+        Py_BEGIN_ALLOW_THREADS
+        result = fl_serve_start(host, &taken, token, &fl_vital_pages, &error);
+        Py_END_ALLOW_THREADS
+    }
+    if (result == FL_SERVE_OK) {
+        fl_vital_pages_limit(stalled_ns, busy_ns);
+    }
+    fl_module_leave();
+    return result == FL_SERVE_OK ? PyLong_FromLong(taken) : fail(result, error);
+}
+
+PyDoc_STRVAR(serve_stop_doc,
+"serve_stop($module, /)\n"
+"--\n"
+"\n"
+"End what serve() began, if it goes on.");
+
+static PyObject *probe_serve_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    fl_module_enter();
+    Py_BEGIN_ALLOW_THREADS
+    (void)fl_serve_stop();
+    Py_END_ALLOW_THREADS
+    fl_module_leave();
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(serve_pause_doc,
+"serve_pause($module, /)\n"
+"--\n"
+"\n"
+"Before a fork: end the thread; clients wait.");
+
+/* With the GIL, which the thread never takes: while the forking one waited to get it back, no client would be
+   answered. */
+static PyObject *probe_serve_pause(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    fl_serve_pause();
+    Py_RETURN_NONE;
+}
+
+static int resume(void *unused)
+{
+    (void)unused;
+    (void)fl_serve_resume(); /* without a thread nothing is served, and clients see that */
+    return 0;
+}
+
+PyDoc_STRVAR(serve_resume_doc,
+"serve_resume($module, soon, /)\n"
+"--\n"
+"\n"
+"After a fork, in the parent: the thread comes back; soon: when the main\n"
+"thread next looks for pending calls, which is after the fork has returned.\n"
+"From 3.12 on the interpreter counts the process's threads at its end.");
+
+static PyObject *probe_serve_resume(PyObject *Py_UNUSED(module), PyObject *soon)
+{
+    if (!PyObject_IsTrue(soon) || Py_AddPendingCall(resume, NULL) != 0) {
+        (void)resume(NULL);
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef fl_module_serving[] = {
+    {"serve", probe_serve, METH_VARARGS, serve_doc},
+    {"serve_stop", probe_serve_stop, METH_NOARGS, serve_stop_doc},
+    {"serve_pause", probe_serve_pause, METH_NOARGS, serve_pause_doc},
+    {"serve_resume", probe_serve_resume, METH_O, serve_resume_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+#endif

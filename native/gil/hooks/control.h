@@ -1,0 +1,57 @@
+/* control: a page of memory that another process may write an order into, for the scheduler.
+ *
+ * The page is a file in /dev/shm that only its owner and root may open. No thread serves it: the hooks
+ * compare one word at each take of the GIL and while they wait for it, so an order reaches a process whose
+ * Python is stuck, and costs nothing else. fairlead.gil.schedule.outside is the other side.
+ *
+ * An order is one word, written at once: whoever comes later wins. The answer's fields are written before
+ * `answered`, under the mutex of the main interpreter's GIL.
+ */
+#ifndef FL_GIL_HOOKS_CONTROL_H
+#define FL_GIL_HOOKS_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FL_CONTROL_MAGIC 0x4c544346u /* "FCTL" */
+#define FL_CONTROL_VERSION 1u
+
+/* The low byte of a request; above it a number that is another each time. */
+enum {
+    FL_ORDER_STATUS, /* change nothing, and answer */
+    FL_ORDER_STOCK,
+    FL_ORDER_INTERACTIVE,
+    FL_ORDER_OFF, /* stock, whatever the program itself asks for, until another order */
+    FL_ORDERS,
+};
+
+typedef struct {
+    uint32_t magic, version;
+    uint32_t pid, reserved; /* as the process knows itself */
+    _Atomic uint32_t request;
+    _Atomic uint32_t answered; /* the request that the rest answers */
+    _Atomic uint32_t mode, off, trips, waiting;
+    _Atomic uint64_t acquired, waited;
+} fl_control_page;
+
+/* Never NULL: one that nobody else sees until there is a file. */
+extern fl_control_page *_Atomic fl_control_here;
+
+static inline fl_control_page *fl_control(void)
+{
+    return atomic_load_explicit(&fl_control_here, memory_order_acquire);
+}
+
+/* Makes this process's file, and removes those of processes that are no more. False: it cannot be made, and
+ * no order comes. One thread at a time. */
+bool fl_control_open(void);
+
+/* In the child of a fork: orders to the parent are no longer ours. */
+void fl_control_forked(void);
+
+/* Opens it there, when a request is first looked at: most children become another program before that. Under
+ * the mutex of the GIL that was forked. */
+void fl_control_renew(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* hooks: the one place where the probe meets the interpreter.
+ *
+ * take_gil() and drop_gil() reach the operating system through five functions of the C library, which the
+ * object that holds the interpreter calls through its global offset table. The hooks stand in that table. A
+ * call that is not about a GIL costs one comparison more than before; calls from anywhere else do not come
+ * here at all.
+ *
+ *     drop_gil   lock(mutex) signal(cond) unlock(mutex), and after a request to drop
+ *                lock(switch_mutex) [wait(switch_cond)] unlock(switch_mutex)
+ *     take_gil   lock(mutex) { timedwait(cond) }
+ *                lock(switch_mutex) signal(switch_cond) unlock(switch_mutex) unlock(mutex)
+ *
+ * So a GIL is taken at the signal of switch_cond and dropped at the signal of cond, both under its mutex, and
+ * waited for in between. unlock is hooked only while there is a scheduler.
+ *
+ * What is counted of a take that need not wait and of a drop that nobody waits for is counted here; of all
+ * else two parties are told: an observer, which only looks, and a scheduler, whose answers change what
+ * happens. Either may be absent. Everything that they are told of one GIL is told under its mutex unless said
+ * otherwise, hence one event after another, with times that never go back. No callback may touch Python
+ * objects other than by reading, take a lock that anyone holds while waiting for a GIL, or block.
+ */
+#ifndef FL_GIL_HOOKS_HOOKS_H
+#define FL_GIL_HOOKS_HOOKS_H
+
+#include "gil/threads/gil.h"
+
+/* After so long a hold the observer is told of the next take, though nobody waits. */
+#define FL_LONG_HOLD_NS 1000000
+
+typedef struct {
+    /* A thread was seen for the first time, or is no more; seat->waiting: it waited to the end. */
+    void (*thread_start)(fl_gil *gil, fl_seat *seat);
+    void (*thread_end)(fl_gil *gil, fl_seat *seat);
+    /* The GIL is held by another: the thread begins to wait. seat->t_want may lie before now. */
+    void (*want)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* A waiting thread asks the holder to drop. gil->t_request is set. */
+    void (*request)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* The thread has the GIL: it has waited for it, or a recording is going on, or its last hold was long.
+       `since`: it waited from then on; 0: it did not wait. gil->holder_before had it before. */
+    void (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now);
+    /* The thread drops the GIL: somebody waits, did until he was let in, or is about to (gil->forced_out); or
+       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. Nobody else can
+       have it yet, and the thread's frames are its own. */
+    void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted.
+     */
+    void (*interrupted)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* In the child of a fork: all that was kept is gone. */
+    void (*forked)(void);
+} fl_observer;
+
+/* A scheduler's `wait` may leave it to the interpreter's own wait. */
+#define FL_WAIT_AS_USUAL (-1)
+
+typedef struct {
+    void (*thread_start)(fl_gil *gil, fl_seat *seat);
+    void (*thread_end)(fl_gil *gil, fl_seat *seat);
+    /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex
+       is held again, and 0 (look again), ETIMEDOUT, or FL_WAIT_AS_USUAL. On ETIMEDOUT take_gil() asks the
+       holder to drop, if the GIL is still locked and gil->py->switch_number is what it was when this was
+       called; who means to ask calls fl_hooks_request first. To hand the GIL over, leave gil->py->locked
+       at 1 in `dropped` and clear it here, under the mutex, just before returning. */
+    int (*wait)(fl_gil *gil, fl_seat *seat, const struct timespec *deadline);
+    /* The waiting thread gives up: the interpreter is being finalised. */
+    void (*leave)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* True: nobody waits on switch_cond, do not signal it. */
+    bool (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t now);
+    /* In place of `dropped`, when nothing observes. True: that was all. Then nobody asks for the time of the
+       drop, which would be most of what it costs; seat->t_dropped and seat->held are what this sets. */
+    bool (*let_go)(fl_gil *gil, fl_seat *seat);
+    /* True: the successor is chosen, or nobody is to be woken: do not signal cond. */
+    bool (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced);
+    /* The same thread, after the mutex was unlocked, when seat->wakes was set. Not under the mutex. */
+    void (*unlocked)(fl_gil *gil, fl_seat *seat);
+    /* drop_gil() would now wait until another thread has the GIL. True: do not. Not under the mutex. */
+    bool (*switched)(fl_gil *gil, fl_seat *seat);
+    /* In the child of a fork; gil->schedule and the present thread's seat->schedule are as they were in the
+     * parent. */
+    void (*forked)(fl_gil *gil, fl_seat *seat);
+} fl_scheduler;
+
+/* ---- install.c */
+
+/* To be called once, before anything else here, with the GIL held, which it lets go of for a moment. NULL, or
+ * why not. `forked_too` is called in each child of a fork, whether there is an observer or not, before an
+ * observer is told. */
+const char *fl_hooks_prepare(void (*forked_too)(void));
+
+/* Puts the hooks in; each success wants one fl_hooks_release. NULL, or why not, in one line; then nothing has
+   changed. The calling thread holds the GIL and an attached thread state; may let go of it and take it again.
+ */
+const char *fl_hooks_install(void);
+
+/* Takes one installation back, the last one the hooks with it. No scheduler may have parked a thread then.
+   With the GIL held. */
+void fl_hooks_release(void);
+
+/* Who listens from now on; NULL: nobody. The hooks are in. With the GIL held. The second: NULL, or why the
+ * table cannot be changed. */
+void fl_hooks_observe(const fl_observer *observer);
+const char *fl_hooks_schedule(const fl_scheduler *scheduler);
+
+/* There is an observer. */
+bool fl_hooks_observed(void);
+
+/* Nanoseconds for which there has been an observer. */
+uint64_t fl_hooks_active_ns(void);
+
+/* Puts hooks in again that the dynamic linker has overwritten: it was looking a function up for its first
+   call while the hook was put in. Not where another library has put its own, which passes on to ours. Any
+   thread that is about to have a GIL; some ns when all is well. */
+void fl_hooks_mend(void);
+
+/* ---- hooks.c */
+
+/* For a scheduler's `wait`: this thread is about to ask the holder to drop. Under the mutex. */
+void fl_hooks_request(fl_gil *gil, fl_seat *seat, uint64_t now);
+
+/* For the registry of threads. Under the mutex. */
+void fl_hooks_thread_start(fl_gil *gil, fl_seat *seat);
+void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat);
+
+#endif

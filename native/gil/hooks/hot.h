@@ -1,0 +1,86 @@
+/* hot: what every call that the interpreter makes looks at first. For hooks.c, waits.c and install.c.
+ *
+ * Written with a GIL held, read at any time: a call that sees the old state is as if it had come a moment
+ * earlier. Release and acquire: who finds an address finds the record behind it, and who finds an observer or
+ * a scheduler finds what that has made ready.
+ */
+#ifndef FL_GIL_HOOKS_HOT_H
+#define FL_GIL_HOOKS_HOT_H
+
+#include "gil/interpreter/find.h"
+#include "gil/hooks/hooks.h"
+#include "gil/threads/places.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+typedef struct {
+    pthread_mutex_t *_Atomic mutex; /* of the first GIL, nearly always the only one */
+    pthread_cond_t *_Atomic cond, *_Atomic switch_cond;
+    fl_gil *_Atomic gil;
+    atomic_bool more; /* there are others */
+    const fl_observer *_Atomic observer;
+    const fl_scheduler *_Atomic scheduler;
+    uint64_t long_hold; /* ticks; written once */
+} fl_hot_state;
+
+extern fl_hot_state fl_hot __attribute__((visibility("hidden")));
+
+#define HOT(member) atomic_load_explicit(&fl_hot.member, memory_order_acquire)
+#define HOT_SET(member, value) atomic_store_explicit(&fl_hot.member, value, memory_order_release)
+
+static inline fl_gil *gil_by_mutex(pthread_mutex_t *mutex)
+{
+    if (LIKELY(mutex == HOT(mutex))) {
+        return HOT(gil);
+    }
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(mutex, mutex)) : NULL;
+}
+
+static inline fl_gil *gil_by_cond(pthread_cond_t *cond)
+{
+    if (LIKELY(cond == HOT(cond))) {
+        return HOT(gil);
+    }
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(cond, cond)) : NULL;
+}
+
+static inline fl_gil *gil_by_switch_cond(pthread_cond_t *cond)
+{
+    if (LIKELY(cond == HOT(switch_cond))) {
+        return HOT(gil);
+    }
+    return UNLIKELY(HOT(more)) ? fl_places_find(FL_GIL_OF(switch_cond, cond)) : NULL;
+}
+
+/* This GIL is the first from now on. */
+static inline void point_at(fl_gil *gil)
+{
+    HOT_SET(gil, gil);
+    HOT_SET(mutex, &gil->py->mutex);
+    HOT_SET(cond, &gil->py->cond);
+    HOT_SET(switch_cond, &gil->py->switch_cond);
+}
+
+/* None is. The record stays: a call that has just compared the address finds one, if one that is no longer
+   looked at. */
+static inline void point_nowhere(void)
+{
+    HOT_SET(mutex, NULL);
+    HOT_SET(cond, NULL);
+    HOT_SET(switch_cond, NULL);
+}
+
+/* What stands in the interpreter's table in place of each function. */
+typedef union {
+    int (*mutex)(pthread_mutex_t *);
+    int (*timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    int (*cond)(pthread_cond_t *);
+    int (*wait)(pthread_cond_t *, pthread_mutex_t *);
+    int (*init)(pthread_cond_t *, const pthread_condattr_t *);
+    void *address;
+} fl_hook;
+
+extern const fl_hook fl_hooks_table[FL_FUNCTIONS]; /* hooks.c */
+
+#endif

@@ -1,0 +1,263 @@
+#include "gil/hooks/hooks.h"
+
+#include "gil/hooks/control.h"
+#include "gil/interpreter/find.h"
+#include "gil/hooks/hot.h"
+#include "gil/threads/registry.h"
+#include "gil/hooks/waits.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+static int installations;
+static void (*observers_forked)(void);
+static uint64_t active_since, active_ticks; /* since when there is an observer, and for how long before */
+
+static void take_out(int count)
+{
+    while (count-- > 0) {
+        (void)fl_got_restore(&fl_find_functions[count], fl_hooks_table[count].address);
+    }
+}
+
+static pthread_mutex_t mending = PTHREAD_MUTEX_INITIALIZER;
+
+/* Where another library has its hook by now, that stays: it was put in while ours was there, and passes on to
+   ours; or it does not, and nothing is seen. */
+static const char *put_in(void)
+{
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = fl_hooks_table[i].address;
+        int error = i != FL_UNLOCK && !fl_got_taken(function, hook) ? fl_got_set(function, hook) : 0;
+        if (error) {
+            take_out(i);
+            return fl_got_failure(error);
+        }
+    }
+    uint64_t taken = fl_registry_here.seat->t_acquired;
+    Py_BEGIN_ALLOW_THREADS
+    Py_END_ALLOW_THREADS
+    if (fl_registry_here.seat->t_acquired == taken) {
+        take_out(FL_FUNCTIONS);
+        return "another library has hooked the functions that the interpreter takes its GIL with";
+    }
+    return NULL;
+}
+
+/* In the child: only this thread is left, and the GIL that it holds, if it does. The interpreter makes that
+   GIL anew, and this thread takes it, as soon as it knows that it is a child. */
+static void forked(void)
+{
+    pthread_mutex_init(&mending, NULL);
+    fl_seat *seat = fl_registry_here.seat;
+    fl_gil *kept = NULL;
+    if (installations > 0) {
+        kept = seat != NULL && seat->holding ? fl_seat_gil(seat) : HOT(mutex) != NULL ? HOT(gil) : NULL;
+    }
+    fl_registry_fork(kept);
+    active_ticks = 0;
+    active_since = fl_ticks_now();
+    observers_forked();
+    fl_control_forked();
+    HOT_SET(more, false);
+    if (kept == NULL) {
+        point_nowhere();
+    } else {
+        point_at(kept);
+    }
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->forked();
+    }
+    const fl_scheduler *scheduler = HOT(scheduler);
+    if (scheduler && kept) {
+        scheduler->forked(kept, fl_registry_here.seat);
+    }
+}
+
+const char *fl_hooks_prepare(void (*forked_too)(void))
+{
+    observers_forked = forked_too;
+    Py_BEGIN_ALLOW_THREADS
+    fl_ticks_prepare();
+    Py_END_ALLOW_THREADS
+    if (fl_registry_prepare(fl_hooks_thread_start, fl_hooks_thread_end) != 0
+        || pthread_atfork(NULL, NULL, forked) != 0) {
+        return "there is no memory, or no key for thread data left";
+    }
+    fl_waits_prepare();
+    fl_hot.long_hold = fl_ticks_from_ns(FL_LONG_HOLD_NS);
+    return NULL;
+}
+
+/* The present thread, which holds the GIL, takes its seat. */
+static fl_gil *settle(fl_py_gil *py)
+{
+    fl_gil *gil = fl_places_find(py);
+    gil = gil ? gil : fl_registry_add(py, fl_find_is_main(py));
+    if (gil == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&py->mutex);
+    fl_seat *seat = fl_registry_seat(gil);
+    if (seat) {
+        seat->holding = true;
+        seat->t_acquired = fl_gil_now(gil);
+        gil->holder = seat;
+        gil->holder_before = seat->serial;
+    }
+    pthread_mutex_unlock(&py->mutex);
+    return seat ? gil : NULL;
+}
+
+/* The hooks are in. NULL: they know the GIL that the present thread holds; or why they do not. */
+static const char *make_known(void)
+{
+    const fl_seat *seat = fl_registry_here.seat;
+    if (seat != NULL && seat->holding) {
+        return NULL;
+    }
+    fl_py_gil *py = fl_find_own_gil();
+    fl_gil *gil = py ? settle(py) : NULL;
+    if (gil == NULL) {
+        return "this interpreter has a GIL of its own that was not found, or there are too many such";
+    }
+    if (HOT(mutex) == NULL) {
+        point_at(gil);
+    } else if (gil != HOT(gil)) {
+        HOT_SET(more, true);
+    }
+    return NULL;
+}
+
+const char *fl_hooks_install(void)
+{
+    if (installations > 0) {
+        const char *unknown = make_known();
+        installations += unknown == NULL;
+        return unknown;
+    }
+    fl_py_gil *py = NULL;
+    const char *failure = fl_find_slots();
+    if (!failure) {
+        failure = fl_find_gil(&py);
+    }
+    if (failure) {
+        return failure;
+    }
+    fl_gil *gil = settle(py);
+    if (gil == NULL) {
+        return "there is no memory left";
+    }
+    point_at(gil);
+    failure = put_in();
+    if (failure) {
+        fl_registry_forget(gil);
+    } else {
+        installations = 1;
+    }
+    return failure;
+}
+
+static void forget(fl_gil *gil, void *context)
+{
+    const fl_observer *observer = context;
+    if (gil->alive) {
+        uint64_t now = fl_gil_now(gil);
+        gil->first = gil->last = NULL;
+        gil->forced_out = 0;
+        for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
+            if (observer && !seat->ended) {
+                observer->interrupted(gil, seat, now);
+            }
+            seat->holding = seat->waiting = seat->marked = seat->forced_out = false;
+            seat->ahead = seat->behind = NULL;
+        }
+    }
+}
+
+void fl_hooks_release(void)
+{
+    if (--installations > 0) {
+        return;
+    }
+    const fl_observer *observer = HOT(observer);
+    HOT_SET(observer, NULL);
+    HOT_SET(scheduler, NULL);
+    take_out(FL_FUNCTIONS);
+    if (observer) {
+        active_ticks += fl_ticks_now() - active_since;
+    }
+    /* Calls that are in a hook now find the seats as if they had just come. */
+    fl_registry_each(forget, (void *)(uintptr_t)observer);
+    fl_registry_retire();
+    point_nowhere();
+    HOT_SET(more, false);
+}
+
+void fl_hooks_observe(const fl_observer *observer)
+{
+    if (HOT(observer) == NULL) {
+        active_since = fl_registry_here.seat->t_acquired = fl_ticks_now(); /* this hold, from now on */
+    }
+    HOT_SET(observer, observer);
+}
+
+bool fl_hooks_observed(void)
+{
+    return HOT(observer) != NULL;
+}
+
+const char *fl_hooks_schedule(const fl_scheduler *scheduler)
+{
+    fl_got_function *unlock = &fl_find_functions[FL_UNLOCK];
+    void *hook = fl_hooks_table[FL_UNLOCK].address;
+    int error = 0;
+    if (scheduler && !fl_got_is(unlock, hook)) {
+        error = fl_got_set(unlock, hook);
+    }
+    if (!error) {
+        HOT_SET(scheduler, scheduler);
+    }
+    if (!scheduler) {
+        (void)fl_got_restore(unlock, hook);
+    }
+    return error ? fl_got_failure(error) : NULL;
+}
+
+uint64_t fl_hooks_active_ns(void)
+{
+    return fl_ticks_to_ns(active_ticks + (HOT(observer) ? fl_ticks_now() - active_since : 0));
+}
+
+static bool all_there(void)
+{
+    bool all = true;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        bool wanted = i != FL_UNLOCK || HOT(scheduler);
+        all = all && (!wanted || fl_got_is(&fl_find_functions[i], fl_hooks_table[i].address));
+    }
+    return all;
+}
+
+static void mend(void)
+{
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        fl_got_function *function = &fl_find_functions[i];
+        void *hook = fl_hooks_table[i].address;
+        bool wanted = i != FL_UNLOCK || HOT(scheduler);
+        if (wanted && !fl_got_is(function, hook) && !fl_got_taken(function, hook)) {
+            (void)fl_got_set(function, hook);
+        }
+    }
+}
+
+void fl_hooks_mend(void)
+{
+    if (UNLIKELY(!all_there()) && pthread_mutex_trylock(&mending) == 0) {
+        mend();
+        pthread_mutex_unlock(&mending);
+    }
+}
+
+#endif

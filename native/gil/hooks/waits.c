@@ -1,0 +1,101 @@
+#include "gil/hooks/waits.h"
+
+#include "gil/hooks/hot.h"
+#include "gil/threads/kernel.h"
+#include "gil/threads/registry.h"
+#include "gil/threads/windows.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+/* A thread that is let go after a forced drop and is back for the GIL within this time has wanted it all the
+   while. Its way back is some hundred instructions; no system call worth its name is done sooner. So has one
+   that comes later because it was not given a core: it has not slept, nor used more of the CPU than this. */
+#define BACK_AT_ONCE_NS 2000
+#define SPENT_AT_MOST_US 20
+
+static uint64_t back_at_once; /* ticks; written once */
+
+void fl_waits_prepare(void)
+{
+    back_at_once = fl_ticks_from_ns(BACK_AT_ONCE_NS);
+}
+
+static void queue_up(fl_gil *gil, fl_seat *seat)
+{
+    seat->behind = NULL;
+    seat->ahead = gil->last;
+    *(gil->last ? &gil->last->behind : &gil->first) = seat;
+    gil->last = seat;
+    seat->waiting = true;
+}
+
+void fl_waits_end(fl_gil *gil, fl_seat *seat)
+{
+    *(seat->ahead ? &seat->ahead->behind : &gil->first) = seat->behind;
+    *(seat->behind ? &seat->behind->ahead : &gil->last) = seat->ahead;
+    seat->ahead = seat->behind = NULL;
+    seat->waiting = false;
+}
+
+/* Since it was forced to drop the GIL, and the wait for that to be made use of was over. */
+static bool has_done_nothing(const fl_seat *seat)
+{
+    fl_kernel_usage usage = fl_kernel_own_usage();
+    return usage.sleeps == seat->slept && usage.cpu_us - seat->spent_us <= SPENT_AT_MOST_US;
+}
+
+void fl_waits_look_at_self(fl_seat *seat)
+{
+    fl_kernel_usage usage = fl_kernel_own_usage();
+    seat->spent_us = usage.cpu_us;
+    seat->slept = usage.sleeps;
+}
+
+void fl_waits_forced_out(fl_gil *gil, fl_seat *seat)
+{
+    gil->forced_out += !seat->forced_out;
+    seat->forced_out = true;
+    fl_waits_look_at_self(seat);
+}
+
+void fl_waits_come_back(fl_gil *gil, fl_seat *seat)
+{
+    gil->forced_out -= seat->forced_out;
+    seat->forced_out = false;
+}
+
+/* A window that was opened meanwhile, under the mutex, was told of the wait for the drop to be made use of,
+   but could not be of what follows, nor of one for the mutex: these begin for all no earlier than the window.
+ */
+uint64_t fl_waits_wanted_since(fl_gil *gil, fl_seat *seat, uint64_t now)
+{
+    uint64_t since = fl_registry_here.began;
+    uint64_t opened = atomic_load_explicit(&fl_window_latest, memory_order_relaxed);
+    fl_registry_here.began = 0;
+    uint64_t until = atomic_load_explicit(&seat->switch_until, memory_order_relaxed); /* our own */
+    uint64_t from = until ? atomic_load_explicit(&seat->switch_from, memory_order_relaxed) : seat->t_dropped;
+    if (UNLIKELY(until || seat->forced_out)) {
+        uint64_t back = since ? since : now, let_go = until ? until : from;
+        atomic_store_explicit(&seat->switch_from, 0, memory_order_relaxed);
+        atomic_store_explicit(&seat->switch_until, 0, memory_order_relaxed);
+        fl_waits_come_back(gil, seat);
+        if (opened <= let_go && (back < let_go + back_at_once || has_done_nothing(seat))) {
+            return from;
+        }
+        seat->switch_apart += let_go - from;
+    }
+    return UNLIKELY(since && since < opened) ? opened : since;
+}
+
+void fl_waits_begin(fl_gil *gil, fl_seat *seat)
+{
+    uint64_t now = fl_gil_now(gil), since = fl_waits_wanted_since(gil, seat, now);
+    seat->t_want = since ? since : now;
+    queue_up(gil, seat);
+    const fl_observer *observer = HOT(observer);
+    if (observer) {
+        observer->want(gil, seat, now);
+    }
+}
+
+#endif

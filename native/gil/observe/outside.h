@@ -1,0 +1,28 @@
+/* outside: the Python stack of a thread that goes on running, read by another thread that has no GIL.
+ *
+ * The thread may end and its memory be given back at any moment, so nothing of it is dereferenced. It is read
+ * through /proc/self/mem, which answers with an error where there is no memory, as a debugger reads another
+ * process; what comes is copied first and believed only as far as it is checked: an object by its type, a
+ * length by a limit. So the worst that a look at the wrong moment gives is a wrong line.
+ *
+ * Whether it is right is for the caller to see: it was if the thread held the GIL before and after in one
+ * hold, and `exact` when the frames had not moved between two looks; they do not while it is in C code.
+ */
+#ifndef FL_GIL_OBSERVE_OUTSIDE_H
+#define FL_GIL_OBSERVE_OUTSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FL_OUTSIDE_DEPTH 64 /* innermost frames */
+
+typedef struct {
+    char function[128], file[256]; /* UTF-8, cut to fit */
+    int line;                      /* 0: not known */
+} fl_outside_frame;
+
+/* The stack of a thread state, innermost frame first; returns the number of frames. 0: it cannot be read, or
+   there is none. */
+size_t fl_outside_look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact);
+
+#endif

@@ -1,0 +1,61 @@
+/* recorder: writes what happens to a file while it happens.
+ *
+ * The hooks put events into one ring per GIL; a thread of the recorder's own empties them, every 100 ms or
+ * when one is half full. That thread never takes a GIL, runs no Python code and takes no signals. Memory is
+ * bounded by the rings; what finds no room in them is counted, and the file says so.
+ */
+#ifndef FL_GIL_OBSERVE_RECORDER_H
+#define FL_GIL_OBSERVE_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gil/threads/gil.h"
+
+typedef struct {
+    bool events; /* each of them; false: counters only */
+    bool later; /* the file is made when there is something to write, and some time has passed: a forked child
+                   that turns into another program at once leaves no file */
+    uint64_t counters_ns; /* how often the counters are written */
+} fl_recorder_options;
+
+typedef enum {
+    FL_RECORDER_OK,
+    FL_RECORDER_BUSY,      /* a recording is going on */
+    FL_RECORDER_NO_MEMORY, /* or no thread to be had */
+    FL_RECORDER_TOO_MANY,  /* windows are open (snapshot.h) */
+    FL_RECORDER_FILE,      /* *error says why */
+} fl_recorder_result;
+
+/* Begins a recording. `meta` is the META block without its last member and brace: start_ns and start_wall_ns
+   are added here. The hooks are in and observed. May block; no lock may be held. */
+fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_recorder_options options,
+                                     int *error);
+
+/* Writes what is left and closes the file; *error: what kept something from being written, or 0. Blocks until
+   the recorder's thread has ended: not with the GIL held. False: no recording was going on. */
+bool fl_recorder_stop(int *error);
+
+/* Between the two no thread of the recorder's exists: for a fork in the meantime. Events wait in the rings.
+   As stop, pausing is not for who holds the GIL; harmless when no recording is going on. The thread comes
+   back with the next event, if events are recorded: from 3.13 on the interpreter counts the threads of the
+   process when all that is to be done after a fork is done, and warns of more than one. */
+void fl_recorder_pause(void);
+void fl_recorder_resume(void);
+
+/* For the hooks, when fl_recorder_resumes is set. Under the mutex. */
+extern atomic_bool fl_recorder_resumes;
+void fl_recorder_resume_now(void);
+
+/* For the hooks. Gives a GIL its ring, if a recording wants one. Under the mutex. */
+void fl_recorder_attach(fl_gil *gil);
+void fl_recorder_wake(void);
+
+/* How many rings there are, and how many bytes they take. */
+size_t fl_recorder_rings(size_t *bytes);
+
+/* In the child of a fork: there is no recording. */
+void fl_recorder_forked(void);
+
+#endif

@@ -1,0 +1,57 @@
+/* stacks: what Python code a thread is in, without touching it.
+ *
+ * A stack is looked at in two moments only, in both of which the thread that looks has the GIL and looks at
+ * itself: just after it took the GIL, and just before it drops it. So nothing moves, no thread state is
+ * anyone else's, and none can have been freed. Nothing of Python's is allocated, changed or kept: names are
+ * copied when they are first seen, and compared with the copy whenever the same code object seems to come
+ * again, because another may lie at its address by then. In bounded memory: what finds no room is no stack
+ * (0).
+ *
+ * A look from outside, at a thread that goes on running, is what samplers do; it may see a torn stack, needs
+ * the right to read the process's memory, and would have to be made while the holder holds.
+ */
+#ifndef FL_GIL_OBSERVE_STACKS_H
+#define FL_GIL_OBSERVE_STACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gil/trace/text.h"
+#include "gil/threads/gil.h"
+
+#define FL_STACK_DEPTH 64 /* innermost frames */
+
+/* Whether stacks can be read: compares what is seen of the calling thread's frames with what the interpreter
+   itself says of them. Attached, with the GIL. Sets no error. */
+bool fl_stacks_prepare(void);
+
+/* Whether that was so. Any thread, any time. */
+bool fl_stacks_readable(void);
+
+/* The stack of the calling thread, which has this GIL; 0: none, or no room. `last` is what a look of this
+   thread found before: threads mostly wait where they waited before, and then names need not be compared
+   again. */
+uint32_t fl_stacks_look(const fl_gil *gil, fl_stack_look *last);
+
+/* How many stacks there are; their ids are 1 to that number. */
+uint32_t fl_stacks_count(void);
+
+/* How many bytes the tables take: nothing until the first stack is looked at, then always the same. */
+size_t fl_stacks_bytes(void);
+
+/* Adds the frames of a stack, innermost first, as JSON: [[function, file, line, column, end_line,
+   end_column], ...]; the last four are those of the instruction, columns from 0 in UTF-8 bytes, -1 when not
+   known. */
+void fl_stacks_describe(uint32_t id, fl_text *text);
+
+/* One frame of a stack; strings live for ever. False: there is none at this depth (0 is the innermost). */
+typedef struct {
+    const char *function, *file;
+    int line, column, end_line, end_column;
+} fl_stack_frame;
+bool fl_stacks_frame(uint32_t id, size_t depth, fl_stack_frame *frame);
+
+/* In the child of a fork: there are none. */
+void fl_stacks_fork(void);
+
+#endif

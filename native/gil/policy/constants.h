@@ -1,0 +1,79 @@
+/* The numbers of the scheduling policy: name, default, reason. Times are nanoseconds.
+ *
+ * Every one can be set in the simulator: benchmarks/gil_policy_sweep.py halves and doubles each.
+ */
+#ifndef FL_GIL_POLICY_CONSTANTS_H
+#define FL_GIL_POLICY_CONSTANTS_H
+
+/* What the policy decides by. */
+#define FL_POLICY_RULES(X)                                                                                 \
+    /* A waiter is due after so many times the expected length of its burst: a short one goes before one   \
+       so many times as long that has not waited yet, and after one that has. */                           \
+    X(stretch, 5)                                                                                          \
+    /* A holder is not interrupted before it has held the GIL, on a core, for this: two switches cost      \
+       some 50 us. */                                                                                      \
+    X(grain_ns, 500000)                                                                                    \
+    /* A burst shorter than this after an absence shorter than this is the end of a send() or the like,    \
+       and tells nothing of the thread's next one. */                                                      \
+    X(brief_ns, 20000)                                                                                     \
+    /* A burst of this much GIL time is a computation, a shorter one is part of a request. */              \
+    X(computation_ns, 25000000)                                                                            \
+    /* A burst that has used no GIL time yet is expected to need at most this, and later at most twice     \
+       what it has used: what makes the longest wait finite, whatever the bursts of others are. */         \
+    X(expect_most_ns, 5000000)                                                                             \
+    /* Computations go first once they are owed this much of their floor; neither they nor the others are  \
+       ever owed more. */                                                                                  \
+    X(floor_slice_ns, 1000000)                                                                             \
+    /* The GIL stays free for a thread that usually comes back within this, if only computations wait. */  \
+    X(lazy_ns, 100000)                                                                                     \
+    /* A sleeper is woken for a free GIL, which others may use meanwhile, until it has waited this long;   \
+       then the GIL is granted to it, and stands still until it is awake. */                               \
+    X(offer_ns, 20000000)                                                                                  \
+    /* Spin this long before sleeping, if cores allow: a sleep and a wake-up take several times that. */   \
+    X(spin_ns, 15000)                                                                                      \
+    /* The computation that is next spins this long between two of its turns, so that its core stays       \
+       awake while a thread that serves and its client take turns within microseconds. */                  \
+    X(spin_cpu_ns, 3000000)
+
+/* How the protocol of sleeping, waking and asking keeps time. They bound what goes wrong, not what is
+ * decided. */
+#define FL_POLICY_TIMERS(X)                                                                                \
+    /* Off the GIL this long after a request to drop, and asleep: a wait, and no interruption. Twice       \
+       Linux's timer slack and more. */                                                                    \
+    X(away_ns, 150000)                                                                                     \
+    /* A request that had no effect is repeated after this, doubled each time up to the switch interval:   \
+       those sent within 0.7 us of an acquisition are sometimes lost. */                                   \
+    X(retry_ns, 50000)                                                                                     \
+    /* A grant that has not been taken for this goes to another waiter that is awake: its thread has no    \
+       core. The first in line oversleeps by no more. */                                                   \
+    X(late_ns, 300000)                                                                                     \
+    /* A spinning thread whose core was gone for this long was in the way of somebody's computation ... */ \
+    X(robbed_ns, 500000)                                                                                   \
+    /* ... so none spins for this long, twice as long if it happens again at once, ... */                  \
+    X(pause_least_ns, 5000000)                                                                             \
+    /* ... and so on up to this. */                                                                        \
+    X(pause_most_ns, 300000000)                                                                            \
+    /* A thread that has slept for this long since its grant was withdrawn was not woken for it: far more  \
+       than a thread that is to wake another goes without a core. */                                       \
+    X(lost_ns, 200000000)                                                                                  \
+    /* Scheduling ends when there are so many of those at once. */                                         \
+    X(watchdog_threads, 3)
+
+#define FL_POLICY_CONSTANTS(X) FL_POLICY_RULES(X) FL_POLICY_TIMERS(X)
+
+typedef struct fl_policy_constants {
+#define FL_POLICY_FIELD(name, value) long long name;
+    FL_POLICY_CONSTANTS(FL_POLICY_FIELD)
+#undef FL_POLICY_FIELD
+} fl_policy_constants;
+
+static inline fl_policy_constants fl_policy_constants_default(void)
+{
+    return (fl_policy_constants){
+#define FL_POLICY_VALUE(name, value) .name = (value),
+        FL_POLICY_CONSTANTS(FL_POLICY_VALUE)
+#undef FL_POLICY_VALUE
+    };
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* watchdog: are threads that were handed the GIL woken up for it at all?
+ *
+ * A thread whose grant was withdrawn is missing until it looks at the GIL again. One that was slow comes
+ * within moments, whatever kept it: a core, a page, or that the thread which was to wake it lost its own
+ * core. So only threads that are missing for long and have slept all the time count, and several of them at
+ * once.
+ *
+ * Locking: every function needs the lock that protects the GIL's policy.
+ */
+#ifndef FL_GIL_POLICY_WATCHDOG_H
+#define FL_GIL_POLICY_WATCHDOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct fl_watched {
+    struct fl_watched *next; /* among those that are missing */
+    int64_t since;
+    bool missing;
+} fl_watched;
+
+typedef struct fl_watchdog {
+    fl_watched *first;
+    uint32_t missing;
+    int64_t t_look; /* not to look before */
+} fl_watchdog;
+
+/* The thread did not take its grant, which was withdrawn now. */
+void fl_watchdog_missing(fl_watchdog *dog, fl_watched *thread, int64_t now);
+
+/* It looks at the GIL, or ends. */
+void fl_watchdog_seen(fl_watchdog *dog, fl_watched *thread);
+
+/* Nobody is missing from now on. */
+void fl_watchdog_forget(fl_watchdog *dog);
+
+/* Have `enough` threads been missing for `long_ns`, asleep all the time? Asks about each at most once in
+ * long_ns. */
+bool fl_watchdog_look(fl_watchdog *dog, uint32_t enough, int64_t long_ns, int64_t now,
+                      bool (*asleep_since)(const fl_watched *thread));
+
+#endif

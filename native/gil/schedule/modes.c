@@ -1,0 +1,148 @@
+#include "gil/schedule/modes.h"
+
+#include <stdlib.h>
+
+#include "gil/hooks/control.h"
+#include "gil/threads/registry.h"
+
+#ifndef FL_PROBE_REFUSAL
+
+static const char switched_on[] = "fairlead: the GIL is scheduled by order of fairlead ctl\n";
+static const char switched_off[] = "fairlead: the interpreter's own scheduling is in force by order of "
+                                   "fairlead ctl\n";
+
+static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
+/* From outside (control.h): the mode, -1 for none; and whether that is not for the program to change. */
+static atomic_int ordered = -1;
+static atomic_bool off;
+static atomic_uint trips;
+/* Under the mutex of the main interpreter's GIL: ticks under another mode than STOCK, and since when so. */
+static uint64_t scheduled, scheduled_since;
+
+/* After each change of the mode. */
+static void note_mode(fl_gil *gil, const fl_policy *policy)
+{
+    bool stock = policy->mode == FL_MODE_STOCK;
+    if (gil->index == 0 && stock == (scheduled_since != 0)) {
+        uint64_t now = fl_gil_now(gil);
+        scheduled += stock ? now - scheduled_since : 0;
+        scheduled_since = stock ? 0 : now;
+    }
+}
+
+fl_policy *fl_modes_make(fl_gil *gil)
+{
+    fl_policy *policy = malloc(sizeof *policy);
+    if (policy != NULL) {
+        int64_t interval = (int64_t)gil->py->interval * 1000;
+        int order = atomic_load(&ordered);
+        fl_policy_mode mode = order < 0 ? settings.mode : (fl_policy_mode)order;
+        fl_policy_init(policy, mode, settings.share, interval, NULL, fl_ns_of(fl_gil_now(gil)));
+        policy->spare_cores = settings.spin;
+        gil->schedule = policy;
+        note_mode(gil, policy);
+    }
+    return policy;
+}
+
+/* From its next look on, each waiter is scheduled in the new mode. */
+static void change(fl_gil *gil, fl_policy *policy, fl_policy_mode mode, int32_t share)
+{
+    int64_t now = fl_ns_of(fl_gil_now(gil));
+    for (fl_policy_thread *thread; (thread = fl_policy_evict(policy, now)) != NULL;) {
+        fl_scheduled *other = fl_scheduled_of(thread);
+        fl_parker_awake(&other->parker); /* evicted, hence not granted: it looks anew, in the new mode */
+        fl_parker_wake(&other->parker);
+    }
+    fl_policy_set_mode(policy, mode, share, now);
+    note_mode(gil, policy);
+}
+
+const char *fl_modes_obey(fl_gil *gil, fl_policy *policy)
+{
+    const char *news = NULL;
+    fl_control_renew();
+    uint32_t request = atomic_load(&fl_control()->request);
+    gil->obeyed = request;
+    uint32_t order = request & 0xff;
+    if (order > FL_ORDER_STATUS && order < FL_ORDERS) {
+        fl_policy_mode mode = order == FL_ORDER_INTERACTIVE ? FL_MODE_INTERACTIVE : FL_MODE_STOCK;
+        atomic_store(&ordered, (int)mode);
+        atomic_store(&off, order == FL_ORDER_OFF);
+        if (policy->mode != mode) {
+            if (gil->index == 0) {
+                news = mode == FL_MODE_STOCK ? switched_off : switched_on;
+            }
+            change(gil, policy, mode, settings.share);
+        }
+    }
+    if (gil->index == 0) {
+        fl_control_page *page = fl_control();
+        atomic_store(&page->mode, (uint32_t)policy->mode);
+        atomic_store(&page->off, atomic_load(&off));
+        atomic_store(&page->trips, atomic_load(&trips));
+        atomic_store(&page->waiting, policy->waiting);
+        atomic_store(&page->acquired, policy->counts.acquired);
+        atomic_store(&page->waited, policy->counts.waited);
+        atomic_store(&page->answered, request);
+    }
+    return news;
+}
+
+void fl_modes_tripped(fl_gil *gil, const fl_policy *policy)
+{
+    atomic_fetch_add(&trips, 1);
+    note_mode(gil, policy);
+}
+
+void fl_modes_forked(fl_gil *gil, const fl_policy *policy)
+{
+    atomic_store(&trips, 0);
+    scheduled = 0;
+    scheduled_since = policy->mode == FL_MODE_STOCK ? 0 : fl_gil_now(gil);
+}
+
+fl_schedule_settings fl_modes_set(fl_schedule_settings wanted)
+{
+    fl_schedule_settings before = settings;
+    settings = wanted;
+    if (atomic_load(&off)) {
+        settings.mode = FL_MODE_STOCK;
+    } else {
+        atomic_store(&ordered, -1);
+    }
+    return before;
+}
+
+static void apply(fl_gil *gil, void *context)
+{
+    (void)context;
+    if (!gil->alive || (gil->idle && gil->schedule == NULL)) { /* it may be gone; else it gets one later */
+        return;
+    }
+    fl_policy *policy = fl_modes_policy_now(gil);
+    if (policy == NULL) {
+        return;
+    }
+    change(gil, policy, settings.mode, settings.share);
+    policy->spare_cores = settings.spin;
+}
+
+void fl_modes_apply(void)
+{
+    fl_registry_each(apply, NULL);
+}
+
+fl_schedule_state fl_modes_state(fl_gil *gil, const fl_policy *policy)
+{
+    uint64_t ticks = scheduled + (scheduled_since ? fl_gil_now(gil) - scheduled_since : 0);
+    return (fl_schedule_state){.mode = policy->mode,
+                               .waiting = policy->waiting,
+                               .tripped = policy->tripped,
+                               .off = atomic_load(&off),
+                               .trips = atomic_load(&trips),
+                               .scheduled_ns = fl_ticks_to_ns(ticks),
+                               .counts = policy->counts};
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* modes: which policy a GIL is scheduled by: as the program asked for (schedule.h) or as another process
+ * ordered (control.h), and how long that has been so.
+ *
+ * Under the GIL's mutex unless said otherwise.
+ */
+#ifndef FL_GIL_SCHEDULE_MODES_H
+#define FL_GIL_SCHEDULE_MODES_H
+
+#include "machine/ticks.h"
+#include "gil/schedule/parking.h"
+#include "gil/schedule/schedule.h"
+
+/* One thread at one GIL. */
+typedef struct {
+    fl_policy_thread policy; /* first: a policy's thread is a record */
+    fl_parker parker;
+    const fl_seat *seat;
+    bool wanting;  /* the policy knows that it wants the GIL */
+    bool ask;      /* to ask the holder at the next call */
+    pid_t native_id;
+    bool brief;          /* alone, it has come back at once: when it drops the GIL next is not asked for */
+    bool forced;         /* its last drop was */
+    long slept;          /* how often it had slept by then */
+    uint64_t ran_ns;     /* its CPU time when its grant was withdrawn */
+    uint64_t cpu_ns;     /* its CPU time, read before its present hold began, or when that did */
+    fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
+    const char *news;    /* to say then; NULL: nothing */
+} fl_scheduled;
+
+static inline fl_scheduled *fl_scheduled_of(fl_policy_thread *thread)
+{
+    return (fl_scheduled *)(void *)thread;
+}
+
+static inline int64_t fl_ns_of(uint64_t ticks)
+{
+    return (int64_t)fl_ticks_to_ns(ticks);
+}
+
+/* Makes the policy of a GIL that has none yet. NULL: no memory. */
+fl_policy *fl_modes_make(fl_gil *gil);
+
+static inline fl_policy *fl_modes_policy(fl_gil *gil)
+{
+    fl_policy *policy = gil->schedule;
+    return policy ? policy : fl_modes_make(gil);
+}
+
+/* The same, told of what it was not told at the time. */
+static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
+{
+    fl_policy *policy = fl_modes_policy(gil);
+    if (policy && policy->alone) {
+        const fl_seat *seat = fl_scheduled_of(policy->alone)->seat;
+        bool holds = policy->holder == policy->alone;
+        uint64_t acquired = holds ? seat->t_acquired : seat->t_dropped - seat->held;
+        fl_policy_catch_up(policy, fl_ns_of(acquired), fl_ns_of(seat->t_dropped));
+    }
+    return policy;
+}
+
+/* Does what another process has asked for since the last time. What to say of it; NULL: nothing. */
+const char *fl_modes_obey(fl_gil *gil, fl_policy *policy);
+
+/* The watchdog has ended scheduling. */
+void fl_modes_tripped(fl_gil *gil, const fl_policy *policy);
+
+/* In the child of a fork, which has this policy. */
+void fl_modes_forked(fl_gil *gil, const fl_policy *policy);
+
+/* What the program asks for, unless another process has switched scheduling off; returns what it asked for
+   before. With the main GIL held, no mutex. Takes effect by fl_modes_apply(). */
+fl_schedule_settings fl_modes_set(fl_schedule_settings wanted);
+void fl_modes_apply(void);
+
+fl_schedule_state fl_modes_state(fl_gil *gil, const fl_policy *policy);
+
+#endif

@@ -1,0 +1,52 @@
+/* parking: how a thread waits for a GIL that is scheduled, and how it is called.
+ *
+ * A waiter parks on a word of its own (a futex) and not on the GIL's condition. The word says how it is:
+ *
+ *     AWAKE     it will look at the policy before it sleeps
+ *     SPINNING  the same, but it is to look at the word all the time until then
+ *     PARKED    it sleeps, or is about to: whoever changes this must wake it
+ *     GRANTED   the GIL is its own; `locked` has stayed set for it
+ *
+ * It changes to SPINNING, PARKED and GRANTED under the GIL's mutex, to AWAKE by its own thread, or by a kick.
+ * So a grant is never lost: either its thread sees the word before it sleeps, or the futex does not let it
+ * sleep, or it is woken. And should a wake-up be lost all the same, every sleep has an end.
+ *
+ * Wakes are made after the mutex is unlocked. The word may be gone by then, if its thread has already taken
+ * the GIL and ended: a futex wake of an address that nobody sleeps on does nothing.
+ */
+#ifndef FL_GIL_SCHEDULE_PARKING_H
+#define FL_GIL_SCHEDULE_PARKING_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    _Atomic uint32_t word;
+    bool one_core;    /* its thread may run on one core only, when it looked last */
+    int64_t t_looked; /* when that was; 0: never */
+} fl_parker;
+
+/* Its own thread, or before a wake-up that lets the thread look anew. */
+void fl_parker_awake(fl_parker *parker);
+
+/* Under the mutex. True: it sleeps, fl_parker_wake must follow. */
+bool fl_parker_grant(fl_parker *parker);
+
+/* It is to look at the policy anew. True: it sleeps, fl_parker_wake must follow. */
+bool fl_parker_kick(fl_parker *parker);
+
+/* Not under the mutex. */
+void fl_parker_wake(fl_parker *parker);
+
+/* Sleeps so long or until called. The mutex is held before and after, and not meanwhile. Own thread. */
+void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
+
+/* The same on its core. Returns for how long in one piece it had none, in ns. */
+int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
+
+/* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */
+bool fl_parker_may_spin(fl_parker *parker, int64_t now);
+
+#endif

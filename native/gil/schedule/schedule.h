@@ -1,0 +1,37 @@
+/* schedule: the scheduling policy of gil/policy/policy.h at work on the GILs of this process. */
+#ifndef FL_GIL_SCHEDULE_SCHEDULE_H
+#define FL_GIL_SCHEDULE_SCHEDULE_H
+
+#include "gil/policy/policy.h"
+#include "gil/threads/gil.h"
+
+typedef struct {
+    fl_policy_mode mode;
+    int32_t share; /* of FL_SHARE_ONE */
+    bool spin;     /* more than one core may be used */
+} fl_schedule_settings;
+
+typedef struct {
+    fl_policy_mode mode; /* as it is: STOCK after the watchdog has given up */
+    uint32_t waiting;
+    bool tripped;
+    bool off;              /* by an order from outside (control.h) */
+    uint32_t trips;        /* of the watchdog */
+    uint64_t scheduled_ns; /* time under another policy than STOCK */
+    fl_policy_counts counts;
+} fl_schedule_state;
+
+/* From now on all GILs are scheduled like this. The hooks are in, and stay in for the life of the process,
+ * since from now on threads may be parked by them. With the GIL held. NULL, or why not; then nothing has
+ * changed. */
+const char *fl_schedule_set(fl_schedule_settings settings);
+
+/* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. Any thread
+ * that has no GIL's mutex. */
+fl_schedule_state fl_schedule_look(void);
+bool fl_schedule_look_until(fl_schedule_state *state, uint64_t until); /* false: as fl_registry_each_until */
+
+/* The present thread's priority, now and at every GIL; returns the one before. With the GIL held. */
+fl_priority fl_schedule_priority(fl_priority priority);
+
+#endif

@@ -1,0 +1,41 @@
+/* vital_metrics: counters in the text format of Prometheus.
+ *
+ * Each series once begun goes on for as long as anything is served, and never falls, whatever threads end;
+ * and there is a bounded number of them. So threads are told apart by name, the first FL_METRIC_THREADS
+ * names that come; and in classes, which are names with every number in them replaced by "#" ("worker-#"),
+ * the first FL_METRIC_CLASSES. What finds no place is added up under "(others)".
+ *
+ * The invariant: of each thread's growth from one call to the next all goes to one name and one class, so
+ * that over all names, "(others)" among them, the sums are those of the process. What a thread did after the
+ * last call before it was forgotten is known from the process's sums only, and goes to "(others)".
+ */
+#ifndef FL_GIL_SERVE_VITAL_METRICS_H
+#define FL_GIL_SERVE_VITAL_METRICS_H
+
+#include "gil/trace/text.h"
+#include "gil/schedule/schedule.h"
+#include "gil/threads/threads.h"
+#include "gil/serve/vitals.h"
+
+#define FL_METRIC_THREADS 64
+#define FL_METRIC_CLASSES 32
+
+/* Adds all metrics. The threads are in order of serial. */
+void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
+                      const fl_schedule_state *schedule, const fl_thread_record *threads,
+                      size_t thread_count, fl_text *text);
+
+/* Everything is forgotten. */
+void fl_vital_metrics_reset(void);
+
+/* In the child of a fork: likewise, but memory that another thread may have been using is left where it
+   is. */
+void fl_vital_metrics_fork(void);
+
+/* The name in a sorted row of threads; "" when it is not there. */
+const char *fl_vital_name(const fl_thread_record *threads, size_t count, uint32_t serial);
+
+/* A time as seconds. */
+void fl_vital_seconds(fl_text *text, uint64_t ns);
+
+#endif

@@ -1,0 +1,18 @@
+/* vital_pages: what the endpoint answers: how the GILs are, as text. Called by the server's thread, which
+ * never has a GIL; one call at a time.
+ */
+#ifndef FL_GIL_SERVE_VITAL_PAGES_H
+#define FL_GIL_SERVE_VITAL_PAGES_H
+
+#include "gil/serve/serve.h"
+#include "gil/serve/vitals.h"
+
+/* By these limits /healthz judges from now on. */
+void fl_vital_pages_limit(uint64_t stalled_ns, uint64_t busy_ns);
+
+/* In the child of a fork: as if nothing had been served. */
+void fl_vital_pages_fork(void);
+
+extern const fl_serve_pages fl_vital_pages;
+
+#endif

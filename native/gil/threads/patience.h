@@ -1,0 +1,40 @@
+/* patience: locks that threads of the program hold for moments, for a thread that must not wait for one that
+ * lost its core meanwhile.
+ */
+#ifndef FL_GIL_THREADS_PATIENCE_H
+#define FL_GIL_THREADS_PATIENCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "machine/ticks.h"
+
+#define FL_FOREVER UINT64_MAX
+
+/* Lets another thread run, be it one of a lower priority of a real-time class, for which sched_yield() does
+   nothing. */
+static inline void fl_step_aside(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* False: it was still locked at `until`, in ticks. Until then the mutex is tried now and then, so that who
+   unlocks it has nobody to wake. */
+static inline bool fl_lock_until(pthread_mutex_t *mutex, uint64_t until)
+{
+    if (until == FL_FOREVER) {
+        pthread_mutex_lock(mutex);
+        return true;
+    }
+    while (pthread_mutex_trylock(mutex) != 0) {
+        if (fl_ticks_now() >= until) {
+            return false;
+        }
+        fl_step_aside();
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,249 @@
+#include "gil/trace/blame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine/ticks.h"
+
+#define FIRST_ROOM 64
+
+void fl_blame_free(fl_blame *blame)
+{
+    free(blame->holds);
+    free(blame->pairs);
+    free(blame->losses);
+    free(blame->spare_pairs);
+    free(blame->spare_losses);
+    *blame = (fl_blame){0};
+}
+
+size_t fl_blame_bytes(const fl_blame *blame)
+{
+    return (blame->holds ? FL_BLAME_HOLDS * sizeof *blame->holds : 0)
+           + blame->pairs_room * sizeof *blame->pairs * (blame->spare_pairs ? 2 : 1)
+           + blame->losses_room * sizeof *blame->losses * (blame->spare_losses ? 2 : 1);
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value ^= value >> 32;
+    value *= 0x9E3779B97F4A7C15u;
+    return value ^ value >> 29;
+}
+
+static fl_blame_pair *pair_place(fl_blame_pair *pairs, size_t room, uint32_t waiter, uint32_t holder)
+{
+    size_t at = (size_t)mix((uint64_t)waiter << 32 | holder) & (room - 1);
+    while ((pairs[at].waiter | pairs[at].holder)
+           && (pairs[at].waiter != waiter || pairs[at].holder != holder)) {
+        at = (at + 1) & (room - 1);
+    }
+    return &pairs[at];
+}
+
+static bool pairs_resize(fl_blame *blame, size_t room)
+{
+    fl_blame_pair *pairs = calloc(room, sizeof *pairs);
+    if (pairs == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < blame->pairs_room; i++) {
+        const fl_blame_pair *old = &blame->pairs[i];
+        if (old->waiter | old->holder) {
+            *pair_place(pairs, room, old->waiter, old->holder) = *old;
+        }
+    }
+    free(blame->pairs);
+    free(blame->spare_pairs);
+    blame->spare_pairs = NULL;
+    blame->pairs = pairs;
+    blame->pairs_room = room;
+    return true;
+}
+
+void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ticks)
+{
+    if (ticks == 0) {
+        return;
+    }
+    if (blame->pairs_used >= blame->pairs_room / 2) {
+        size_t room = blame->pairs_room ? blame->pairs_room * 2 : FIRST_ROOM;
+        bool grown = room <= FL_BLAME_PAIRS && pairs_resize(blame, room);
+        if (!grown && blame->pairs_room == 0) {
+            return;
+        }
+        /* One place is always left for the waiter's "not known", and for that of all that found no place. */
+        if (!grown && pair_place(blame->pairs, blame->pairs_room, waiter, holder)->waiter == 0) {
+            holder = FL_BLAME_UNKNOWN;
+            if (blame->pairs_used >= blame->pairs_room / 4 * 3
+                && pair_place(blame->pairs, blame->pairs_room, waiter, holder)->waiter == 0) {
+                waiter = FL_BLAME_ENDED;
+            }
+        }
+    }
+    fl_blame_pair *pair = pair_place(blame->pairs, blame->pairs_room, waiter, holder);
+    if (!(pair->waiter | pair->holder)) {
+        pair->waiter = waiter;
+        pair->holder = holder;
+        blame->pairs_used++;
+    }
+    pair->ticks += ticks;
+}
+
+static fl_blame_loss *loss_place(fl_blame_loss *losses, size_t room, const fl_blame_loss *key)
+{
+    uint64_t hash = mix((uint64_t)key->waiter << 32 | key->holder)
+                    ^ mix((uint64_t)key->waiter_stack << 32 | key->holder_stack);
+    size_t at = (size_t)mix(hash) & (room - 1);
+    while (losses[at].waits
+           && (losses[at].waiter != key->waiter || losses[at].holder != key->holder
+               || losses[at].waiter_stack != key->waiter_stack
+               || losses[at].holder_stack != key->holder_stack)) {
+        at = (at + 1) & (room - 1);
+    }
+    return &losses[at];
+}
+
+static bool losses_resize(fl_blame *blame, size_t room)
+{
+    fl_blame_loss *losses = calloc(room, sizeof *losses);
+    if (losses == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < blame->losses_room; i++) {
+        if (blame->losses[i].waits) {
+            *loss_place(losses, room, &blame->losses[i]) = blame->losses[i];
+        }
+    }
+    free(blame->losses);
+    free(blame->spare_losses);
+    blame->spare_losses = NULL;
+    blame->losses = losses;
+    blame->losses_room = room;
+    return true;
+}
+
+/* What finds no place is missing from the losses only; the pairs have it. */
+static void loss_add(fl_blame *blame, fl_blame_loss key, uint64_t ticks)
+{
+    if (blame->losses_used >= blame->losses_room / 2) {
+        size_t room = blame->losses_room ? blame->losses_room * 2 : FIRST_ROOM;
+        bool grown = room <= FL_BLAME_LOSSES && losses_resize(blame, room);
+        if (!grown
+            && (blame->losses_room == 0 || !loss_place(blame->losses, blame->losses_room, &key)->waits)) {
+            return;
+        }
+    }
+    fl_blame_loss *loss = loss_place(blame->losses, blame->losses_room, &key);
+    if (!loss->waits) {
+        *loss = key;
+        blame->losses_used++;
+    }
+    loss->ticks += ticks;
+    loss->waits++;
+    if (ticks > loss->longest) {
+        loss->longest = ticks;
+    }
+}
+
+void fl_blame_hold(fl_blame *blame, fl_hold hold)
+{
+    if (blame->holds == NULL) {
+        blame->holds = malloc(FL_BLAME_HOLDS * sizeof *blame->holds);
+        if (blame->holds == NULL) {
+            return;
+        }
+    }
+    blame->holds[blame->noted++ & (FL_BLAME_HOLDS - 1)] = hold;
+    blame->ration += fl_ticks_to_ns(hold.end - hold.start);
+    if (blame->ration > (uint64_t)FL_BLAME_HOLDS * FL_BLAME_NS_PER_STEP) {
+        blame->ration = (uint64_t)FL_BLAME_HOLDS * FL_BLAME_NS_PER_STEP;
+    }
+}
+
+void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t start, uint64_t end)
+{
+    uint64_t remembered = blame->noted < FL_BLAME_HOLDS ? blame->noted : FL_BLAME_HOLDS;
+    uint64_t free_time = end > start ? end - start : 0;
+    uint64_t horizon = end; /* who held the lock is known from here on */
+    uint64_t steps = 0;
+    for (; steps < remembered && horizon > start; steps++) {
+        const fl_hold *hold = &blame->holds[(blame->noted - 1 - steps) & (FL_BLAME_HOLDS - 1)];
+        if (hold->end <= start) {
+            horizon = start;
+            break;
+        }
+        if (steps >= FL_BLAME_FREE_STEPS) {
+            if (blame->ration < FL_BLAME_NS_PER_STEP) {
+                break;
+            }
+            blame->ration -= FL_BLAME_NS_PER_STEP;
+        }
+        uint64_t from = hold->start > start ? hold->start : start;
+        uint64_t until = hold->end < horizon ? hold->end : horizon;
+        horizon = from;
+        if (until > from) {
+            free_time -= until - from;
+            fl_blame_add(blame, waiter, hold->thread, until - from);
+            if (hold->stack || stack) {
+                fl_blame_loss key = {.waiter = waiter,
+                                     .holder = hold->thread,
+                                     .waiter_stack = stack,
+                                     .holder_stack = hold->stack};
+                loss_add(blame, key, until - from);
+            }
+        }
+    }
+    /* Before the horizon nothing is known when older holds were left out, and nobody held it when there are
+     * none. */
+    if (horizon > start && steps < blame->noted) {
+        fl_blame_add(blame, waiter, FL_BLAME_UNKNOWN, horizon - start);
+        free_time -= horizon - start;
+    }
+    fl_blame_add(blame, waiter, FL_BLAME_NOBODY, free_time);
+}
+
+void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *context), void *context)
+{
+    fl_blame_pair *pairs = blame->spare_pairs;
+    fl_blame_loss *losses = blame->spare_losses;
+    pairs = pairs ? pairs : calloc(blame->pairs_room ? blame->pairs_room : 1, sizeof *pairs);
+    losses = losses ? losses : calloc(blame->losses_room ? blame->losses_room : 1, sizeof *losses);
+    if (pairs == NULL || losses == NULL) { /* then they keep their numbers */
+        free(pairs);
+        free(losses);
+        blame->spare_pairs = NULL;
+        blame->spare_losses = NULL;
+        return;
+    }
+    fl_blame old = *blame;
+    blame->pairs = pairs;
+    blame->losses = losses;
+    blame->spare_pairs = old.pairs;
+    blame->spare_losses = old.losses;
+    blame->pairs_used = blame->losses_used = 0;
+    for (size_t i = 0; i < old.pairs_room; i++) {
+        fl_blame_pair pair = old.pairs[i];
+        if (pair.waiter | pair.holder) {
+            uint32_t waiter = ended(pair.waiter, context) ? FL_BLAME_ENDED : pair.waiter;
+            bool somebody = pair.holder != FL_BLAME_NOBODY && pair.holder != FL_BLAME_UNKNOWN;
+            uint32_t holder = somebody && ended(pair.holder, context) ? FL_BLAME_ENDED : pair.holder;
+            fl_blame_pair *merged = pair_place(pairs, old.pairs_room, waiter, holder);
+            blame->pairs_used += !(merged->waiter | merged->holder);
+            *merged = (fl_blame_pair){waiter, holder, merged->ticks + pair.ticks};
+        }
+    }
+    for (size_t i = 0; i < old.losses_room; i++) {
+        fl_blame_loss loss = old.losses[i];
+        if (loss.waits && !ended(loss.waiter, context) && !ended(loss.holder, context)) {
+            *loss_place(losses, old.losses_room, &loss) = loss;
+            blame->losses_used++;
+        }
+    }
+    if (old.pairs_room) {
+        memset(old.pairs, 0, old.pairs_room * sizeof *old.pairs);
+    }
+    if (old.losses_room) {
+        memset(old.losses, 0, old.losses_room * sizeof *old.losses);
+    }
+}

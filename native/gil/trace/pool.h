@@ -1,0 +1,43 @@
+/* pool: memory for many things of one size that come and go, taken by one thread and given back by another.
+ *
+ * An allocator that keeps memory apart by threads gets such things back where nobody asks for them any more:
+ * it never has enough free in the one place, and ever more in all others. Here what was given back is what is
+ * given out next, so that there is room for as many as there ever were at once, and for no more.
+ *
+ * Any thread; takes a lock of its own for a few instructions, and calls malloc() once in FL_POOL_SLAB times
+ * at the most. Nothing goes back to malloc().
+ */
+#ifndef FL_GIL_TRACE_POOL_H
+#define FL_GIL_TRACE_POOL_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define FL_POOL_SLAB 64 /* things */
+
+typedef struct fl_pool_room {
+    struct fl_pool_room *next;
+} fl_pool_room;
+
+typedef struct {
+    pthread_mutex_t lock;
+    size_t size; /* of one, a multiple of the alignment that it wants */
+    fl_pool_room *first;
+    size_t used, free;
+} fl_pool;
+
+/* The first value of a pool. */
+#define FL_POOL_OF(type) {.lock = PTHREAD_MUTEX_INITIALIZER, .size = sizeof(type)}
+
+/* Room for one, all zeros; NULL: no memory. */
+void *fl_pool_take(fl_pool *pool);
+void fl_pool_give(fl_pool *pool, void *room);
+
+/* How many bytes of the pool are in use, and are free. */
+void fl_pool_measure(fl_pool *pool, size_t *used, size_t *free);
+
+/* In the child of a fork: the pool is empty, and `used` of what it gave out are still in use. What was free
+   is lost to this process: another thread may have been about to take it. */
+void fl_pool_fork(fl_pool *pool, size_t used);
+
+#endif

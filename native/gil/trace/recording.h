@@ -1,0 +1,73 @@
+/* recording: the file that what happened to the GIL is written into. src/fairlead/record/recording.py reads
+ * it, and describes it in full; the two agree on this:
+ *
+ *     file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
+ *     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
+ *              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
+ *
+ *     1 META      UTF-8 JSON, one object, always the first block: what was recorded
+ *     2 THREADS   UTF-8 JSON, a list of {serial, native_id, name, gil}: threads that are new or have another
+ * name now 3 EVENTS    fl_event as it stands in memory (32 bytes), `t` and `value` in nanoseconds of
+ * CLOCK_MONOTONIC 4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, column, end_line,
+ * end_column], ...]}, innermost first 5 COUNTERS  UTF-8 JSON {t_ns, threads: [...], blame: [[gil, waiter,
+ * holder, ns], ...]}: everything counted since the recording's start 6 LOST      u64 t0_ns, u64 t1_ns, u64
+ * count: events that found no room 7 END       u64 t_ns
+ *
+ * All numbers are little-endian, as every machine is that the probe runs on. The events of one GIL stand in
+ * the order in which they happened. Blocks are appended whole: a reader that finds the file cut has
+ * everything before the cut.
+ */
+#ifndef FL_GIL_TRACE_RECORDING_H
+#define FL_GIL_TRACE_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FL_RECORDING_VERSION 2
+#define FL_RECORDING_MAX_PAYLOAD (16u << 20)
+
+typedef enum {
+    FL_BLOCK_META = 1,
+    FL_BLOCK_THREADS,
+    FL_BLOCK_EVENTS,
+    FL_BLOCK_STACKS,
+    FL_BLOCK_COUNTERS,
+    FL_BLOCK_LOST,
+    FL_BLOCK_END,
+} fl_block_type;
+
+typedef enum {
+    FL_KIND_WANT = 1,     /* thread begins to wait; other: the holder */
+    FL_KIND_REQUEST,      /* thread asks other, the holder, to drop; value: waited so far */
+    FL_KIND_ACQUIRE,      /* thread has it; other: the holder before; value: waited */
+    FL_KIND_DROP,         /* thread had it; value: held */
+    FL_KIND_OFFCPU = 6,   /* thread drops it; value: how long it was off the CPU in this hold */
+    FL_KIND_THREAD_START, /* thread takes the GIL for the first time since it is being watched */
+    FL_KIND_THREAD_END,
+    FL_KIND_STACK_WAITER, /* thread, with `stack`, waited for value; other: the holder before */
+    FL_KIND_STACK_HOLDER, /* thread, with `stack`, drops it while other has waited for value */
+    FL_KIND_ASLEEP,       /* thread drops it; value: how much of OFFCPU it slept by itself */
+} fl_event_kind;
+
+#define FL_FLAG_FORCED 1u
+#define FL_FLAG_CONTENDED 2u
+#define FL_FLAG_WHOLE 4u /* a drop: tells of the take, too, `value` before it; other: the holder before */
+
+typedef struct {
+    int fd;        /* -1: not open */
+    int error;     /* errno of the first write that failed; nothing is written after it */
+    uint64_t size; /* of the whole blocks written */
+} fl_recording;
+
+/* Creates the file, which must not be a directory; an existing one is replaced. 0, or errno. Blocks as files
+   do, like everything here; one thread at a time. */
+int fl_recording_open(fl_recording *recording, const char *path);
+
+/* Appends one block. A block that finds no room is taken back, so that the file ends with a whole one, and
+   `error` says why; from then on this does nothing. `size` is at most FL_RECORDING_MAX_PAYLOAD. */
+void fl_recording_block(fl_recording *recording, fl_block_type type, const void *payload, size_t size);
+
+/* Closes the file; what fails now counts as a write that failed. */
+void fl_recording_close(fl_recording *recording);
+
+#endif

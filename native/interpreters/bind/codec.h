@@ -1,0 +1,40 @@
+/* codec: an object as bytes that another interpreter makes an equal object of (encode.c, decode.c).
+   A value is a letter and what belongs to it, in this machine's own byte order. */
+#ifndef FL_INTERPRETERS_BIND_CODEC_H
+#define FL_INTERPRETERS_BIND_CODEC_H
+
+#include "sync/bind/base/state.h"
+
+#include "interpreters/pin.h"
+#include "interpreters/shared.h"
+
+/* What is sent by reference, if it is large: bytes, memoryviews and the buffers of pickles. */
+typedef struct {
+    fl_state *state;
+    fl_lender *lender; /* whose buffers are lent; NULL: they are copied into blocks (pin.h) */
+} fl_sending;
+
+/* What is smaller is copied. */
+#define FL_LARGE 16384
+
+/* None, truth values, numbers, str, bytes, bytearray and tuples of all these as they are; whatever else as
+   its pickle. `sending` NULL: a memoryview goes as bytes, and nothing by reference. NULL with an exception
+   set. With one reference. */
+fl_item *fl_pack(PyObject *object, const fl_sending *sending);
+/* Raises SerializationError for what is no message, or a part of one. */
+PyObject *fl_unpack(fl_state *state, const fl_item *item);
+
+/* The same without anything by reference. */
+fl_item *fl_encode(PyObject *object);
+PyObject *fl_decode(const fl_item *item);
+PyObject *fl_decode_bytes(const char *bytes, size_t size);
+
+/* Lets go of what this interpreter had lent and has got back. Runs Python. */
+void fl_settle_loans(fl_lender *lender);
+
+/* An object over the pin's bytes, for memoryview(); takes over the reference. */
+PyObject *fl_view_new(fl_state *state, fl_pin *pin);
+/* What a memoryview is a view of, if that is such an object; or NULL. Borrowed. */
+fl_pin *fl_view_pin(fl_state *state, PyObject *memoryview);
+
+#endif

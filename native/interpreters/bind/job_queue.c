@@ -1,0 +1,439 @@
+/* JobQueue: what the interpreter pool's engine posts calls on; workers take them at their slots
+ * (worker_slot.c). A job's owner is an object of the engine's interpreter and is touched there only.
+ */
+#include "interpreters/bind/job_queue.h"
+
+#include "machine/cores.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_job_queue *job_queue;
+} job_queue_object;
+
+typedef struct {
+    PyObject_HEAD
+    fl_job *job;
+} job_object;
+
+static fl_job_queue *job_queue_of(PyObject *op)
+{
+    return ((job_queue_object *)op)->job_queue;
+}
+
+/* jobs */
+
+static PyObject *new_job(fl_state *state, fl_job *job)
+{
+    job_object *self = PyObject_New(job_object, state->job_type);
+    if (self == NULL) {
+        fl_job_unref(job);
+        return NULL;
+    }
+    self->job = job;
+    return (PyObject *)self;
+}
+
+static void job_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_job_unref(((job_object *)op)->job);
+    PyObject_Free(op);
+    Py_DECREF(type);
+}
+
+/* The owner of a job that the caller ends, which goes to the caller. */
+static PyObject *owner_of(fl_job *job)
+{
+    PyObject *owner = job->owner;
+    job->owner = NULL;
+    return owner != NULL ? owner : Py_NewRef(Py_None);
+}
+
+/* (owner, kind, value) of a job that the caller ends; a value that cannot be read is the exception. */
+static PyObject *outcome_of(fl_state *state, fl_job *job)
+{
+    int kind = job->kind;
+    PyObject *value = fl_unpack(state, job->reply);
+    fl_item_unref(job->reply);
+    job->reply = NULL;
+    if (value == NULL) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        PyErr_NormalizeException(&type, &error, &traceback);
+        Py_XDECREF(type);
+        Py_XDECREF(traceback);
+        value = error;
+        kind = FL_COMPLETIONS_UNREADABLE;
+    }
+    return Py_BuildValue("(NiN)", owner_of(job), kind, value);
+}
+
+static PyType_Slot job_slots[] = {
+    {Py_tp_dealloc, (void *)job_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec job_spec =
+    FL_TYPE("fairlead._native.Job", sizeof(job_object), Py_TPFLAGS_DISALLOW_INSTANTIATION, job_slots);
+
+static fl_job *job_in(PyObject *self, PyObject *op)
+{
+    if (Py_TYPE(op) != fl_wrapper_state(self)->job_type) {
+        PyErr_SetString(PyExc_TypeError, "what was given is not a job of a JobQueue");
+        return NULL;
+    }
+    return ((job_object *)op)->job;
+}
+
+/* job queue */
+
+FL_DOC(post_doc, "post($self, owner, call, announce, /)",
+"Posts a call, and returns the job and how many are outstanding with it. None: the queue is closed.");
+
+static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "post() takes 3 arguments");
+        return NULL;
+    }
+    int announce = PyObject_IsTrue(args[2]);
+    fl_state *state = fl_wrapper_state(op);
+    fl_settle_loans(state->lender);
+    fl_item *call = announce < 0 ? NULL : fl_pack(args[1], &(fl_sending){state, state->lender});
+    if (call == NULL) {
+        return NULL;
+    }
+    fl_job *job = fl_job_new(call, Py_NewRef(args[0]), announce);
+    if (job == NULL) {
+        fl_item_unref(call);
+        Py_DECREF(args[0]);
+        return PyErr_NoMemory();
+    }
+    PyObject *made = new_job(state, job);
+    uint32_t outstanding;
+    if (made == NULL || !fl_job_queue_post(job_queue_of(op), job, &outstanding)) {
+        Py_DECREF(args[0]);
+        Py_XDECREF(made);
+        return made == NULL ? NULL : Py_NewRef(Py_None);
+    }
+    return Py_BuildValue("(NI)", made, (unsigned)outstanding);
+}
+
+FL_DOC(completions_doc, "completions($self, /)",
+"Waits for news, and returns them: (owner, kind, value) each. None: there will be no more.");
+
+static PyObject *completions(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_job_queue *job_queue = job_queue_of(op);
+    int got = fl_wait_permit(op, job_queue->completions, NULL, FL_FOREVER);
+    if (got < 0) {
+        return NULL;
+    }
+    fl_settle_loans(fl_wrapper_state(op)->lender);
+    PyObject *list = got == FL_REFUSAL ? NULL : PyList_New(0);
+    fl_job *job;
+    bool ended;
+    while (list != NULL && (job = fl_job_queue_next(job_queue, &ended)) != NULL) {
+        PyObject *one;
+        if (ended) {
+            one = outcome_of(fl_wrapper_state(op), job);
+        } else { /* it has begun, and its owner stays */
+            PyObject *owner = job->owner;
+            one = Py_BuildValue("(OiO)", owner != NULL ? owner : Py_None, FL_COMPLETIONS_BEGUN, Py_None);
+        }
+        fl_job_unref(job);
+        if (one == NULL || PyList_Append(list, one) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(one);
+    }
+    return got == FL_REFUSAL ? Py_NewRef(Py_None) : list;
+}
+
+FL_DOC(help_doc, "help($self, job, timeout=None, /)",
+"Waits for the job's reply, and returns (owner, kind, value). None: another waiter has it, or it did not\n"
+"come within the time.");
+
+static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t deadline;
+    fl_job *job = count < 1 || count > 2 ? NULL : job_in(op, args[0]);
+    if (job == NULL || fl_deadline_parse(NULL, count > 1 ? args[1] : NULL, &deadline) < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "help() takes 1 or 2 arguments");
+        }
+        return NULL;
+    }
+    fl_job_queue *job_queue = job_queue_of(op);
+    fl_waitq *helper = fl_sem_new(0, FL_SEM_MOST, 0);
+    if (helper == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_job_state state = fl_job_queue_help(job_queue, job, helper);
+    bool mine = state == FL_JOB_REPLIED;
+    int got = 0;
+    if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
+        got = fl_wait_permit(op, helper, &job_queue->for_reply, deadline);
+        mine = fl_job_queue_helped(job_queue, job, got < 0); /* a signal handler raised */
+    }
+    fl_waitq_unref(helper);
+    if (mine) {
+        fl_settle_loans(fl_wrapper_state(op)->lender);
+        return outcome_of(fl_wrapper_state(op), job);
+    }
+    return got < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+FL_DOC(take_back_doc, "take_back($self, job, /)",
+"Ends a job without a reply. 0: it had not begun; a worker's number: it ran there; -1: too late.");
+
+static PyObject *take_back(PyObject *op, PyObject *arg)
+{
+    fl_job *job = job_in(op, arg);
+    if (job == NULL) {
+        return NULL;
+    }
+    uint32_t worker = 0;
+    fl_job_state was = fl_job_queue_take_back(job_queue_of(op), job, &worker);
+    if (was != FL_JOB_QUEUED && was != FL_JOB_RUNNING) {
+        return PyLong_FromLong(-1);
+    }
+    Py_DECREF(owner_of(job));
+    return PyLong_FromUnsignedLong(worker);
+}
+
+FL_DOC(is_running_doc, "is_running($self, job, /)",
+"Whether a worker has it, a moment ago.");
+
+static PyObject *is_running(PyObject *op, PyObject *arg)
+{
+    fl_job *job = job_in(op, arg);
+    return job == NULL ? NULL : PyBool_FromLong(fl_job_queue_state(job_queue_of(op), job) == FL_JOB_RUNNING);
+}
+
+FL_DOC(clear_doc, "clear($self, /)",
+"Takes back all jobs that have not begun, and returns their owners.");
+
+static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *owners = PyList_New(0);
+    fl_job *job;
+    while (owners != NULL && (job = fl_job_queue_clear(job_queue_of(op))) != NULL) {
+        PyObject *owner = owner_of(job);
+        fl_job_unref(job);
+        if (PyList_Append(owners, owner) < 0) {
+            Py_CLEAR(owners);
+        }
+        Py_DECREF(owner);
+    }
+    return owners;
+}
+
+FL_DOC(seize_doc, "seize($self, /)",
+"Takes back all jobs that run: (owner, worker) each.");
+
+static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *owners = PyList_New(0);
+    fl_job *job;
+    uint32_t worker;
+    while (owners != NULL && (job = fl_job_queue_seize(job_queue_of(op), &worker)) != NULL) {
+        PyObject *one = Py_BuildValue("(NI)", owner_of(job), (unsigned)worker);
+        fl_job_unref(job);
+        if (one == NULL || PyList_Append(owners, one) < 0) {
+            Py_CLEAR(owners);
+        }
+        Py_XDECREF(one);
+    }
+    return owners;
+}
+
+FL_DOC(close_doc, "close($self, /)",
+"No more calls; workers end when there are none left.");
+
+static PyObject *close_job_queue(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_job_queue_close(job_queue_of(op));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(end_completions_doc, "end_completions($self, /)",
+"There will be no more news: all workers have left.");
+
+static PyObject *end_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_sem_close(job_queue_of(op)->completions);
+    Py_RETURN_NONE;
+}
+
+/* Which worker is meant; -1 with an exception set. */
+static int worker_in(PyObject *arg, uint32_t *worker)
+{
+    unsigned long number = PyLong_AsUnsignedLong(arg);
+    if (number == (unsigned long)-1 && PyErr_Occurred()) {
+        return -1;
+    }
+    *worker = (uint32_t)number;
+    return 0;
+}
+
+FL_DOC(leave_doc, "leave($self, worker, /)",
+"After a worker's last step, and before its interpreter is ended. The owner of the job that it had not\n"
+"replied to, or None.");
+
+static PyObject *leave(PyObject *op, PyObject *arg)
+{
+    uint32_t worker;
+    if (worker_in(arg, &worker) < 0) {
+        return NULL;
+    }
+    fl_job_queue *job_queue = job_queue_of(op);
+    fl_job *job;
+    bool mine;
+    Py_BEGIN_ALLOW_THREADS
+    job = fl_job_queue_leave(job_queue, worker, &mine);
+    Py_END_ALLOW_THREADS
+    PyObject *owner = mine ? owner_of(job) : Py_NewRef(Py_None);
+    if (job != NULL) {
+        fl_job_unref(job);
+    }
+    return owner;
+}
+
+FL_DOC(interrupt_doc, "interrupt($self, worker, /)",
+"Raises Stopped in a worker, at its next step in Python. Waits until its interpreter can be entered: for as\n"
+"long as a call into C keeps that busy. False: the worker has left.");
+
+static PyObject *interrupt(PyObject *op, PyObject *arg)
+{
+    uint32_t worker;
+    if (worker_in(arg, &worker) < 0) {
+        return NULL;
+    }
+    fl_job_queue *job_queue = job_queue_of(op);
+    fl_worker_slot *slot = fl_job_queue_hold(job_queue, worker);
+    if (slot == NULL) {
+        Py_RETURN_FALSE;
+    }
+    PyThreadState *there = PyThreadState_New(slot->interpreter);
+    if (there == NULL) {
+        fl_job_queue_release(job_queue, slot);
+        return PyErr_NoMemory();
+    }
+    PyThreadState *here = PyThreadState_Swap(there);
+    PyObject *module = PyImport_ImportModule("fairlead.pools.interpreter.worker");
+    PyObject *stopped = module == NULL ? NULL : PyObject_GetAttrString(module, "Stopped");
+    if (stopped != NULL) {
+        PyThreadState_SetAsyncExc(slot->thread, stopped);
+    }
+    Py_XDECREF(stopped);
+    Py_XDECREF(module);
+    PyErr_Clear(); /* it is about to end, if it cannot find its own module */
+    PyThreadState_Clear(there);
+    PyThreadState_Swap(here);
+    PyThreadState_Delete(there);
+    fl_job_queue_release(job_queue, slot);
+    Py_RETURN_TRUE;
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_job_queue_figures figures = fl_job_queue_statistics(job_queue_of(op));
+    return Py_BuildValue("(IIKLLKK)", (unsigned)figures.queued, (unsigned)figures.running,
+                         (unsigned long long)figures.done, (long long)figures.queue_ns,
+                         (long long)figures.run_ns, (unsigned long long)figures.bytes_out,
+                         (unsigned long long)figures.bytes_in);
+}
+
+static PyObject *get_number(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLongLong(job_queue_of(op)->number);
+}
+
+static PyObject *job_queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":JobQueue", names)) {
+        return NULL;
+    }
+    fl_job_queue *job_queue = fl_job_queue_new();
+    if (job_queue == NULL) {
+        return PyErr_NoMemory();
+    }
+    job_queue_object *self = (job_queue_object *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        fl_job_queue_unref(job_queue);
+        return NULL;
+    }
+    int cores = fl_cores_affinity();
+    fl_spin_init(&job_queue->for_work, cores);
+    fl_spin_init(&job_queue->for_reply, cores);
+    self->job_queue = job_queue;
+    return (PyObject *)self;
+}
+
+/* Owners are this interpreter's: those that are left go with it. */
+static void job_queue_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_job_queue *job_queue = job_queue_of(op);
+    fl_job *job;
+    bool ended;
+    fl_job_queue_close(job_queue);
+    while ((job = fl_job_queue_clear(job_queue)) != NULL ||
+           (job = fl_job_queue_next(job_queue, &ended)) != NULL) {
+        Py_DECREF(owner_of(job));
+        fl_job_unref(job);
+    }
+    fl_job_queue_unref(job_queue);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef job_queue_methods[] = {
+    {"post", FL_METHOD(post), METH_FASTCALL, post_doc},
+    {"completions", completions, METH_NOARGS, completions_doc},
+    {"help", FL_METHOD(help), METH_FASTCALL, help_doc},
+    {"take_back", take_back, METH_O, take_back_doc},
+    {"is_running", is_running, METH_O, is_running_doc},
+    {"clear", clear, METH_NOARGS, clear_doc},
+    {"seize", seize, METH_NOARGS, seize_doc},
+    {"close", close_job_queue, METH_NOARGS, close_doc},
+    {"end_completions", end_completions, METH_NOARGS, end_completions_doc},
+    {"leave", leave, METH_O, leave_doc},
+    {"interrupt", interrupt, METH_O, interrupt_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef job_queue_getset[] = {
+    {"number", get_number, NULL, "By which a WorkerSlot finds it, in any interpreter of this process.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+FL_DOC(job_queue_doc, "JobQueue()",
+"Calls for workers in other interpreters, and their replies.");
+
+static PyType_Slot job_queue_slots[] = {
+    {Py_tp_new, (void *)job_queue_new},
+    {Py_tp_dealloc, (void *)job_queue_dealloc},
+    {Py_tp_methods, job_queue_methods},
+    {Py_tp_getset, job_queue_getset},
+    {Py_tp_doc, (void *)(uintptr_t)job_queue_doc},
+    {0, NULL},
+};
+
+static PyType_Spec job_queue_spec =
+    FL_TYPE("fairlead._native.JobQueue", sizeof(job_queue_object), 0, job_queue_slots);
+
+int fl_job_queue_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->job_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_spec, NULL);
+    state->job_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_queue_spec, NULL);
+    PyTypeObject *const types[] = {state->job_type, state->job_queue_type};
+    return fl_add_types(module, types, sizeof types / sizeof types[0]);
+}

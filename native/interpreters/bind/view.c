@@ -1,0 +1,101 @@
+/* View: the bytes of a pin as an object that memoryview() takes, in any interpreter. And what becomes of
+ * buffers that were lent.
+ */
+#include "interpreters/bind/codec.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_pin *pin;
+} view_object;
+
+PyObject *fl_view_new(fl_state *state, fl_pin *pin)
+{
+    view_object *self = PyObject_New(view_object, state->view_type);
+    if (self == NULL) {
+        fl_pin_unref(pin);
+        return NULL;
+    }
+    self->pin = pin;
+    return (PyObject *)self;
+}
+
+fl_pin *fl_view_pin(fl_state *state, PyObject *memoryview)
+{
+    PyObject *base = PyMemoryView_GET_BASE(memoryview);
+    return base != NULL && Py_TYPE(base) == state->view_type ? ((view_object *)base)->pin : NULL;
+}
+
+void fl_settle_loans(fl_lender *lender)
+{
+    fl_pin *next;
+    for (fl_pin *pin = fl_lender_take(lender); pin != NULL; pin = next) {
+        next = pin->next;
+        PyBuffer_Release(pin->buffer);
+        PyMem_RawFree(pin->buffer);
+        fl_pin_free(pin);
+    }
+}
+
+static int get_buffer(PyObject *op, Py_buffer *buffer, int flags)
+{
+    const fl_pin *pin = ((view_object *)op)->pin;
+    return PyBuffer_FillInfo(buffer, op, pin->bytes, (Py_ssize_t)pin->size, pin->readonly, flags);
+}
+
+static void dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_pin_unref(((view_object *)op)->pin);
+    PyObject_Free(op);
+    Py_DECREF(type);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_bf_getbuffer, (void *)get_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.View", sizeof(view_object), Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+
+FL_DOC(message_doc, "message($module, value, /)",
+"A value as bytes that from_message() makes an equal one of, in any interpreter of this process.");
+
+static PyObject *message(PyObject *Py_UNUSED(module), PyObject *value)
+{
+    fl_item *item = fl_encode(value);
+    PyObject *bytes = item == NULL ? NULL : PyBytes_FromStringAndSize(item->bytes, (Py_ssize_t)item->size);
+    fl_item_unref(item);
+    return bytes;
+}
+
+FL_DOC(from_message_doc, "from_message($module, message, /)",
+"The value of which message() has made these bytes. Raises SerializationError if it has not.");
+
+static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
+{
+    if (!PyBytes_Check(bytes)) {
+        PyErr_SetString(PyExc_TypeError, "a message is bytes");
+        return NULL;
+    }
+    return fl_decode_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+}
+
+static PyMethodDef functions[] = {
+    {"message", message, METH_O, message_doc},
+    {"from_message", from_message, METH_O, from_message_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_view_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->lender = fl_lender_new();
+    if (state->lender == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    state->view_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return state->view_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,151 @@
+/* WorkerSlot: what a worker, in an interpreter of its own, takes calls from and replies to. The job queue's
+ * other side is job_queue.c.
+ */
+#include "interpreters/bind/job_queue.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_job_queue *job_queue;
+    fl_worker_slot
+        *slot; /* the engine's fl_job_queue_leave frees it, after this interpreter has run its last */
+} worker_slot_object;
+
+FL_DOC(take_doc, "take($self, /)",
+"Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any. None:\n"
+"there will be no more.");
+
+static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    worker_slot_object *self = (worker_slot_object *)op;
+    if (self->slot->job != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "reply to the last call first");
+        return NULL;
+    }
+    fl_job *job = NULL;
+    while (job == NULL) {
+        int got = fl_wait_permit(op, self->job_queue->work, &self->job_queue->for_work, FL_FOREVER);
+        if (got != 1) {
+            return got < 0 ? NULL : Py_NewRef(Py_None);
+        }
+        job = fl_job_queue_take(self->job_queue, self->slot);
+    }
+    PyObject *value = fl_unpack(fl_wrapper_state(op), job->call);
+    fl_item_unref(job->call); /* what it refers to is let go of before the reply */
+    job->call = NULL;
+    return value;
+}
+
+/* A worker's completions: their value, packed, and their kind. NULL without an exception: they are none. */
+static fl_item *completions_in(PyObject *op, PyObject *const *args, Py_ssize_t count, uint8_t *kind)
+{
+    long number = count == 2 ? PyLong_AsLong(args[0]) : FL_COMPLETIONS_BEGUN;
+    if (number <= FL_COMPLETIONS_BEGUN || number >= FL_COMPLETIONS_UNREADABLE) {
+        return NULL;
+    }
+    *kind = (uint8_t)number;
+    return fl_pack(args[1], &(fl_sending){fl_wrapper_state(op), NULL});
+}
+
+FL_DOC(reply_doc, "reply($self, kind, value, /)",
+"Replies to the call that was taken. False: no caller wants the reply, and this worker is to end.");
+
+static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    worker_slot_object *self = (worker_slot_object *)op;
+    uint8_t kind;
+    fl_item *item = self->slot->job == NULL ? NULL : completions_in(op, args, count, &kind);
+    if (item == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "reply() takes a kind and a value, once for each call");
+        }
+        return NULL;
+    }
+    return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, item));
+}
+
+FL_DOC(tell_doc, "tell($self, kind, value, /)",
+"Says something that is no reply.");
+
+static PyObject *tell(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    worker_slot_object *self = (worker_slot_object *)op;
+    uint8_t kind;
+    fl_item *item = completions_in(op, args, count, &kind);
+    if (item == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "tell() takes a kind and a value");
+        }
+        return NULL;
+    }
+    if (!fl_job_queue_notify(self->job_queue, self->slot->worker, kind, item)) {
+        return PyErr_NoMemory();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *worker_slot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char job_queue_name[] = "board", worker_name[] = "worker";
+    static char *names[] = {job_queue_name, worker_name, NULL};
+    unsigned long long number;
+    unsigned int worker;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KI:WorkerSlot", names, &number, &worker)) {
+        return NULL;
+    }
+    fl_job_queue *job_queue = fl_job_queue_find(number);
+    if (job_queue == NULL) {
+        return fl_raise("HandleGoneError", "there is no board with this number any more");
+    }
+    worker_slot_object *self = (worker_slot_object *)type->tp_alloc(type, 0);
+    fl_worker_slot *slot = self == NULL ? NULL
+                                 : fl_job_queue_join(job_queue, worker, PyInterpreterState_Get(),
+                                                PyThread_get_thread_ident());
+    if (self == NULL) {
+        fl_job_queue_unref(job_queue);
+        return NULL;
+    }
+    self->job_queue = job_queue;
+    self->slot = slot;
+    if (slot == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void worker_slot_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    fl_job_queue_unref(((worker_slot_object *)op)->job_queue);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef worker_slot_methods[] = {
+    {"take", take, METH_NOARGS, take_doc},
+    {"reply", FL_METHOD(reply), METH_FASTCALL, reply_doc},
+    {"tell", FL_METHOD(tell), METH_FASTCALL, tell_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(worker_slot_doc, "WorkerSlot(board, worker)",
+"A worker's place at the board with this number; for the thread that makes it. The engine's leave() ends\n"
+"it.");
+
+static PyType_Slot worker_slot_slots[] = {
+    {Py_tp_new, (void *)worker_slot_new},
+    {Py_tp_dealloc, (void *)worker_slot_dealloc},
+    {Py_tp_methods, worker_slot_methods},
+    {Py_tp_doc, (void *)(uintptr_t)worker_slot_doc},
+    {0, NULL},
+};
+
+static PyType_Spec worker_slot_spec =
+    FL_TYPE("fairlead._native.WorkerSlot", sizeof(worker_slot_object), 0, worker_slot_slots);
+
+int fl_worker_slot_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->worker_slot_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &worker_slot_spec, NULL);
+    return fl_add_types(module, &state->worker_slot_type, 1);
+}

@@ -1,0 +1,61 @@
+/* shared: what a primitive is in more than one interpreter, found by a number.
+ *
+ * An object of Python belongs to one interpreter; a wait queue to none. Who hands a primitive to another
+ * interpreter gets a handle, 32 bits of slot and 32 of generation, and there it becomes another object over
+ * the same wait queue. The handle holds nothing: it is good as long as some object that was handed over
+ * exists, and never means a later one.
+ *
+ * A SimpleQueue that is handed over has a line here, of items that know no Python, instead of a ring of
+ * objects. The other queues have a body of their own, which is used under the lock.
+ *
+ * Whoever forks has every lock of this file, so that a child finds all of it whole and free.
+ */
+#ifndef FL_INTERPRETERS_SHARED_H
+#define FL_INTERPRETERS_SHARED_H
+
+#include "sync/wait/waitq.h"
+
+typedef struct fl_item {
+    struct fl_item *next;
+    fl_atomic(uint32_t) refs;
+    struct fl_pin **pins; /* what it refers to, in an array of its own; NULL: nothing */
+    size_t pinned;
+    size_t size;
+    char bytes[];
+} fl_item;
+
+typedef struct fl_shared {
+    fl_waitq *waitq;
+    uint32_t refs, slot, generation; /* the registry's lock */
+    uint32_t type;                   /* the binding's word for the type of its objects */
+    fl_mutex lock;                   /* of the line, or of the body */
+    fl_item *first, *last;
+    void *body;                      /* goes by `drop` with the last reference; NULL: there is none */
+    void (*drop)(void *body);
+} fl_shared;
+
+/* With one reference, and one of its own to the wait queue. NULL: no memory, and the body is the caller's
+ * still. */
+fl_shared *fl_shared_new(fl_waitq *waitq, uint32_t type, void *body, void (*drop)(void *body));
+/* With another reference. NULL: nobody has it any more, or nobody ever had. */
+fl_shared *fl_shared_find(uint64_t handle);
+void fl_shared_unref(fl_shared *shared);
+
+static inline uint64_t fl_shared_handle(const fl_shared *shared)
+{
+    return (uint64_t)shared->generation << 32 | shared->slot;
+}
+
+/* Of an item that was allocated by malloc, with one reference. */
+void fl_item_ref(fl_item *item);
+/* From any thread, of any interpreter. NULL is none. */
+void fl_item_unref(fl_item *item);
+/* With what it refers to. */
+size_t fl_item_size(const fl_item *item);
+
+/* Takes over the item. Does not block. */
+void fl_line_put(fl_shared *shared, fl_item *item);
+/* The first item, with its reference; NULL: there is none. */
+fl_item *fl_line_get(fl_shared *shared);
+
+#endif

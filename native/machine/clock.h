@@ -1,0 +1,18 @@
+/* The monotonic clock, and how late timers may be. */
+#ifndef FL_MACHINE_CLOCK_H
+#define FL_MACHINE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Nanoseconds since an unspecified start; never goes back, and counts the same in all threads and
+   processes of the machine. Any thread, any time; never blocks. Implemented by machine/os/. */
+int64_t fl_clock_now(void);
+
+/* How many nanoseconds late the kernel may let a timer of the calling thread be, to wake a core for several
+   at once. Threads that it starts inherit that. 0: it cannot be told, and false: nor set, on this system.
+   Implemented by machine/os/. */
+int64_t fl_timer_slack(void);
+bool fl_timer_slack_set(int64_t ns);
+
+#endif

@@ -1,0 +1,32 @@
+/* Who a process is, for others that share memory with it, and whether it still runs.
+ *
+ * An identity is a number of 54 bits: the number of the process (22 bits, as many as Linux gives) above the
+ * low 32 bits of the time at which it started, in ticks of 10 ms since the machine did. A number that is
+ * given again goes with another start, so that an identity is not mistaken: both would have to be the same
+ * again after a multiple of 497 days. It fits the word that says who holds something, together with ten
+ * bits for its user.
+ */
+#ifndef FL_MACHINE_PROCESS_H
+#define FL_MACHINE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FL_PROCESS_BITS 54
+
+/* This process; another in a forked child. 0: the system does not say. Any thread; reads a file once. */
+uint64_t fl_process_self(void);
+
+/* Whether it runs: false once it has ended, though its parent may not have noticed. Where that cannot be
+   known it does. Costs system calls: some 10 us. */
+bool fl_process_alive(uint64_t identity);
+
+static inline int fl_process_number(uint64_t identity)
+{
+    return (int)(identity >> 32);
+}
+
+/* The space that numbers of processes are unique in; 0: the system does not say. */
+uint64_t fl_process_space(void);
+
+#endif

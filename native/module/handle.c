@@ -1,0 +1,136 @@
+/* Handles: a primitive of this interpreter as a number, and the number as a primitive of another one. */
+#include "sync/bind/base/wait.h"
+
+#include <unistd.h>
+
+#include "machine/clock.h"
+
+static fl_shared *share_waitq(PyObject *op, uint32_t type)
+{
+    fl_shared *shared = fl_shared_new(fl_wrapper_waitq(op), type, NULL, NULL);
+    return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
+}
+
+/* A type, by its place in every interpreter's state; what makes an object of it common property, and what
+   another interpreter's object for it needs besides. */
+static const struct {
+    size_t type;
+    fl_shared *(*share)(PyObject *op, uint32_t type);
+    void (*attach)(PyObject *op, fl_shared *shared);
+} types[] = {
+    {offsetof(fl_state, lock_type), share_waitq, NULL},
+    {offsetof(fl_state, semaphore_type), share_waitq, NULL},
+    {offsetof(fl_state, bounded_type), share_waitq, NULL},
+    {offsetof(fl_state, rate_type), share_waitq, NULL},
+    {offsetof(fl_state, event_type), share_waitq, NULL},
+    {offsetof(fl_state, gate_type), share_waitq, NULL},
+    {offsetof(fl_state, latch_type), share_waitq, NULL},
+    {offsetof(fl_state, countdown_type), share_waitq, NULL},
+    {offsetof(fl_state, condition_type), share_waitq, NULL},
+    {offsetof(fl_state, barrier_type), fl_barrier_share, NULL},
+    {offsetof(fl_state, simple_queue_type), fl_simplequeue_share, NULL},
+    {offsetof(fl_state, queue_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, lifo_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, priority_type), fl_bounded_share, fl_bounded_attach},
+    {offsetof(fl_state, broadcast_type), fl_broadcast_share, fl_broadcast_attach},
+};
+#define TYPES (sizeof types / sizeof types[0])
+
+static PyTypeObject *type_at(fl_state *state, size_t which)
+{
+    return *(PyTypeObject **)((char *)state + types[which].type);
+}
+
+static fl_shared *share(PyObject *op, uint32_t type)
+{
+    fl_wrapper *wrapper = (fl_wrapper *)op;
+    fl_shared *shared;
+    FL_BEGIN_CRITICAL(op);
+    shared = fl_load(&wrapper->shared, relaxed); /* written under this lock */
+    if (shared == NULL) {
+        shared = types[type].share(op, type);
+        fl_store(&wrapper->shared, shared, release); /* pairs with a queue's put and get */
+    }
+    FL_END_CRITICAL();
+    return shared;
+}
+
+FL_DOC(handle_doc, "handle($module, primitive, /)",
+"The number by which attach() finds this primitive in any interpreter of this process.");
+
+static PyObject *handle(PyObject *module, PyObject *primitive)
+{
+    fl_state *state = fl_state_of(module);
+    for (uint32_t i = 0; i < TYPES; i++) {
+        if (Py_TYPE(primitive) == type_at(state, i)) {
+            fl_shared *shared = share(primitive, i);
+            return shared == NULL ? NULL : PyLong_FromUnsignedLongLong(fl_shared_handle(shared));
+        }
+    }
+    const char *name = Py_TYPE(primitive)->tp_name;
+    PyErr_Format(PyExc_TypeError, "a %s cannot be handed to another interpreter", name);
+    return NULL;
+}
+
+FL_DOC(attach_doc, "attach($module, handle, /)",
+"An object of this interpreter for the primitive with this handle. Raises HandleGoneError when no "
+"interpreter\n"
+"has it any more.");
+
+static PyObject *attach(PyObject *module, PyObject *number)
+{
+    unsigned long long value = PyLong_AsUnsignedLongLong(number);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    fl_shared *shared = fl_shared_find(value);
+    if (shared == NULL) {
+        return fl_raise("HandleGoneError",
+                        "no interpreter of this process has the object with this handle any more: keep it "
+                        "until it has arrived");
+    }
+    fl_waitq_ref(shared->waitq);
+    PyObject *op = fl_wrapper_new(type_at(fl_state_of(module), shared->type), shared->waitq);
+    if (op == NULL) {
+        fl_shared_unref(shared);
+    } else {
+        fl_store(&((fl_wrapper *)op)->shared, shared, release); /* pairs with a queue's put and get */
+        if (types[shared->type].attach != NULL) {
+            types[shared->type].attach(op, shared);
+        }
+    }
+    return op;
+}
+
+FL_DOC(process_doc, "process($module, /)",
+"Numbers that no other process has, nor one that this one was forked from.");
+
+static PyObject *process(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    static fl_atomic(int64_t) since;
+    int64_t none = 0;
+    fl_cas(&since, &none, fl_clock_now(), relaxed, relaxed); /* any thread's will do */
+    return Py_BuildValue("iIL", (int)getpid(), (unsigned)fl_fork_generation,
+                         (long long)fl_load(&since, relaxed)); /* never changes again */
+}
+
+FL_DOC(in_main_interpreter_doc, "in_main_interpreter($module, /)",
+"Whether this is the interpreter that the process began with.");
+
+static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
+}
+
+static PyMethodDef functions[] = {
+    {"handle", handle, METH_O, handle_doc},
+    {"attach", attach, METH_O, attach_doc},
+    {"process", process, METH_NOARGS, process_doc},
+    {"in_main_interpreter", in_main_interpreter, METH_NOARGS, in_main_interpreter_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_handle_exec(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

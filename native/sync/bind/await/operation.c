@@ -1,0 +1,465 @@
+/* Operation: one wait of one task, as an awaitable without a coroutine.
+ *
+ * It takes at once what is there, and is then over in one step. Otherwise it queues a counted waiter, asks
+ * the loop's mailbox for a future, and passes every send and throw on to that future's iterator. Whatever
+ * ends the wait without a result (a cancellation, close(), the death of the coroutine) settles the waiter: it
+ * leaves, or gives back what it was granted.
+ */
+#include "sync/bind/await/operation.h"
+#include "sync/coordination/rate.h"
+
+PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_finish finish)
+{
+    return fl_operation_at(state, wrapper, fl_wrapper_waitq(wrapper), wanted, finish, NULL);
+}
+
+PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
+                          fl_finish finish, PyObject *item)
+{
+    fl_operation *self = PyObject_GC_New(fl_operation, state->operation_type);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->wrapper = Py_NewRef(wrapper);
+    self->waitq = waitq;
+    self->waiter = NULL;
+    self->inner = NULL;
+    self->item = Py_XNewRef(item);
+    self->timer = NULL;
+    self->handoff = NULL;
+    self->busy = false;
+    self->selected = false;
+    self->attempt = NULL;
+    self->conclude = NULL;
+    self->finish = finish;
+    self->owner = 0;
+    self->wanted = wanted;
+    self->phase = FL_OPERATION_NEW;
+    PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+void fl_operation_for(PyObject *op, uint64_t owner)
+{
+    ((fl_operation *)op)->owner = owner;
+}
+
+static uint64_t holder(fl_operation *self)
+{
+    if (self->owner) {
+        return self->owner;
+    }
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    return Py_TYPE(self->wrapper) == state->lock_type ? fl_owner_named(state) : fl_owner_task();
+}
+
+PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                       fl_conclude conclude)
+{
+    fl_operation *self = (fl_operation *)fl_operation_new(state, wrapper, wanted, NULL);
+    if (self != NULL) {
+        self->attempt = attempt;
+        self->conclude = conclude;
+    }
+    return (PyObject *)self;
+}
+
+PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
+                            fl_finish finish)
+{
+    fl_operation *self = (fl_operation *)fl_operation_new(state, wrapper, side, finish);
+    if (self == NULL) {
+        fl_handoff_drop(handoff);
+        return NULL;
+    }
+    self->handoff = handoff;
+    self->owner = fl_meeting_place(&self->handoff);
+    return (PyObject *)self;
+}
+
+PyObject *fl_operation_concluding(fl_state *state, PyObject *wrapper, fl_conclude conclude)
+{
+    return fl_operation_of(state, wrapper, 0, NULL, conclude);
+}
+
+/* Done with the waiter, which is settled. */
+static void drop_waiter(fl_operation *self)
+{
+    fl_waiter *waiter = self->waiter;
+    self->waiter = NULL;
+    self->wanted = waiter->wanted;
+    if (waiter->waitq->ops->forget != NULL) {
+        waiter->waitq->ops->forget(waiter); /* its request is the wrapper, which goes with the operation */
+    }
+    PyObject *future = fl_waiter_swap_future(waiter, NULL);
+    fl_mailbox_forget(waiter);
+    Py_XDECREF(future);
+}
+
+static void give_up(fl_operation *self)
+{
+    self->phase = FL_OPERATION_OVER;
+    fl_operation_stop_timer(self);
+    if (self->waiter != NULL) {
+        fl_waiter_abandon(self->waiter, FL_CANCELLED);
+        drop_waiter(self);
+    }
+}
+
+/* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
+   final and stands, and the exception has been put off. */
+static bool stands(fl_operation *self)
+{
+    bool stands = self->waiter != NULL && fl_wait_stands(self->waiter);
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    give_up(self);
+    PyErr_Restore(type, value, traceback);
+    return stands;
+}
+
+PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **result)
+{
+    fl_handoff *handoff = self->handoff;
+    self->handoff = NULL;
+    self->phase = FL_OPERATION_OVER;
+    fl_operation_stop_timer(self);
+    if (handoff != NULL) {
+        *result = self->finish(self->wrapper, handoff->object, refused);
+        fl_handoff_drop(handoff);
+    } else if (self->conclude != NULL) {
+        *result = self->conclude(self->wrapper, self->wanted, refused);
+    } else if (self->finish != NULL) {
+        *result = self->finish(self->wrapper, self->item, refused);
+    } else {
+        *result = Py_NewRef(Py_True);
+    }
+    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+bool fl_operation_take(fl_operation *self, uint64_t owner)
+{
+    fl_waitq *waitq = self->waitq;
+    bool taken;
+    if (waitq->ops->attempt == NULL) {
+        taken = false;
+    } else if (waitq->ops->wakes) {
+        FL_WAKING(taken = waitq->ops->attempt(waitq, self->wanted, owner));
+    } else {
+        taken = waitq->ops->attempt(waitq, self->wanted, owner);
+    }
+    return taken;
+}
+
+/* 1: taken; 0: queued; FL_REFUSAL: the wait queue is closed; -1: an exception. Unless queued, nothing is
+ * left. */
+static int begin(fl_operation *self)
+{
+    fl_waitq *waitq = self->waitq;
+    int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
+                                      : fl_operation_take(self, holder(self));
+    if (taken) {
+        return taken;
+    }
+    if (fl_check_holders(self->wrapper, waitq) < 0) {
+        return -1;
+    }
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    PyObject *mailbox = fl_mailbox_here(state);
+    if (mailbox == NULL) {
+        return -1;
+    }
+    int outcome = -1;
+    fl_mailbox *body;
+    PyObject *future = fl_mailbox_future(mailbox, &body);
+    if (future == NULL || fl_await_future(future, &self->inner) < 0) {
+        goto done;
+    }
+    self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, holder(self));
+    if (self->waiter == NULL) {
+        fl_raise("LoopClosedError",
+                 "the event loop of this task has been closed");
+        goto done;
+    }
+    self->waiter->request = self->wrapper;
+    fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the mailbox's taking it out */
+    outcome = fl_waitq_enter(self->waiter);
+    if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_waitq_refuse */
+        outcome = FL_REFUSAL;
+    }
+    if (!outcome && fl_waitq_orphaned(waitq)) { /* it is in its mailbox's list by now: see thread_table.h */
+        self->waiter->told = true;
+        if (fl_holder_ended(self->wrapper, waitq) < 0) {
+            fl_waiter_abandon(self->waiter, FL_CANCELLED);
+            outcome = -1;
+        }
+    }
+    if (outcome) {
+        drop_waiter(self);
+    } else {
+        self->phase = FL_OPERATION_WAITING;
+        if (fl_operation_set_timer(self, mailbox) < 0) {
+            give_up(self);
+            outcome = -1;
+        }
+    }
+done:
+    if (outcome != 0) {
+        Py_CLEAR(self->inner);
+    }
+    Py_XDECREF(future);
+    Py_DECREF(mailbox);
+    return outcome;
+}
+
+int fl_operation_join(PyObject *op)
+{
+    fl_operation *self = (fl_operation *)op;
+    self->busy = true; /* nobody else has it yet, but what runs meanwhile can find it */
+    int outcome = begin(self);
+    self->busy = false;
+    return outcome;
+}
+
+static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
+{
+    *result = NULL;
+    if (self->phase == FL_OPERATION_OVER) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited acquire, call acquire_async() again");
+        return PYGEN_ERROR;
+    }
+    if (self->phase == FL_OPERATION_NEW) {
+        int taken = begin(self);
+        if (taken != 0) {
+            self->phase = FL_OPERATION_OVER;
+            return taken < 0 ? PYGEN_ERROR : fl_operation_end(self, taken == FL_REFUSAL, result);
+        }
+        value = Py_None;
+    }
+    uint32_t state;
+    bool granted;
+    for (;;) {
+        PySendResult sent = fl_iterator_send(self->inner, value, result);
+        if (sent == PYGEN_NEXT) {
+            return sent;
+        }
+        Py_CLEAR(self->inner);
+        if (sent == PYGEN_ERROR) {
+            return stands(self) ? fl_operation_end(self, false, result) : sent;
+        }
+        Py_CLEAR(*result);
+        if (self->waiter != NULL && fl_operation_rechecks(self)) {
+            fl_operation_stop_timer(self);
+            FL_WAKING(fl_rate_look(self->waiter));
+        }
+        state = FL_GRANTED;
+        granted = self->waiter != NULL &&
+                  fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire); /* pairs with a grant */
+        if (granted || self->waiter == NULL || !fl_operation_rechecks(self) ||
+            (state != FL_WAITING && state != FL_WOKEN)) {
+            break;
+        }
+        if (fl_operation_await_again(self) < 0) {
+            give_up(self);
+            return PYGEN_ERROR;
+        }
+        value = Py_None;
+    }
+    if (!granted && self->waiter != NULL && state == FL_REFUSED) {
+        drop_waiter(self);
+        return fl_operation_end(self, true, result);
+    }
+    if (!granted && (self->waiter == NULL || state != FL_DONE)) {
+        give_up(self);
+        fl_raise("LoopClosedError",
+                 "the event loop of this task was closed, or its future completed by another");
+        return PYGEN_ERROR;
+    }
+    drop_waiter(self);
+    return fl_operation_end(self, false, result);
+}
+
+static PySendResult operation_send(PyObject *op, PyObject *value, PyObject **result)
+{
+    fl_operation *self = (fl_operation *)op;
+    PySendResult sent = PYGEN_ERROR;
+    *result = NULL;
+    FL_BEGIN_CRITICAL(op);
+    if (fl_awaitable_begin(&self->busy)) {
+        sent = step(self, value, result);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return sent;
+}
+
+FL_DOC(send_doc, "send($self, value, /)",
+"As of a generator.");
+
+static PyObject *throw_inside(fl_operation *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *yielded = fl_throw_into(&self->inner, args, count), *result;
+    if (yielded != NULL) {
+        return yielded; /* the future will not go yet */
+    }
+    if (!stands(self)) {
+        return NULL;
+    }
+    PySendResult sent = fl_operation_end(self, false, &result);
+    return fl_as_iteration(sent, result);
+}
+
+FL_DOC(throw_doc, "throw($self, kind, value=None, traceback=None, /)",
+"As of a generator. Ends the wait: it leaves the queue, or gives back what it was granted.");
+
+static PyObject *operation_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    fl_operation *self = (fl_operation *)op;
+    PyObject *result = NULL;
+    if (fl_throw_arguments(count) < 0) {
+        return NULL;
+    }
+    FL_BEGIN_CRITICAL(op);
+    if (fl_awaitable_begin(&self->busy)) {
+        result = throw_inside(self, args, count);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return result;
+}
+
+FL_DOC(close_doc, "close($self, /)",
+"As of a generator. Ends the wait as throw() does, without an exception.");
+
+static PyObject *operation_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_operation *self = (fl_operation *)op;
+    bool begun;
+    FL_BEGIN_CRITICAL(op);
+    begun = fl_awaitable_begin(&self->busy);
+    if (begun) {
+        Py_CLEAR(self->inner);
+        give_up(self);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return begun ? Py_NewRef(Py_None) : NULL;
+}
+
+static int operation_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    fl_operation *self = (fl_operation *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->wrapper);
+    Py_VISIT(self->inner);
+    Py_VISIT(self->item);
+    Py_VISIT(self->timer);
+    if (self->handoff != NULL) {
+        Py_VISIT((PyObject *)self->handoff->object);
+    }
+    if (self->waiter != NULL) {
+        PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
+        Py_VISIT(future);
+    }
+    return 0;
+}
+
+static void drop_handoff(fl_operation *self)
+{
+    fl_handoff *handoff = self->handoff;
+    self->handoff = NULL;
+    fl_handoff_drop(handoff);
+}
+
+static int operation_clear(PyObject *op)
+{
+    fl_operation *self = (fl_operation *)op;
+    give_up(self);
+    Py_CLEAR(self->inner);
+    Py_CLEAR(self->item);
+    if (!self->selected) {
+        drop_handoff(self);
+    }
+    Py_CLEAR(self->wrapper);
+    return 0;
+}
+
+static void operation_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, operation_dealloc)
+    operation_clear(op);
+    drop_handoff((fl_operation *)op);
+    PyObject_GC_Del(op);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+FL_DOC(look_doc, "_recheck($self, /)",
+"By a timer of its loop: it is time for its task to look.");
+
+static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    FL_BEGIN_CRITICAL(op);
+    fl_operation_recheck((fl_operation *)op);
+    FL_END_CRITICAL();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef operation_methods[] = {
+    {"send", fl_awaitable_send, METH_O, send_doc},
+    {"throw", FL_METHOD(operation_throw), METH_FASTCALL, throw_doc},
+    {"close", operation_close, METH_NOARGS, close_doc},
+    {"_recheck", operation_recheck, METH_NOARGS, look_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(operation_type_doc,
+"One wait of one task: await it once.");
+
+static PyType_Slot operation_slots[] = {
+    {Py_am_await, (void *)PyObject_SelfIter},
+    {Py_am_send, (void *)operation_send},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)fl_awaitable_next},
+    {Py_tp_traverse, (void *)operation_traverse},
+    {Py_tp_clear, (void *)operation_clear},
+    {Py_tp_dealloc, (void *)operation_dealloc},
+    {Py_tp_methods, operation_methods},
+    {Py_tp_doc, (void *)(uintptr_t)operation_type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec operation_spec =
+    FL_TYPE("fairlead.wait.Operation", sizeof(fl_operation),
+            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, operation_slots);
+
+FL_DOC(use_mailboxes_doc, "use_mailboxes($module, finder, /)",
+"Sets what is called in a task that must wait: it returns the Mailbox of the loop that runs here.");
+
+static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
+{
+    fl_state *state = fl_state_of(module);
+    Py_XSETREF(state->current_mailbox, Py_NewRef(finder));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"use_mailboxes", use_mailboxes, METH_O, use_mailboxes_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_operation_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    if (!fl_waitq_setup()) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    state->operation_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &operation_spec, NULL);
+    if (state->operation_type == NULL || PyModule_AddType(module, state->operation_type) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,46 @@
+/* What the files of an operation share: it is awaited in operation.c, looks again by a timer in
+ * operation_recheck.c, and is one of the cases of a selection in operation_case.c.
+ */
+#ifndef FL_SYNC_BIND_AWAIT_OPERATION_H
+#define FL_SYNC_BIND_AWAIT_OPERATION_H
+
+#include "sync/bind/base/wait.h"
+
+typedef enum { FL_OPERATION_NEW, FL_OPERATION_WAITING, FL_OPERATION_OVER } fl_operation_phase;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *wrapper;
+    fl_waitq *waitq;     /* the wrapper's, or one that lives as long */
+    fl_waiter *waiter; /* queued or granted; NULL otherwise */
+    PyObject *inner;   /* the iterator of the future that is awaited */
+    PyObject *item;    /* for `finish`; may be NULL */
+    PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
+    fl_handoff *handoff; /* of a meeting: what goes over, and then what came; who meets it writes here */
+    bool busy;         /* a step of it runs: what that calls may not take another */
+    bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
+    fl_attempt attempt; /* NULL: the wait queue's */
+    fl_conclude conclude; /* NULL: `finish` */
+    fl_finish finish;
+    uint64_t owner; /* 0: the task that awaits it */
+    uint32_t wanted;
+    fl_operation_phase phase;
+} fl_operation;
+
+/* Takes from its wait queue without waiting. */
+bool fl_operation_take(fl_operation *self, uint64_t owner);
+
+/* What it ends with: its result, or an exception. */
+PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **result);
+
+/* Whether what it waits for comes by itself, and is to be looked for. */
+bool fl_operation_rechecks(const fl_operation *self);
+/* Queued, with a future: it is completed when it is time to look. -1: an exception. */
+int fl_operation_set_timer(fl_operation *self, PyObject *mailbox);
+void fl_operation_stop_timer(fl_operation *self);
+/* Queued, and its future is over: another one. -1: an exception. */
+int fl_operation_await_again(fl_operation *self);
+/* By a timer of its loop: it is time for its task to look. */
+void fl_operation_recheck(fl_operation *self);
+
+#endif

@@ -1,0 +1,86 @@
+/* An operation that nobody has begun to await, as a case of a selection (select.c). */
+#include "sync/bind/await/operation.h"
+#include "sync/coordination/phaser.h"
+
+bool fl_operation_selectable(fl_state *state, PyObject *op)
+{
+    if (Py_TYPE(op) != state->operation_type) {
+        PyErr_Format(PyExc_TypeError,
+                     "select() takes what acquire_async(), wait_async(), get_async() and the like return, "
+                     "not a %s",
+                     Py_TYPE(op)->tp_name);
+        return false;
+    }
+    fl_operation *self = (fl_operation *)op;
+    const fl_waitq_ops *ops = self->waitq->ops;
+    if (self->phase != FL_OPERATION_NEW) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
+        return false;
+    }
+    if (fl_operation_rechecks(self)) {
+        fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
+        return false;
+    }
+    if (ops == &fl_phaser_ops && self->attempt != NULL) {
+        fl_raise("UsageError",
+                        "a party that has arrived at a phaser stays so: arrive(), and select "
+                        "wait_phase_async()");
+        return false;
+    }
+    if (ops->marks) {
+        fl_raise("UsageError",
+                        "a barrier, a condition and a combining lock cannot be selected: "
+                        "a waiter that leaves them has changed them");
+        return false;
+    }
+    return true;
+}
+
+fl_waitq *fl_operation_waitq(PyObject *op)
+{
+    return ((fl_operation *)op)->waitq;
+}
+
+PyObject *fl_operation_wrapper(PyObject *op)
+{
+    return ((fl_operation *)op)->wrapper;
+}
+
+uint64_t fl_operation_owner(PyObject *op, uint64_t mine)
+{
+    return ((fl_operation *)op)->owner != 0 ? ((fl_operation *)op)->owner : mine;
+}
+
+int fl_operation_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)
+{
+    fl_operation *self = (fl_operation *)op;
+    int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
+                                      : fl_operation_take(self, fl_operation_owner(op, owner));
+    *wanted = self->wanted;
+    return taken;
+}
+
+PyObject *fl_operation_finish(PyObject *op, uint32_t wanted, bool refused)
+{
+    PyObject *result;
+    ((fl_operation *)op)->wanted = wanted;
+    fl_operation_end((fl_operation *)op, refused, &result);
+    return result;
+}
+
+int fl_operation_spend(PyObject *op)
+{
+    fl_operation *self = (fl_operation *)op;
+    bool is_new;
+    FL_BEGIN_CRITICAL(op);
+    is_new = self->phase == FL_OPERATION_NEW;
+    if (is_new) {
+        self->phase = FL_OPERATION_OVER;
+        self->selected = true;
+    }
+    FL_END_CRITICAL();
+    if (!is_new) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot select what was awaited before, call it again");
+    }
+    return is_new ? 0 : -1;
+}

@@ -1,0 +1,31 @@
+/* What the two endings of a selection share: that of a thread in select.c, that of a task in selection.c. */
+#ifndef FL_SYNC_BIND_AWAIT_SELECT_H
+#define FL_SYNC_BIND_AWAIT_SELECT_H
+
+#include "sync/bind/base/wait.h"
+
+#include "sync/wait/choice.h"
+
+typedef struct {
+    fl_choice choice; /* with room for the waiters */
+    uint32_t *wanted; /* of each case */
+    uint32_t first;   /* where to begin, another every time */
+} fl_select_room;
+
+/* The first step: spends the cases, and takes what is there. True: it is over, with *result or an exception.
+   False: the room is to be waited in. In any case fl_select_free. */
+bool fl_select_at_once(fl_select_room *room, fl_state *state, PyObject *cases, uint64_t owner,
+                       PyObject **result);
+void fl_select_free(fl_select_room *room);
+
+/* A waiter for this case, which has its wait queue and its thread's or its task's owner. */
+void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, uint32_t place);
+
+/* The record that a selection ends with; NULL with an exception. */
+PyObject *fl_selected(fl_state *state, PyObject *cases, uint32_t place, uint32_t wanted, bool refused);
+
+/* An awaitable of these cases. */
+PyObject *fl_selection_new(fl_state *state, PyObject *cases);
+extern PyType_Spec fl_selection_spec;
+
+#endif

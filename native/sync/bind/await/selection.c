@@ -1,0 +1,298 @@
+/* A task's wait for one of several things: the awaitable that select_async() returns. See select.c. */
+#include "sync/bind/await/select.h"
+
+#include <stdlib.h>
+
+typedef enum { NEW, WAITING, OVER } phase;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *cases; /* a tuple of operations; NULL: over */
+    PyObject *inner; /* the iterator of the future that is awaited */
+    fl_choice choice; /* its waiters are the mailbox's while it waits, and NULL otherwise */
+    phase phase;
+    bool busy; /* a step of it runs: what that calls may not take another */
+} selection;
+
+PyObject *fl_selection_new(fl_state *state, PyObject *cases)
+{
+    selection *self = PyObject_GC_New(selection, state->selection_type);
+    if (self != NULL) {
+        self->cases = Py_NewRef(cases);
+        self->inner = NULL;
+        self->choice = (fl_choice){0};
+        self->phase = NEW;
+        self->busy = false;
+        PyObject_GC_Track(self);
+    }
+    return (PyObject *)self;
+}
+
+/* Done with the waiters, which are settled. */
+static void forget(selection *self)
+{
+    fl_waiter **waiters = self->choice.waiters;
+    self->choice.waiters = NULL;
+    for (uint32_t i = 0; i < self->choice.count; i++) {
+        if (waiters[i] != NULL) {
+            PyObject *future = fl_waiter_swap_future(waiters[i], NULL);
+            fl_mailbox_forget(waiters[i]);
+            Py_XDECREF(future);
+        }
+    }
+    free(waiters);
+}
+
+/* Ends the wait. True: with an exception set, which came after it had met somebody, who has gone on: *result
+   is what it ends with, or NULL with an exception. */
+static bool give_up(selection *self, PyObject **result)
+{
+    bool stands = false, raised = PyErr_Occurred() != NULL;
+    self->phase = OVER;
+    if (self->choice.waiters == NULL) {
+        return false;
+    }
+    uint32_t winner = fl_choice_end(&self->choice);
+    if (winner != FL_CHOICE_NONE) {
+        fl_waiter *waiter = self->choice.waiters[winner];
+        stands = raised && fl_wait_stands(waiter);
+        if (!stands) {
+            fl_waiter_abandon(waiter, FL_CANCELLED);
+        }
+    }
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiters are settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    forget(self);
+    PyErr_Restore(type, value, traceback);
+    if (stands) {
+        *result = fl_selected(PyType_GetModuleState(Py_TYPE(self)), self->cases, winner, 0, false);
+    }
+    return stands;
+}
+
+/* Decided: what it ends with, or NULL with an exception. */
+static PyObject *end(selection *self, fl_state *state)
+{
+    uint32_t winner = fl_choice_end(&self->choice), granted = FL_GRANTED, wanted = 0;
+    bool taken = false, refused = false;
+    if (winner != FL_CHOICE_NONE) {
+        fl_waiter *waiter = self->choice.waiters[winner];
+        taken =
+            fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_mailbox_close */
+        refused = !taken && granted == FL_REFUSED;
+        wanted = waiter->wanted;
+    }
+    self->phase = OVER;
+    forget(self);
+    if (taken || refused) {
+        return fl_selected(state, self->cases, winner, wanted, refused);
+    }
+    return fl_raise("LoopClosedError",
+                    "the event loop of this task was closed, or its future completed by another");
+}
+
+/* The waiters are made and entered; 0, or -1 with an exception and nothing left. */
+static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, uint32_t first)
+{
+    PyObject *mailbox = fl_mailbox_here(state);
+    if (mailbox == NULL) {
+        return -1;
+    }
+    fl_mailbox *body;
+    PyObject *future = fl_mailbox_future(mailbox, &body);
+    bool whole = future != NULL && fl_await_future(future, &self->inner) == 0;
+    for (uint32_t i = 0; i < self->choice.count && whole; i++) {
+        fl_waitq *waitq = fl_operation_waitq(PyTuple_GET_ITEM(self->cases, i));
+        fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], fl_owner_task());
+        self->choice.waiters[i] = waiter;
+        whole = waiter != NULL;
+        if (whole) {
+            fl_select_prepare(waiter, &self->choice, self->cases, i);
+            fl_store(&waiter->payload, Py_NewRef(future),
+                     release); /* pairs with the mailbox's taking it out */
+        } else {
+            fl_raise("LoopClosedError", "the event loop of this task has been closed");
+        }
+    }
+    if (whole) {
+        fl_choice_begin(&self->choice, first);
+        self->phase = WAITING;
+    } else {
+        Py_CLEAR(self->inner);
+        forget(self);
+    }
+    Py_XDECREF(future);
+    Py_DECREF(mailbox);
+    return whole ? 0 : -1;
+}
+
+/* The first step: what it ends with at once; NULL without an exception: it waits. */
+static PyObject *begin(selection *self, fl_state *state)
+{
+    fl_select_room room;
+    PyObject *result;
+    if (!fl_select_at_once(&room, state, self->cases, fl_owner_task(), &result)) {
+        self->choice = room.choice;
+        room.choice.waiters = NULL;
+        if (enter_all(self, state, room.wanted, room.first) == 0 && fl_choice_decided(&self->choice)) {
+            Py_CLEAR(self->inner);
+            result = end(self, state);
+        }
+    }
+    fl_select_free(&room);
+    return result;
+}
+
+static PySendResult step(selection *self, PyObject *value, PyObject **result)
+{
+    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
+    *result = NULL;
+    if (self->phase == OVER) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited selection, call select_async() again");
+        return PYGEN_ERROR;
+    }
+    if (self->phase == NEW) {
+        *result = begin(self, state);
+        if (self->phase != WAITING) {
+            self->phase = OVER;
+            return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+        }
+        value = Py_None;
+    }
+    PySendResult sent = fl_iterator_send(self->inner, value, result);
+    if (sent == PYGEN_NEXT) {
+        return sent;
+    }
+    Py_CLEAR(self->inner);
+    if (sent == PYGEN_ERROR) {
+        if (!give_up(self, result)) {
+            return sent;
+        }
+    } else {
+        Py_CLEAR(*result);
+        *result = end(self, state);
+    }
+    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+static PySendResult selection_send(PyObject *op, PyObject *value, PyObject **result)
+{
+    selection *self = (selection *)op;
+    PySendResult sent = PYGEN_ERROR;
+    *result = NULL;
+    FL_BEGIN_CRITICAL(op);
+    if (fl_awaitable_begin(&self->busy)) {
+        sent = step(self, value, result);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return sent;
+}
+
+FL_DOC(send_doc, "send($self, value, /)",
+"As of a generator.");
+
+FL_DOC(throw_doc, "throw($self, kind, value=None, traceback=None, /)",
+"As of a generator. Ends the wait: nothing is taken, or what was is final.");
+
+static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    selection *self = (selection *)op;
+    PyObject *result = NULL;
+    if (fl_throw_arguments(count) < 0) {
+        return NULL;
+    }
+    FL_BEGIN_CRITICAL(op);
+    if (fl_awaitable_begin(&self->busy)) {
+        result = fl_throw_into(&self->inner, args, count);
+        if (result == NULL && give_up(self, &result) && result != NULL) {
+            result = fl_as_iteration(PYGEN_RETURN, result);
+        }
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return result;
+}
+
+FL_DOC(close_doc, "close($self, /)",
+"As of a generator. Ends the wait as throw() does, without an exception.");
+
+static PyObject *selection_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    selection *self = (selection *)op;
+    bool begun;
+    FL_BEGIN_CRITICAL(op);
+    begun = fl_awaitable_begin(&self->busy);
+    if (begun) {
+        Py_CLEAR(self->inner);
+        give_up(self, NULL);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return begun ? Py_NewRef(Py_None) : NULL;
+}
+
+static int selection_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    selection *self = (selection *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->cases);
+    Py_VISIT(self->inner);
+    for (uint32_t i = 0; self->choice.waiters != NULL && i < self->choice.count; i++) {
+        if (self->choice.waiters[i] != NULL) { /* made by now */
+            PyObject *future = fl_load(&self->choice.waiters[i]->payload, relaxed); /* no other thread runs */
+            Py_VISIT(future);
+        }
+    }
+    return 0;
+}
+
+static int selection_clear(PyObject *op)
+{
+    selection *self = (selection *)op;
+    PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
+    PyErr_Fetch(&type, &value, &traceback);
+    give_up(self, NULL);
+    PyErr_Restore(type, value, traceback);
+    Py_CLEAR(self->inner);
+    Py_CLEAR(self->cases);
+    return 0;
+}
+
+static void selection_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, selection_dealloc)
+    selection_clear(op);
+    PyObject_GC_Del(op);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+static PyMethodDef selection_methods[] = {
+    {"send", fl_awaitable_send, METH_O, send_doc},
+    {"throw", FL_METHOD(selection_throw), METH_FASTCALL, throw_doc},
+    {"close", selection_close, METH_NOARGS, close_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(selection_doc,
+"One wait of one task for one of several things: await it once.");
+
+static PyType_Slot selection_slots[] = {
+    {Py_am_await, (void *)PyObject_SelfIter},
+    {Py_am_send, (void *)selection_send},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)fl_awaitable_next},
+    {Py_tp_traverse, (void *)selection_traverse},
+    {Py_tp_clear, (void *)selection_clear},
+    {Py_tp_dealloc, (void *)selection_dealloc},
+    {Py_tp_methods, selection_methods},
+    {Py_tp_doc, (void *)(uintptr_t)selection_doc},
+    {0, NULL},
+};
+
+PyType_Spec fl_selection_spec =
+    FL_TYPE("fairlead.wait.Selection", sizeof(selection),
+            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, selection_slots);

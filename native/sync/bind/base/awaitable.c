@@ -1,0 +1,157 @@
+/* What the awaitables that wait for a future are made of: steps as an iterator's, what is thrown into one,
+ * and an exception that comes too late for what was done.
+ */
+#include "sync/bind/base/wait.h"
+
+PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
+{
+    if (sent == PYGEN_RETURN) {
+        /* a tuple or an exception would be unpacked by PyErr_SetObject */
+        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, result);
+        Py_DECREF(result);
+        if (stop != NULL) {
+            PyErr_SetObject(PyExc_StopIteration, stop);
+            Py_DECREF(stop);
+        }
+        return NULL;
+    }
+    return result;
+}
+
+#ifdef PYPY_VERSION
+PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
+{
+    *result = value == Py_None ? PyObject_CallMethod(iterator, "__next__", NULL)
+                               : PyObject_CallMethod(iterator, "send", "O", value);
+    if (*result != NULL) {
+        return PYGEN_NEXT;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) {
+        return PYGEN_ERROR;
+    }
+    PyObject *type, *stop, *traceback;
+    PyErr_Fetch(&type, &stop, &traceback);
+    PyErr_NormalizeException(&type, &stop, &traceback);
+    *result = PyObject_GetAttrString(stop, "value");
+    Py_XDECREF(type);
+    Py_XDECREF(stop);
+    Py_XDECREF(traceback);
+    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+}
+#else
+PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
+{
+    return PyIter_Send(iterator, value, result);
+}
+#endif
+
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value)
+{
+    PyObject *result;
+    PySendResult sent = Py_TYPE(op)->tp_as_async->am_send(op, value, &result);
+    return fl_as_iteration(sent, result);
+}
+
+PyObject *fl_awaitable_next(PyObject *op)
+{
+    return fl_awaitable_send(op, Py_None);
+}
+
+bool fl_awaitable_begin(bool *busy)
+{
+    if (*busy) {
+        PyErr_SetString(PyExc_ValueError, "this awaitable is being awaited at this moment");
+        return false;
+    }
+    return *busy = true;
+}
+
+int fl_await_future(PyObject *future, PyObject **inner)
+{
+    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
+    if (async == NULL || async->am_await == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the future that a port's make_future() returned cannot be awaited");
+        return -1;
+    }
+    Py_XSETREF(*inner, async->am_await(future));
+    return *inner == NULL ? -1 : 0;
+}
+
+int fl_throw_arguments(Py_ssize_t count)
+{
+    if (count < 1 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+        return -1;
+    }
+    return 0;
+}
+
+/* Raises what throw() was called with. */
+static void raise_thrown(PyObject *const *args, Py_ssize_t count)
+{
+    if (PyExceptionInstance_Check(args[0])) {
+        PyErr_SetObject((PyObject *)Py_TYPE(args[0]), args[0]);
+    } else if (PyExceptionClass_Check(args[0])) {
+        PyErr_SetObject(args[0], count > 1 ? args[1] : NULL);
+    } else {
+        PyErr_SetString(PyExc_TypeError, "throw() takes an exception class or an exception");
+    }
+}
+
+PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *thrower = *inner == NULL ? NULL : PyObject_GetAttrString(*inner, "throw"), *yielded = NULL;
+    if (thrower != NULL) {
+        yielded = PyObject_Vectorcall(thrower, args, (size_t)count, NULL);
+        Py_DECREF(thrower);
+    } else {
+        PyErr_Clear();
+        raise_thrown(args, count);
+    }
+    if (yielded == NULL) {
+        PyObject *type, *value, *traceback; /* an exception that is set while the future goes */
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_CLEAR(*inner);
+        PyErr_Restore(type, value, traceback);
+    }
+    return yielded;
+}
+
+/* Whether an exception that ends a wait, which met somebody all the same, comes again at the next one. */
+static bool postpone(PyObject *error)
+{
+    PyObject *wait = PyImport_ImportModule("fairlead.wait");
+    PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
+    bool postponed = answer == Py_True;
+    if (answer == NULL) {
+        fl_raise_later(error);
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(wait);
+    return postponed;
+}
+
+bool fl_wait_stands(fl_waiter *waiter)
+{
+    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
+    PyErr_Fetch(&type, &value, &traceback);
+    uint32_t granted = FL_GRANTED;
+    bool stands =
+        waiter->final && !fl_waiter_abandon(waiter, FL_CANCELLED) &&
+        fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_mailbox_close */
+    if (stands) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        stands = postpone(value);
+    }
+    if (stands) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+    return stands;
+}

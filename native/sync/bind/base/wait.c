@@ -1,0 +1,385 @@
+/* The thread's ending of a wait, and what the wrappers share. */
+#include "sync/bind/base/wait.h"
+
+#include <math.h>
+
+#include "machine/clock.h"
+#include "sync/locks/rwlock.h"
+
+PyMemberDef fl_wrapper_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_wrapper, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq)
+{
+    if (waitq == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_wrapper *self = (fl_wrapper *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        fl_waitq_unref(waitq);
+        return NULL;
+    }
+    self->waitq = waitq;
+    return (PyObject *)self;
+}
+
+void fl_wrapper_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    if (((fl_wrapper *)self)->weak != NULL) {
+        PyObject_ClearWeakRefs(self);
+    }
+    fl_shared *shared = fl_load(&((fl_wrapper *)self)->shared, relaxed); /* nobody else has this object */
+    if (shared != NULL) {
+        fl_shared_unref(shared);
+    }
+    if (((fl_wrapper *)self)->waitq != NULL) {
+        fl_waitq_unref(((fl_wrapper *)self)->waitq);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+fl_handoff *fl_handoff_new(PyObject *object)
+{
+    fl_handoff *handoff = PyMem_RawMalloc(sizeof *handoff);
+    if (handoff == NULL) {
+        return (fl_handoff *)PyErr_NoMemory();
+    }
+    *handoff = (fl_handoff){.object = Py_NewRef(object)};
+    return handoff;
+}
+
+void fl_handoff_drop(fl_handoff *handoff)
+{
+    if (handoff != NULL) {
+        PyObject *object = handoff->object;
+        PyMem_RawFree(handoff);
+        Py_DECREF(object);
+    }
+}
+
+/* threading.TIMEOUT_MAX: what fits a signed 64-bit number of nanoseconds. */
+#define LONGEST_SECONDS 9223372036.0
+
+/* As a truth value that is a number, of which True is one. */
+static bool is_zero_or_one(PyObject *number)
+{
+    int overflow;
+    long value = PyLong_AsLongAndOverflow(number, &overflow);
+    return !overflow && (value == 0 || value == 1);
+}
+
+int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
+{
+    int block = blocking == NULL ? 1 : PyObject_IsTrue(blocking);
+    if (block < 0) {
+        return -1;
+    }
+    if (blocking != NULL && PyLong_CheckExact(blocking) && !is_zero_or_one(blocking)) {
+        PyErr_Format(PyExc_TypeError,
+                     "whether to block is True or False, not %R; of n permits give the name: acquire(n=%R)",
+                     blocking, blocking);
+        return -1;
+    }
+    double seconds = -1;
+    if (timeout != NULL && timeout != Py_None) {
+        seconds = PyFloat_AsDouble(timeout);
+        if (seconds == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+        if (!block && seconds != -1) {
+            PyErr_SetString(PyExc_ValueError, "can't specify a timeout for a non-blocking call");
+            return -1;
+        }
+        if (isnan(seconds) || (seconds < 0 && seconds != -1)) {
+            PyErr_SetString(PyExc_ValueError, "timeout value must be a non-negative number, or None");
+            return -1;
+        }
+        if (seconds > LONGEST_SECONDS) {
+            PyErr_SetString(PyExc_OverflowError, "timeout value is too large, use None to wait for ever");
+            return -1;
+        }
+    }
+    if (!block || seconds == 0) {
+        *deadline = 0;
+    } else if (seconds < 0) {
+        *deadline = FL_FOREVER;
+    } else {
+        int64_t now = fl_clock_now(), wait = (int64_t)ceil(seconds * 1e9);
+        *deadline = wait < FL_FOREVER - 1 - now ? now + wait : FL_FOREVER - 1;
+    }
+    return 0;
+}
+
+/* A signal that comes after the last look at it and before the thread sleeps, or that the kernel gives to
+   another thread, interrupts no sleep. So who runs the handlers looks by itself: soon after it fell asleep,
+   when that is likely, and at last once a second. */
+#define FIRST_LOOK_NS 1000000
+#define LAST_LOOK 10 /* doublings */
+
+int64_t fl_next_look(int *looks)
+{
+    if (!fl_park_misses_signals()) {
+        return FL_FOREVER;
+    }
+    int64_t pause = (int64_t)FIRST_LOOK_NS << *looks;
+    *looks += *looks < LAST_LOOK;
+    return fl_clock_now() + pause;
+}
+
+#define A_THREAD "a thread that has ended, or by a task of it,"
+
+/* -1: it raised. */
+static int warn_of_death(PyObject *what, const char *holder)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *category = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDeathWarning");
+    int result = -1;
+    if (category != NULL) {
+        result = PyErr_WarnFormat(category, 1,
+                                  "%R is held by %s and is waited for; the waiter goes on only if another "
+                                  "thread or task releases it",
+                                  what, holder);
+    }
+    Py_XDECREF(category);
+    Py_XDECREF(errors);
+    return result;
+}
+
+int fl_holder_ended(PyObject *what, fl_waitq *waitq)
+{
+    if (waitq->flags & FL_WAITQ_BREAKS) {
+        FL_WAKING(fl_sem_close(waitq));
+        return FL_REFUSAL;
+    }
+    return warn_of_death(what, A_THREAD);
+}
+
+int fl_check_holders(PyObject *what, const fl_waitq *waitq)
+{
+    bool lock = waitq->ops == &fl_sem_ops && waitq->flags & FL_WAITQ_OWNED;
+    if (!lock && waitq->ops != &fl_rw_ops) {
+        return 0;
+    }
+    fl_state *state = fl_wrapper_state(what);
+    const PyTypeObject *type = Py_TYPE(what);
+    int gone = type == state->rlock_type     ? fl_rlock_gone(what)
+               : type == state->side_type    ? fl_rwlock_view_gone(what)
+               : type == state->stamped_type ? fl_stamped_gone(what)
+                                             : FL_NONE_GONE;
+    if (gone <= 0) {
+        return gone;
+    }
+    return warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
+}
+
+/* `tells`: whether holders that have ended are told of. */
+static int wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline,
+                       bool tells)
+{
+    int outcome = fl_wait_greenlet(what, waitq, wanted, owner, deadline);
+    if (outcome != FL_NO_GREENLET) {
+        return outcome;
+    }
+    if (tells && fl_check_holders(what, waitq) < 0) {
+        return -1;
+    }
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, waitq, wanted, owner);
+    waiter.request = what;
+    int looks = 0;
+    bool said = !tells;
+    while (!fl_waitq_enter(&waiter)) {
+        if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: nobody else looks */
+            return FL_REFUSAL;
+        }
+        fl_wait_result result;
+        waiter.look = fl_next_look(&looks);
+        FL_BEGIN_SLEEP(&waiter, deadline)
+        result = fl_waitq_wait(&waiter, deadline);
+        FL_END_SLEEP
+        if (result == FL_WAIT_REFUSED) {
+            return FL_REFUSAL;
+        }
+        if (result != FL_WAIT_INTERRUPTED) {
+            return result == FL_WAIT_GRANTED;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+        if (waiter.told && !said) {
+            said = true;
+            int ended = fl_holder_ended(what, waitq);
+            if (ended != 0) {
+                return ended;
+            }
+        }
+    }
+    return 1;
+}
+
+int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline)
+{
+    return wait_thread(what, waitq, wanted, owner, deadline, true);
+}
+
+int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
+{
+    int looks = 0;
+    for (;;) {
+        fl_wait_result result;
+        waiter->look = fl_next_look(&looks);
+        FL_BEGIN_SLEEP(waiter, deadline)
+        result = fl_waitq_wait_in_place(waiter, deadline);
+        FL_END_SLEEP
+        if (result != FL_WAIT_INTERRUPTED) {
+            return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            fl_waiter_abandon(waiter, FL_CANCELLED);
+            return -1;
+        }
+        if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */
+            fl_load(&waiter->state, acquire) == FL_WAITING &&
+            fl_waitq_enter(waiter)) { /* pairs with settle */
+            return 1;
+        }
+    }
+}
+
+int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner)
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    /* what a warning raised once is not raised again and again */
+    while (wait_thread(what, waitq, 1, owner, FL_FOREVER, type == NULL) < 0) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyErr_Fetch(&type, &value, &traceback);
+    }
+    PyErr_Restore(type, value, traceback);
+    return type == NULL ? 0 : -1;
+}
+
+PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans)
+{
+    PyObject *record = PyStructSequence_New(type);
+    for (int i = 0; record != NULL && i < count; i++) {
+        PyObject *value = booleans >> i & 1 ? PyBool_FromLong(values[i]) : PyLong_FromLong(values[i]);
+        if (value == NULL) {
+            Py_CLEAR(record);
+        } else {
+            PyStructSequence_SetItem(record, i, value);
+        }
+    }
+    return record;
+}
+
+/* In the main thread, between two instructions of Python. */
+static int raise_now(void *error)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
+    Py_DECREF((PyObject *)error);
+    return -1;
+}
+
+void fl_raise_later(PyObject *where)
+{
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    bool later = false;
+    if (PyErr_GivenExceptionMatches(type, PyExc_Warning)) { /* never a handler's */
+    } else if (fl_in_main_thread() && PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        if (traceback != NULL) {
+            PyException_SetTraceback(error, traceback);
+        }
+        later = Py_AddPendingCall(raise_now, Py_NewRef(error)) == 0;
+    } else if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
+        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type) == 1;
+    }
+    if (later) {
+        Py_XDECREF(type);
+        Py_XDECREF(error);
+        Py_XDECREF(traceback);
+        return;
+    }
+    PyErr_Restore(type, error, traceback);
+    PyErr_WriteUnraisable(where);
+}
+
+PyObject *fl_dict_get(PyObject *dict, PyObject *key)
+{
+    PyObject *found;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyDict_GetItemRef(dict, key, &found);
+#else
+    found = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+#endif
+    return found;
+}
+
+void *fl_raise(const char *name, const char *message)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
+    PyObject *text = class == NULL ? NULL : PyUnicode_FromString(message);
+    if (text != NULL) {
+        PyErr_SetObject(class, text);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(class);
+    Py_XDECREF(errors);
+    return NULL;
+}
+
+int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
+                 PyObject *kwnames, PyObject **values)
+{
+    Py_ssize_t most = 0;
+    for (; names[most] != NULL; most++) {
+        values[most] = most < count ? args[most] : NULL;
+    }
+    if (count > most) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", function, most, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; kwnames != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+        Py_ssize_t at = 0;
+        while (names[at] != NULL && PyUnicode_CompareWithASCIIString(name, names[at]) != 0) {
+            at++;
+        }
+        if (names[at] == NULL || values[at] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected or repeated argument '%U'", function, name);
+            return -1;
+        }
+        values[at] = args[count + i];
+    }
+    return 0;
+}
+
+int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                     int64_t *deadline)
+{
+    static const char *const names[] = {"blocking", "timeout", NULL};
+    PyObject *values[2];
+    if (fl_arguments(function, names, args, count, kwnames, values) < 0) {
+        return -1;
+    }
+    return fl_deadline_parse(values[0], values[1], deadline);
+}
+
+int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                        int64_t *deadline)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    if (fl_arguments(function, names, args, count, kwnames, &timeout) < 0) {
+        return -1;
+    }
+    return fl_deadline_parse(NULL, timeout, deadline);
+}

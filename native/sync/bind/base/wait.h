@@ -1,0 +1,342 @@
+/* What every primitive's file in this directory is made of: a wrapper over a wait queue, and two endings of a
+ * wait.
+ *
+ * A wrapper is a small object of one interpreter; its wait queue is counted, knows no Python, and may be
+ * shared. A primitive tries its fast path, and then ends in fl_wait_thread (blocks, detached) or in an
+ * operation (an awaitable).
+ */
+#ifndef FL_SYNC_BIND_BASE_WAIT_H
+#define FL_SYNC_BIND_BASE_WAIT_H
+
+#include "sync/bind/base/state.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+#include "sync/wait/waitq.h"
+#include "sync/coordination/meeting.h"
+#include "sync/wait/mailbox.h"
+#include "sync/wait/thread_table.h"
+#include "sync/locks/semaphore.h"
+#include "interpreters/shared.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_waitq *waitq;
+    PyObject *weak;
+    fl_atomic(fl_shared *) shared; /* NULL: no other interpreter has it */
+} fl_wrapper;
+
+static inline fl_waitq *fl_wrapper_waitq(PyObject *wrapper)
+{
+    return ((fl_wrapper *)wrapper)->waitq;
+}
+
+static inline fl_state *fl_wrapper_state(PyObject *wrapper)
+{
+    return (fl_state *)PyType_GetModuleState(Py_TYPE(wrapper));
+}
+
+/* What every type of wrappers has: weak references. */
+extern PyMemberDef fl_wrapper_members[];
+
+/* Allocates a wrapper of this type and takes over the reference to the wait queue; NULL (of the wait queue)
+   is a MemoryError. */
+PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq);
+void fl_wrapper_dealloc(PyObject *self);
+
+/* By who shares a primitive, attached and with the object's own lock: what is shared, and NULL with an
+   exception if it cannot be, as a queue that has objects in it. */
+fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type);
+fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
+fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
+fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);
+/* Of an object that was just made for what several interpreters have. */
+void fl_bounded_attach(PyObject *op, fl_shared *shared);
+void fl_broadcast_attach(PyObject *op, fl_shared *shared);
+
+/* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
+   None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that
+   does not block. */
+int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
+
+/* Around the sleep of a thread that waits by this waiter (of a choice, by any of its waiters): detaches, and
+   says in the thread table what it sleeps for, so that sync.waits() can tell: the object in the waiter's
+   `request`, which the caller refers to. There is no other way to sleep for what belongs to somebody. */
+#define FL_BEGIN_SLEEP(waiter, deadline)                                                                    \
+    {                                                                                                      \
+        PyThreadState *parked_ = PyThreadState_Get();                                                     \
+        int64_t space_ = PyInterpreterState_GetID(PyThreadState_GetInterpreter(parked_));                 \
+        Py_BEGIN_ALLOW_THREADS                                                                             \
+        fl_thread_table_begin((waiter), (deadline), parked_, space_);
+#define FL_END_SLEEP                                                                                        \
+        fl_thread_table_end();                                                                              \
+        Py_END_ALLOW_THREADS                                                                               \
+    }
+
+/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers. 1: taken; 0: timed
+   out; -1: an exception of a signal handler; FL_REFUSAL: the wait queue was closed. But for 1 nothing is
+   taken. `what`: the object that it waits for, which is what sync.waits() shows. */
+#define FL_REFUSAL 2
+int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline);
+
+/* When a thread that waits looks for signals next; *looks is 0 at first. */
+int64_t fl_next_look(int *looks);
+
+/* Waits for an allocated waiter that is queued, in its place whatever signals come. As fl_wait_thread; with
+   -1 the waiter is settled, and what it may have been granted is given back. */
+int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
+
+/* Attached, by who waits and has found that the wait queue's holder has ended: the lock breaks (FL_REFUSAL),
+   or a warning says so (0; -1: which raised). */
+int fl_holder_ended(PyObject *what, fl_waitq *waitq);
+
+/* Attached, by who is about to wait: of a primitive that knows who is inside, whether one of them is a task
+   or a thread that has ended; then a warning says so (-1: which raised). At most so many are looked at. */
+#define FL_HOLDERS_CHECKED 16
+int fl_check_holders(PyObject *what, const fl_waitq *waitq);
+/* What it asks. FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE; -1: an exception. */
+enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE };
+int fl_rlock_gone(PyObject *self);
+int fl_rwlock_view_gone(PyObject *self);
+int fl_stamped_gone(PyObject *self);
+
+/* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
+   is taken (-1). */
+int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner);
+
+/* As fl_wait_thread, in a thread where gevent's hub runs: only the greenlet that calls waits. Where none
+   does, FL_NO_GREENLET, and nothing has been done. */
+#define FL_NO_GREENLET 3
+int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline);
+
+/* Whether this thread's hub can run others while the caller waits; -1: an exception. */
+int fl_in_greenlet(void);
+/* There: waits with this operation, and returns what it ends with; None: the time was over first. */
+PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline);
+
+/* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
+   is what the awaitable carries; `refused`: the wait queue was closed, and nothing is taken. */
+typedef PyObject *(*fl_finish)(PyObject *wrapper, PyObject *item, bool refused);
+
+/* An awaitable that takes `wanted` from the wrapper's wait queue when it is awaited. */
+PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_finish finish);
+/* From another wait queue that lives as long as the wrapper; `item` may be NULL. */
+PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
+                          fl_finish finish, PyObject *item);
+
+/* A handoff with an object, for who sends or exchanges; NULL with an exception. */
+fl_handoff *fl_handoff_new(PyObject *object);
+/* With what is in it; may be NULL. */
+void fl_handoff_drop(fl_handoff *handoff);
+
+/* An awaitable of a meeting, by this side, which steals the handoff (NULL: who receives brings none);
+   `finish` is given what is in its place by then. Once it has met, a cancellation is too late for one that
+   sends or exchanges: it ends as if there was none, and the task is cancelled at its next wait. */
+PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
+                            fl_finish finish);
+
+/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. */
+typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
+PyObject *fl_operation_concluding(fl_state *state, PyObject *wrapper, fl_conclude conclude);
+
+/* The same, with a way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an
+   exception. It is called when the awaitable is awaited, in the task that awaits, and may change what is
+   wanted. */
+typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
+PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                       fl_conclude conclude);
+
+/* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
+   must be one that cannot take at once. */
+int fl_operation_join(PyObject *operation);
+
+/* What select() makes of an operation that nobody has begun to await, and asks in the place of who awaits it.
+   False, with an exception: it is none, was awaited, or cannot be one of several. */
+bool fl_operation_selectable(fl_state *state, PyObject *operation);
+fl_waitq *fl_operation_waitq(PyObject *operation);
+/* What it is for; borrowed. */
+PyObject *fl_operation_wrapper(PyObject *operation);
+/* The `owner` of its waiter: that which it has of its own, else the one that asks. */
+uint64_t fl_operation_owner(PyObject *operation, uint64_t mine);
+/* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
+int fl_operation_attempt(PyObject *operation, uint64_t owner, uint32_t *wanted);
+/* The operation is over: what awaiting it would return, or NULL with an exception. */
+PyObject *fl_operation_finish(PyObject *operation, uint32_t wanted, bool refused);
+/* Nobody else can begin to await it; who selects it keeps it until no waiter refers to it. -1: an exception,
+   somebody has. */
+int fl_operation_spend(PyObject *operation);
+/* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
+   that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
+   up. */
+bool fl_wait_stands(fl_waiter *waiter);
+
+/* What every awaitable of this directory that waits is made of: the end of a step as an iterator's; its
+   iternext and its method send(), by the type's am_send. */
+PyObject *fl_as_iteration(PySendResult sent, PyObject *result);
+
+/* PyIter_Send, which PyPy does not have. */
+PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
+PyObject *fl_awaitable_next(PyObject *op);
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
+/* Around what takes a step of an awaitable: false, with an exception, within another step of it. */
+bool fl_awaitable_begin(bool *busy);
+/* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
+int fl_await_future(PyObject *future, PyObject **inner);
+/* Its throw(): whether it takes so many arguments (-1 with an exception); and the exception thrown into
+   *inner (NULL: it awaits nothing). NULL: the exception comes out again, and *inner is gone. */
+int fl_throw_arguments(Py_ssize_t count);
+PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count);
+
+/* For this holder instead of the task that awaits it. */
+void fl_operation_for(PyObject *operation, uint64_t owner);
+
+/* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
+PyObject *fl_operation_done(fl_state *state);
+
+/* Around a call of the core that may wake tasks: those of this thread's own loop are told here and now,
+   without a system call, if a task of it runs at this moment. Otherwise the loop may be about to sleep, as
+   under a signal handler, and the wakeup descriptor is rung. */
+#define FL_WAKING(call)                                                                                     \
+    do {                                                                                                   \
+        fl_mailbox_batch();                                                                                 \
+        call;                                                                                              \
+        fl_mailbox *mailbox_ = fl_mailbox_flush();                                                          \
+        if (mailbox_ != NULL) {                                                                             \
+            fl_mailbox_deliver(mailbox_);                                                                   \
+        }                                                                                                  \
+    } while (0)
+void fl_mailbox_deliver(fl_mailbox *mailbox);
+
+/* fl_sem_give, and whoever gets something is told. */
+static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
+{
+    fl_sem_result result;
+    if (fl_waitq_waiting(waitq) == 0) {
+        return fl_sem_give(waitq, count);
+    }
+    FL_WAKING(result = fl_sem_give(waitq, count));
+    return result;
+}
+
+/* The task that runs in this thread, as its library knows it: a new reference. NULL: none does, or an
+   exception is set. */
+PyObject *fl_task_here(fl_state *state);
+
+/* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
+PyObject *fl_holder_here(fl_state *state);
+
+/* Whether this task or greenlet has ended; of what does not tell, no. -1: an exception. Any thread. */
+int fl_task_ended(fl_state *state, PyObject *task);
+
+/* fl_owner_task(), and while deadlocks are looked for which task it is. */
+extern fl_atomic(uint32_t) fl_naming_tasks;
+uint64_t fl_owner_named_slow(fl_state *state);
+static inline uint64_t fl_owner_named(fl_state *state)
+{
+    /* only whether it is worth to ask */
+    return __builtin_expect(fl_load(&fl_naming_tasks, relaxed) != 0, false) ? fl_owner_named_slow(state)
+                                                                           : fl_owner_task();
+}
+
+/* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
+typedef struct {
+    uint64_t thread;
+    PyObject *task;
+} fl_caller;
+
+/* -1: an exception. */
+int fl_caller_here(fl_state *state, fl_caller *me);
+
+static inline uint64_t fl_caller_owner(const fl_caller *me)
+{
+    return me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
+}
+
+/* How an RLock is held: by which task or greenlet (a reference; NULL: by this thread), and how often. */
+typedef struct {
+    PyObject *task;
+    uint32_t depth;
+} fl_rlock_hold;
+
+/* Of an RLock that the caller holds: lets go of it entirely, and says how it was held. */
+fl_rlock_hold fl_rlock_save(PyObject *self);
+/* Takes it again like that, whatever signal handlers raise meanwhile: -1 with the last exception set, and
+   it is taken nevertheless. */
+int fl_rlock_restore(PyObject *self, fl_rlock_hold before);
+/* 1: the caller holds it; -1 with an exception set. */
+int fl_rlock_is_mine(PyObject *self);
+
+/* The Mailbox of the loop that runs in this thread, as the finder says; a new reference, or NULL with an
+   exception set. */
+PyObject *fl_mailbox_here(fl_state *state);
+
+/* The loop that asyncio runs in this thread, a new reference; NULL: none, or an exception is set. */
+PyObject *fl_running_loop(fl_state *state);
+/* The task of this loop that runs in this thread, the same way. */
+PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
+
+/* A future of this Mailbox's loop, and its body (borrowed); NULL with an exception set. */
+PyObject *fl_mailbox_future(PyObject *mailbox, fl_mailbox **body);
+
+/* Calls the function, in this Mailbox's loop, after so many nanoseconds: what has a cancel(); NULL with an
+   exception set. */
+PyObject *fl_mailbox_timer(PyObject *mailbox, int64_t sleep, PyObject *function);
+/* Puts a future (stolen) in the place of the one that a waiter's task awaits, and returns that (a new
+   reference). Either may be NULL. */
+PyObject *fl_waiter_swap_future(fl_waiter *waiter, PyObject *future);
+
+/* In the loop's thread: completes the future of a waiter's task, if it has one. False: the task was
+   cancelled, and has yet to learn of it. */
+bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter);
+
+/* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
+PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
+
+/* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
+   None, whether nobody else can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
+   an exception set, and no list. */
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
+
+/* With an exception set where none can be raised, as that of a signal handler in what the mailbox calls of
+   the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an
+   error of the loop's side, and unraisable. */
+void fl_raise_later(PyObject *where);
+
+/* Raises a class of fairlead.errors with a message, and returns NULL. */
+void *fl_raise(const char *name, const char *message);
+
+/* The value of a key, a new reference: without a GIL another thread may delete the key meanwhile. NULL: not
+   there, or an exception is set. */
+PyObject *fl_dict_get(PyObject *dict, PyObject *key);
+
+/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL. */
+int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
+                 PyObject *kwnames, PyObject **values);
+
+/* The deadline that the arguments (blocking=True, timeout=None) mean; -1 with an exception set. */
+int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                     int64_t *deadline);
+static inline int fl_acquire_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *kwnames, int64_t *deadline)
+{
+    *deadline = FL_FOREVER;
+    return count == 0 && kwnames == NULL ? 0 : fl_acquire_parse(function, args, count, kwnames, deadline);
+}
+
+/* The deadline that the argument (timeout=None) means; -1 with an exception set. */
+int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                        int64_t *deadline);
+
+/* The docstring and the entry of a method that takes arguments by vectorcall. */
+#define FL_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define FL_BEGIN_CRITICAL(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define FL_END_CRITICAL() Py_END_CRITICAL_SECTION()
+#else
+#define FL_BEGIN_CRITICAL(object) {
+#define FL_END_CRITICAL() }
+#endif
+
+#endif

@@ -1,0 +1,293 @@
+/* Barrier: the barrier in core, as threading.Barrier and asyncio.Barrier at once. */
+#include "sync/bind/base/wait.h"
+
+#include <stdlib.h>
+
+#include "sync/coordination/barrier.h"
+
+typedef struct {
+    fl_wrapper wrapper;
+    PyObject *action;  /* NULL: none */
+    PyObject *timeout; /* None: for ever */
+} barrier;
+
+fl_shared *fl_barrier_share(PyObject *op, uint32_t type)
+{
+    if (((barrier *)op)->action != NULL || ((barrier *)op)->timeout != Py_None) {
+        return fl_raise("UsageError",
+                        "a barrier with an action or a timeout of its own is of one interpreter; "
+                        "give the timeout to wait(), and act where wait() returns 0");
+    }
+    fl_shared *shared = fl_shared_new(fl_wrapper_waitq(op), type, NULL, NULL);
+    return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
+}
+
+static PyObject *broken(void)
+{
+    return fl_raise("BrokenBarrierError",
+                    "the barrier is broken, or was reset; reset() makes it usable again");
+}
+
+/* The end of a wait that was not refused: the place among the parties. The last one acts, and lets the others
+   through. */
+static PyObject *pass(PyObject *self, uint32_t wanted)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    if (!(wanted & FL_BARRIER_LAST)) {
+        return PyLong_FromUnsignedLong(wanted & FL_BARRIER_MOST);
+    }
+    PyObject *action = ((barrier *)self)->action;
+    if (action != NULL) {
+        PyObject *result = PyObject_CallNoArgs(action);
+        if (result == NULL) {
+            PyObject *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            FL_WAKING(fl_barrier_break(waitq, wanted));
+            PyErr_Restore(type, value, traceback);
+            return NULL;
+        }
+        Py_DECREF(result);
+    }
+    bool tripped;
+    FL_WAKING(tripped = fl_barrier_trip(waitq, wanted));
+    return tripped ? PyLong_FromUnsignedLong(waitq->limit - 1) : broken();
+}
+
+static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
+{
+    return refused ? broken() : pass(self, wanted);
+}
+
+static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
+{
+    PyObject *operation = fl_operation_concluding(fl_wrapper_state(self), self, conclude);
+    PyObject *result = operation == NULL ? NULL : fl_greenlet_wait(operation, deadline);
+    Py_XDECREF(operation);
+    if (result == Py_None) {
+        Py_DECREF(result);
+        return broken(); /* by its leaving */
+    }
+    return result;
+}
+
+FL_DOC(wait_doc, "wait($self, /, timeout=None)",
+"Waits until all parties have come; returns the place among them, from 0 on, the last's being parties - 1.\n"
+"For threads; tasks await wait_async(). timeout is in seconds; None is the barrier's own.\n"
+"\n"
+"Raises BrokenBarrierError (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
+"time-out or an exception of a signal handler, by which the barrier breaks for all.");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    int64_t deadline;
+    if (fl_arguments("wait", names, args, count, kwnames, &timeout) < 0) {
+        return NULL;
+    }
+    if (timeout == NULL || timeout == Py_None) {
+        timeout = ((barrier *)self)->timeout;
+    }
+    if (fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    int greenlet = fl_in_greenlet();
+    if (greenlet != 0) {
+        return greenlet < 0 ? NULL : wait_as_greenlet(self, deadline);
+    }
+    fl_waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL) {
+        return PyErr_NoMemory();
+    }
+    fl_waiter_init(waiter, fl_wrapper_waitq(self), 0, 0);
+    waiter->request = self;
+    int through = 1;
+    if (!fl_waitq_enter(waiter)) {
+        through = fl_wait_in_place(waiter, deadline);
+    }
+    uint32_t wanted = waiter->wanted;
+    free(waiter);
+    if (through == 1 || (through == 0 && (wanted & FL_BARRIER_THROUGH))) {
+        return pass(self, wanted);
+    }
+    return through < 0 ? NULL : broken();
+}
+
+FL_DOC(wait_async_doc, "wait_async($self, /)",
+"As wait(), in an awaitable, without a time-out of its own. A task that is cancelled while it waits breaks\n"
+"the barrier.");
+
+static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_concluding(fl_wrapper_state(self), self, conclude);
+}
+
+FL_DOC(aenter_doc, "__aenter__($self, /)",
+"As wait_async().");
+
+FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
+"Nothing, in an awaitable that is done.");
+
+static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return fl_operation_done(fl_wrapper_state(self));
+}
+
+FL_DOC(reset_doc, "reset($self, /)",
+"Makes the barrier as new. All that wait get BrokenBarrierError. Never waits itself.");
+
+static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_barrier_reset(fl_wrapper_waitq(self)));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(abort_doc, "abort($self, /)",
+"Breaks the barrier: all that wait, and later callers until reset(), get BrokenBarrierError. Never waits\n"
+"itself.");
+
+static PyObject *abort_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_barrier_break(fl_wrapper_waitq(self), 0));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: parties, waiting (threads and tasks), broken.");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    long values[] = {(long)waitq->limit, (long)fl_waitq_waiting(waitq), fl_barrier_broken(waitq)};
+    return fl_record(fl_wrapper_state(self)->barrier_statistics, values, 3, 4);
+}
+
+static PyObject *get_parties(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_wrapper_waitq(self)->limit);
+}
+
+static PyObject *get_n_waiting(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(self)));
+}
+
+static PyObject *get_broken(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(fl_barrier_broken(fl_wrapper_waitq(self)));
+}
+
+static PyObject *repr(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return PyUnicode_FromFormat("<%s %s, %u of %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                fl_barrier_broken(waitq) ? "broken" : "whole",
+                                (unsigned)fl_waitq_waiting(waitq), (unsigned)waitq->limit, (void *)self);
+}
+
+/* Not literals: see permits.c. */
+static char parties_word[] = "parties", action_word[] = "action", timeout_word[] = "timeout";
+
+static PyObject *barrier_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {parties_word, action_word, timeout_word, NULL};
+    long long parties;
+    PyObject *action = Py_None, *timeout = Py_None;
+    int64_t deadline;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|OO:Barrier", names, &parties, &action, &timeout) ||
+        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    if (parties < 1 || parties > FL_BARRIER_MOST) {
+        PyErr_Format(PyExc_ValueError, "parties must be >= 1, and at most %u", FL_BARRIER_MOST);
+        return NULL;
+    }
+    if (action != Py_None && !PyCallable_Check(action)) {
+        PyErr_SetString(PyExc_TypeError, "action must be callable, or None");
+        return NULL;
+    }
+    barrier *self = (barrier *)fl_wrapper_new(type, fl_barrier_new((uint32_t)parties));
+    if (self != NULL) {
+        self->action = action == Py_None ? NULL : Py_NewRef(action);
+        self->timeout = Py_NewRef(timeout);
+    }
+    return (PyObject *)self;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((barrier *)self)->action);
+    Py_VISIT(((barrier *)self)->timeout);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(((barrier *)self)->action);
+    Py_CLEAR(((barrier *)self)->timeout);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    fl_wrapper_dealloc(self);
+}
+
+static PyMethodDef methods[] = {
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
+    {"reset", reset, METH_NOARGS, reset_doc},
+    {"abort", abort_method, METH_NOARGS, abort_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__aenter__", wait_async, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"parties", get_parties, NULL, "How many must come.", NULL},
+    {"n_waiting", get_n_waiting, NULL, "How many have come and wait.", NULL},
+    {"broken", get_broken, NULL, "Whether it is broken.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+FL_DOC(type_doc, "Barrier(parties, action=None, timeout=None)",
+"Lets threads and tasks through when so many parties have arrived, again and again.\n"
+"\n"
+"The last to arrive calls action before the others go on; when that raises, the barrier breaks. timeout,\n"
+"in seconds, is what wait() uses by default. A party that leaves before all have arrived, by a time-out,\n"
+"a cancellation or the end of a loop, breaks the barrier for all: they get BrokenBarrierError until\n"
+"reset(). In a forked child no party has arrived.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)barrier_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_getset, getters},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.Barrier", sizeof(barrier), Py_TPFLAGS_HAVE_GC, slots);
+
+FL_RECORD(desc, "fairlead.sync.BarrierStatistics", "A barrier at one moment.",
+    {"parties", "how many must come"},
+    {"waiting", "threads and tasks that have come and wait"},
+    {"broken", "whether it is broken"}
+);
+
+int fl_barrier_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->barrier_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->barrier_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->barrier_type, state->barrier_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

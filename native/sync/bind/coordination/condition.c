@@ -1,0 +1,245 @@
+/* ConditionQueue: what a Condition's waiters wait for, with the thread's whole wait in one call, so that no
+ * signal handler runs between its steps. The task's is a coroutine in fairlead.sync._condition.
+ */
+#include "sync/bind/base/wait.h"
+
+#include <stdlib.h>
+
+#include "sync/coordination/condition.h"
+
+/* Either kind of lock, while it is let go. */
+typedef struct {
+    PyObject *lock;
+    bool recursive;
+    fl_rlock_hold hold;
+    bool lost;  /* it was let go, and is to be taken again */
+    bool woken; /* by a notification: once the lock is there, the next is to be woken */
+} loan;
+
+/* 0: let go; -1: an exception, and nothing has changed. The caller holds it. */
+static int let_go(loan *lent)
+{
+    if (lent->recursive) {
+        lent->hold = fl_rlock_save(lent->lock);
+    } else if (fl_permits_give(fl_wrapper_waitq(lent->lock), 1) != FL_SEM_OK) {
+        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
+        return -1;
+    }
+    return 0;
+}
+
+/* -1: an exception of a signal handler. It is held in any case. */
+static int take_again(loan *lent)
+{
+    if (lent->recursive) {
+        return fl_rlock_restore(lent->lock, lent->hold);
+    }
+    return fl_wait_thread_always(lent->lock, fl_wrapper_waitq(lent->lock), fl_owner_thread());
+}
+
+/* What a wait is not to begin with; 0, or -1 with an exception set. */
+static int check(fl_state *state, loan *lent)
+{
+    PyObject *task = fl_task_here(state);
+    if (task != NULL) {
+        Py_DECREF(task);
+        fl_raise("DeadlockError", "a task that waits in its loop's thread stops all that could hand it the "
+                                  "lock again; await wait_async()");
+        return -1;
+    }
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    int held =
+        lent->recursive ? fl_rlock_is_mine(lent->lock) : fl_sem_value(fl_wrapper_waitq(lent->lock)) == 0;
+    if (held == 0) {
+        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
+    }
+    return held > 0 ? 0 : -1;
+}
+
+/* These two queue, let go of the lock, and wait. 1: notified; 0: not within the time; -1: an exception. */
+static int wait_as_thread(PyObject *self, fl_waitq *waitq, loan *lent, int64_t deadline)
+{
+    fl_waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    fl_waiter_init(waiter, waitq, 0, 0);
+    waiter->request = self;
+    fl_waitq_enter(waiter);
+    int notified = -1;
+    if (let_go(lent) < 0) {
+        fl_waiter_abandon(waiter, FL_CANCELLED);
+    } else {
+        lent->lost = true;
+        notified = deadline > 0 ? fl_wait_in_place(waiter, deadline) : !fl_waitq_leave(waiter, FL_TIMED_OUT);
+        lent->woken = notified == 1;
+        if (notified == 0) {
+            notified = waiter->notified; /* before the time was over; it has left, and nobody writes to it */
+        }
+    }
+    free(waiter);
+    return notified;
+}
+
+static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline)
+{
+    int notified = -1;
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL), *result = NULL;
+    if (operation != NULL && fl_operation_join(operation) == 0 && let_go(lent) == 0) {
+        lent->lost = true;
+        result = fl_greenlet_wait(operation, deadline);
+        notified = result == NULL ? -1 : result == Py_True;
+        lent->woken = notified == 1;
+    }
+    Py_XDECREF(result);
+    Py_XDECREF(operation); /* which leaves the queue, if it is there */
+    return notified;
+}
+
+/* 1: notified; 0: not within the time; -1: an exception. */
+static int wait_with(PyObject *self, loan *lent, int64_t deadline)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    int greenlet = fl_in_greenlet(), notified = -1;
+    if (greenlet == 0) {
+        notified = wait_as_thread(self, waitq, lent, deadline);
+    } else if (greenlet > 0) {
+        notified = wait_as_greenlet(self, lent, deadline);
+    }
+    if (!lent->lost) {
+        return -1;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int taken = take_again(lent);
+    if (taken == 0) {
+        PyErr_Restore(type, value, traceback);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        if (notified == 1) {
+            FL_WAKING(fl_condition_give(waitq, 1)); /* it ends without success, and takes no notice along */
+        }
+    }
+    if (lent->woken) {
+        FL_WAKING(fl_condition_pass(waitq));
+    }
+    return taken == 0 ? notified : -1;
+}
+
+FL_DOC(wait_doc, "wait($self, lock, timeout=None, /)",
+"Releases the lock, waits for a notification and acquires the lock again; False: the time was over first.\n"
+"The lock is held afterwards, whatever happened.");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    fl_state *state = fl_wrapper_state(self);
+    int64_t deadline;
+    if (count < 1 || count > 2) {
+        PyErr_SetString(PyExc_TypeError, "wait() takes a lock and a timeout");
+        return NULL;
+    }
+    loan lent = {args[0], Py_IS_TYPE(args[0], state->rlock_type), {NULL, 0}, false, false};
+    if (!lent.recursive && !Py_IS_TYPE(args[0], state->lock_type)) {
+        PyErr_SetString(PyExc_TypeError, "wait() takes a Lock or an RLock");
+        return NULL;
+    }
+    if (fl_deadline_parse(NULL, count > 1 ? args[1] : NULL, &deadline) < 0 || check(state, &lent) < 0) {
+        return NULL;
+    }
+    int notified = wait_with(self, &lent, deadline);
+    return notified < 0 ? NULL : PyBool_FromLong(notified);
+}
+
+FL_DOC(join_doc, "join($self, /)",
+"An awaitable that waits for a notification, and counts as waiting from now on.");
+
+static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
+    if (operation != NULL && fl_operation_join(operation) < 0) {
+        Py_CLEAR(operation);
+    }
+    return operation;
+}
+
+FL_DOC(notify_doc, "notify($self, n, /)",
+"Wakes the first n that wait; says how many there were.");
+
+static PyObject *notify(PyObject *self, PyObject *number)
+{
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (count < 0 || count > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "n must not be negative, nor beyond 32 bits");
+        return NULL;
+    }
+    uint32_t woken = 0;
+    if (fl_waitq_waiting(fl_wrapper_waitq(self)) > 0) {
+        FL_WAKING(woken = fl_condition_give(fl_wrapper_waitq(self), (uint32_t)count));
+    }
+    return PyLong_FromUnsignedLong(woken);
+}
+
+FL_DOC(pass_doc, "_pass($self, /)",
+"By a task that join() has notified, once it has the lock again or will not get it: the next one is woken.");
+
+static PyObject *pass(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_condition_pass(fl_wrapper_waitq(self)));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(waiting_doc, "waiting($self, /)",
+"How many threads and tasks wait and are not notified.");
+
+static PyObject *waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLong(fl_condition_waiting(fl_wrapper_waitq(self)));
+}
+
+static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":ConditionQueue", names)) {
+        return NULL;
+    }
+    return fl_wrapper_new(type, fl_condition_new());
+}
+
+static PyMethodDef methods[] = {
+    {"wait", FL_METHOD(wait), METH_FASTCALL, wait_doc},
+    {"join", join, METH_NOARGS, join_doc},
+    {"notify", notify, METH_O, notify_doc},
+    {"_pass", pass, METH_NOARGS, pass_doc},
+    {"waiting", waiting, METH_NOARGS, waiting_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "ConditionQueue()",
+"The queue of a Condition's waiters. A notification is not kept: it goes to those that wait at that\n"
+"moment.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)condition_new},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead._native.ConditionQueue", sizeof(fl_wrapper), 0, slots);
+
+int fl_condition_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->condition_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return state->condition_type == NULL ? -1 : PyModule_AddType(module, state->condition_type);
+}

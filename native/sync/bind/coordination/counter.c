@@ -1,0 +1,222 @@
+/* StripedCounter: the counter in core. Nobody waits for it, so it has no wait queue. */
+#include "sync/bind/base/wait.h"
+
+#include "machine/cores.h"
+#include "sync/wait/counter.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_counter *counter;
+    PyObject *weak;
+} striped;
+
+static fl_counter *counter_of(PyObject *op)
+{
+    return ((striped *)op)->counter;
+}
+
+static PyObject *whole(fl_wide sum)
+{
+    if (sum.high == ((int64_t)sum.low < 0 ? -1 : 0)) {
+        return PyLong_FromLongLong((int64_t)sum.low);
+    }
+    PyObject *high = PyLong_FromLongLong(sum.high), *low = PyLong_FromUnsignedLongLong(sum.low);
+    PyObject *bits = PyLong_FromLong(64), *result = NULL;
+    PyObject *shifted = high == NULL || bits == NULL ? NULL : PyNumber_Lshift(high, bits);
+    if (shifted != NULL && low != NULL) {
+        result = PyNumber_Add(shifted, low);
+    }
+    Py_XDECREF(shifted);
+    Py_XDECREF(bits);
+    Py_XDECREF(low);
+    Py_XDECREF(high);
+    return result;
+}
+
+FL_DOC(add_doc, "add($self, n, /)",
+"Adds a whole number, which may be negative. Any thread or task; never waits, and a signal handler or a\n"
+"destructor may call it. Raises OverflowError if n has more than 64 bits; sums may.");
+
+static PyObject *add(PyObject *op, PyObject *number)
+{
+    long long by = PyLong_AsLongLong(number);
+    if (by == -1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_SetString(PyExc_OverflowError, "n must fit in 64 bits with its sign: add it in parts");
+        }
+        return NULL;
+    }
+    fl_counter_add(counter_of(op), fl_owner_thread(), by);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(increment_doc, "increment($self, /)",
+"As add(1).");
+
+static PyObject *increment(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_counter_add(counter_of(op), fl_owner_thread(), 1);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(decrement_doc, "decrement($self, /)",
+"As add(-1).");
+
+static PyObject *decrement(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_counter_add(counter_of(op), fl_owner_thread(), -1);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(sum_doc, "sum($self, /)",
+"All that was added before this call began, and of what is added meanwhile any part: no snapshot, exact\n"
+"without concurrent additions. If nothing negative is added, later sums are never smaller. A whole number\n"
+"of any size.");
+
+static PyObject *sum(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return whole(fl_counter_sum(counter_of(op)));
+}
+
+FL_DOC(take_doc, "sum_and_reset($self, /)",
+"As sum(), and what it returns is subtracted: every number that is ever added is in exactly one of these\n"
+"sums, or in what is left, whatever threads do meanwhile.");
+
+static PyObject *sum_and_reset(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return whole(fl_counter_take(counter_of(op)));
+}
+
+FL_DOC(reset_doc, "reset($self, /)",
+"As sum_and_reset(), and forgets the sum: what is added meanwhile is forgotten, or stays.");
+
+static PyObject *reset(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_counter_take(counter_of(op));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: sum, stripes (how many threads can add without disturbing each other).");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_state *state = (fl_state *)PyType_GetModuleState(Py_TYPE(op));
+    PyObject *all = sum(op, NULL);
+    PyObject *record = all == NULL ? NULL : PyStructSequence_New(state->striped_statistics);
+    PyObject *stripes = record == NULL ? NULL : PyLong_FromUnsignedLong(counter_of(op)->stripes);
+    if (stripes == NULL) {
+        Py_XDECREF(record);
+        Py_XDECREF(all);
+        return NULL;
+    }
+    PyStructSequence_SetItem(record, 0, all);
+    PyStructSequence_SetItem(record, 1, stripes);
+    return record;
+}
+
+static PyObject *as_int(PyObject *op)
+{
+    return sum(op, NULL);
+}
+
+static PyObject *repr(PyObject *op)
+{
+    PyObject *all = sum(op, NULL);
+    if (all == NULL) {
+        return NULL;
+    }
+    PyObject *text = PyUnicode_FromFormat("<%s sum=%S, %u stripes, at %p>", Py_TYPE(op)->tp_name, all,
+                                          (unsigned)counter_of(op)->stripes, (void *)op);
+    Py_DECREF(all);
+    return text;
+}
+
+static PyObject *striped_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char value_word[] = "value", *names[] = {value_word, NULL};
+    PyObject *value = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:StripedCounter", names, &value)) {
+        return NULL;
+    }
+    striped *self = (striped *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+#ifdef Py_GIL_DISABLED
+    self->counter = fl_counter_new((uint32_t)fl_cores_online());
+#else
+    self->counter = fl_counter_new(1); /* one thread adds at a time */
+#endif
+    if (self->counter == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    PyObject *added = value == NULL ? Py_NewRef(Py_None) : add((PyObject *)self, value);
+    if (added == NULL) {
+        Py_CLEAR(self);
+    }
+    Py_XDECREF(added);
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    if (((striped *)op)->weak != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    fl_counter_free(counter_of(op));
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef methods[] = {
+    {"add", add, METH_O, add_doc},
+    {"increment", increment, METH_NOARGS, increment_doc},
+    {"decrement", decrement, METH_NOARGS, decrement_doc},
+    {"sum", sum, METH_NOARGS, sum_doc},
+    {"sum_and_reset", sum_and_reset, METH_NOARGS, take_doc},
+    {"reset", reset, METH_NOARGS, reset_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(striped, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+FL_DOC(type_doc, "StripedCounter(value=0)",
+"A number that many threads add to at once, on free-threaded builds without disturbing each other.\n"
+"\n"
+"Each adds to a stripe in a cache line of its own; only a sum looks at them all. Nothing that is added is\n"
+"lost or counted twice, and sums are exact, however large. A counter that is read as often as it is\n"
+"changed, or that must never pass a limit, wants a lock or a Semaphore.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)striped_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_nb_int, (void *)as_int},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.StripedCounter", sizeof(striped), 0, slots);
+
+FL_RECORD(desc, "fairlead.sync.StripedCounterStatistics", "A striped counter at one moment.",
+    {"sum", "what was added"},
+    {"stripes", "how many threads can add without disturbing each other"}
+);
+
+int fl_counter_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->striped_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->striped_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->striped_type, state->striped_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

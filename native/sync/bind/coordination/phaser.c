@@ -1,0 +1,466 @@
+/* Phaser: the phaser in core, as java.util.concurrent's, for threads and tasks. */
+#include "sync/bind/base/wait.h"
+
+#include "sync/coordination/phaser.h"
+
+typedef struct {
+    fl_wrapper wrapper; /* its wait queue is the root's */
+    fl_phaser node;
+    PyObject *parent;     /* NULL: it is the root */
+    PyObject *on_advance; /* of the root; NULL: none */
+} phaser;
+
+static fl_phaser *node_of(PyObject *op)
+{
+    return &((phaser *)op)->node;
+}
+
+static phaser *root_of(PyObject *op)
+{
+    phaser *self = (phaser *)op;
+    while (self->parent != NULL) {
+        self = (phaser *)self->parent;
+    }
+    return self;
+}
+
+static uint32_t phase_of(uint64_t word)
+{
+    return (uint32_t)word & FL_PHASER_PHASE;
+}
+
+/* The phase, or None: it is terminated. */
+static PyObject *phase_or_none(uint64_t word)
+{
+    if (word & FL_PHASER_TERMINATED) {
+        Py_RETURN_NONE;
+    }
+    return PyLong_FromUnsignedLong(phase_of(word));
+}
+
+static PyObject *current(PyObject *op)
+{
+    return phase_or_none(fl_phaser_word(fl_wrapper_waitq(op)));
+}
+
+/* -1 with an exception set: nothing has changed. */
+static int checked(fl_phaser_result result)
+{
+    if (result == FL_PHASER_UNREGISTERED) {
+        fl_raise("UsageError", "more have arrived than are registered: register() each party first");
+        return -1;
+    }
+    if (result == FL_PHASER_TOO_MANY) {
+        PyErr_Format(PyExc_OverflowError, "a phaser has at most %u parties", FL_PHASER_MOST);
+        return -1;
+    }
+    return 0;
+}
+
+/* By the last that has arrived: what is to be done between two phases. -1: it raised, and that is the end. */
+static int advance(phaser *root, uint32_t phase)
+{
+    bool again = true;
+    for (; again; phase = (phase + 1) & FL_PHASER_PHASE) {
+        int terminate = 0;
+        if (root->on_advance != NULL) {
+            uint32_t parties, unarrived;
+            fl_phaser_counts(&root->node, &parties, &unarrived);
+            PyObject *answer = PyObject_CallFunction(root->on_advance, "II", phase, parties);
+            terminate = answer == NULL ? -1 : PyObject_IsTrue(answer);
+            Py_XDECREF(answer);
+        }
+        PyObject *type, *value, *traceback; /* what it raised */
+        PyErr_Fetch(&type, &value, &traceback);
+        FL_WAKING(again = fl_phaser_advance(&root->node, terminate != 0));
+        PyErr_Restore(type, value, traceback);
+        if (terminate < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* 1: there is nothing to wait for; 0: others are missing; -1: an exception. */
+static int arrive_at(PyObject *op, bool deregister, uint32_t *phase, bool *over)
+{
+    fl_phaser_result result = fl_phaser_arrive(node_of(op), deregister, phase);
+    *over = result == FL_PHASER_OVER;
+    if (result == FL_PHASER_LAST) {
+        return advance(root_of(op), *phase) < 0 ? -1 : 1;
+    }
+    return checked(result) < 0 ? -1 : *over;
+}
+
+static PyObject *arrive_with(PyObject *op, bool deregister)
+{
+    uint32_t phase;
+    bool over;
+    if (arrive_at(op, deregister, &phase, &over) < 0) {
+        return NULL;
+    }
+    return phase_or_none(phase | (over ? FL_PHASER_TERMINATED : 0));
+}
+
+static PyObject *register_many(PyObject *op, uint32_t parties)
+{
+    uint32_t phase;
+    fl_phaser_result result = fl_phaser_register(node_of(op), parties, &phase);
+    if (checked(result) < 0) {
+        return NULL;
+    }
+    return phase_or_none(phase | (result == FL_PHASER_OVER ? FL_PHASER_TERMINATED : 0));
+}
+
+FL_DOC(register_doc, "register($self, /)",
+"One party more. Returns the phase that it is the first for: this one, or the next if all have arrived\n"
+"already; None if the phaser is terminated, and nothing has changed. Never waits.");
+
+static PyObject *register_one(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return register_many(op, 1);
+}
+
+/* At most FL_PHASER_MOST, as `what`. */
+static int parse_parties(PyObject *number, uint32_t *parties)
+{
+    long long wanted = PyLong_AsLongLong(number);
+    if (wanted == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (wanted < 0 || wanted > FL_PHASER_MOST) {
+        PyErr_Format(PyExc_ValueError, "parties must be 0 to %u", FL_PHASER_MOST);
+        return -1;
+    }
+    *parties = (uint32_t)wanted;
+    return 0;
+}
+
+FL_DOC(bulk_register_doc, "bulk_register($self, parties, /)",
+"So many parties more, as by register().");
+
+static PyObject *bulk_register(PyObject *op, PyObject *number)
+{
+    uint32_t parties;
+    return parse_parties(number, &parties) < 0 ? NULL : register_many(op, parties);
+}
+
+FL_DOC(arrive_doc, "arrive($self, /)",
+"One party has arrived, and does not wait. Returns the phase that it has arrived at; None if the phaser is\n"
+"terminated. The last to arrive calls on_advance. UsageError if more arrive than are registered.");
+
+static PyObject *arrive(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return arrive_with(op, false);
+}
+
+FL_DOC(arrive_and_deregister_doc, "arrive_and_deregister($self, /)",
+"As arrive(), by a party that goes for good. When no parties are left the phaser is terminated.");
+
+static PyObject *arrive_and_deregister(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return arrive_with(op, true);
+}
+
+/* Until that phase is over. */
+static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const char *late)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(op);
+    int outcome = fl_phaser_ops.attempt(waitq, phase, 0);
+    if (!outcome && deadline > 0) {
+        outcome = fl_wait_thread(op, waitq, phase, 0, deadline);
+    }
+    return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("WaitTimeoutError", late);
+}
+
+FL_DOC(arrive_and_wait_doc, "arrive_and_wait($self, /, timeout=None)",
+"Arrives, and waits until all have. Returns the phase that has begun by then; None if the phaser is\n"
+"terminated. For threads; tasks await arrive_and_wait_async(). WaitTimeoutError (a TimeoutError) if the "
+"time, in\n"
+"seconds, was over first: it has arrived nevertheless, and need only wait_phase() if it waits again.");
+
+static PyObject *arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    uint32_t phase;
+    bool over;
+    if (fl_timeout_argument("arrive_and_wait", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int outcome = arrive_at(op, false, &phase, &over);
+    if (outcome != 0) {
+        return outcome < 0 ? NULL : current(op);
+    }
+    return wait_for(op, phase, deadline, "others have not arrived within the time; the caller has");
+}
+
+static int attempt_arrival(PyObject *op, uint32_t *wanted)
+{
+    bool over;
+    return arrive_at(op, false, wanted, &over);
+}
+
+static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+{
+    return current(op);
+}
+
+FL_DOC(arrive_and_wait_async_doc, "arrive_and_wait_async($self, /)",
+"As arrive_and_wait(), in an awaitable that arrives when it is awaited. A task that is cancelled while it\n"
+"waits has arrived.");
+
+static PyObject *arrive_and_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_of(fl_wrapper_state(op), op, 0, attempt_arrival, conclude);
+}
+
+static int parse_phase(PyObject *number, uint32_t *phase)
+{
+    long long wanted = PyLong_AsLongLong(number);
+    if (wanted == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (wanted < 0 || wanted > FL_PHASER_PHASE) {
+        PyErr_Format(PyExc_ValueError, "phase must be 0 to %u, as arrive() returns it", FL_PHASER_PHASE);
+        return -1;
+    }
+    *phase = (uint32_t)wanted;
+    return 0;
+}
+
+FL_DOC(wait_phase_doc, "wait_phase($self, phase, /, timeout=None)",
+"Waits until this phase is over, without arriving; the caller need not be a party. Returns the phase that\n"
+"has begun by then; None if the phaser is terminated. For threads; tasks await wait_phase_async().\n"
+"WaitTimeoutError (a TimeoutError) if the time, in seconds, was over first.");
+
+static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    uint32_t phase;
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "wait_phase() missing required argument 'phase'");
+        return NULL;
+    }
+    if (fl_timeout_argument("wait_phase", args + 1, count - 1, kwnames, &deadline) < 0 ||
+        parse_phase(args[0], &phase) < 0) {
+        return NULL;
+    }
+    return wait_for(op, phase, deadline, "the phase was not over within the time");
+}
+
+FL_DOC(wait_phase_async_doc, "wait_phase_async($self, phase, /)",
+"As wait_phase(phase), in an awaitable.");
+
+static PyObject *wait_phase_async(PyObject *op, PyObject *number)
+{
+    uint32_t phase;
+    return parse_phase(number, &phase) < 0 ? NULL
+                                           : fl_operation_of(fl_wrapper_state(op), op, phase, NULL, conclude);
+}
+
+FL_DOC(terminate_doc, "terminate($self, /)",
+"Ends the phaser, and all of its tree, for good: present waiters and later callers get None. Never waits\n"
+"itself.");
+
+static PyObject *terminate(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_phaser_terminate(fl_wrapper_waitq(op)));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: phase, parties, arrived, waiting (threads and tasks, of all the tree), terminated.");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(op);
+    uint32_t parties, unarrived;
+    fl_phaser_counts(node_of(op), &parties, &unarrived);
+    uint64_t word = fl_phaser_word(waitq);
+    long values[] = {(long)phase_of(word), (long)parties, (long)parties - (long)unarrived,
+                     (long)fl_waitq_waiting(waitq), (word & FL_PHASER_TERMINATED) != 0};
+    return fl_record(fl_wrapper_state(op)->phaser_statistics, values, 5, 16);
+}
+
+static PyObject *repr(PyObject *op)
+{
+    uint64_t word = fl_phaser_word(fl_wrapper_waitq(op));
+    uint32_t parties, unarrived;
+    fl_phaser_counts(node_of(op), &parties, &unarrived);
+    return PyUnicode_FromFormat("<%s in phase %u, %u of %u arrived%s, at %p>", Py_TYPE(op)->tp_name,
+                                (unsigned)phase_of(word), (unsigned)(parties - unarrived),
+                                (unsigned)parties, word & FL_PHASER_TERMINATED ? ", terminated" : "",
+                                (void *)op);
+}
+
+static PyObject *get_phase(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(phase_of(fl_phaser_word(fl_wrapper_waitq(op))));
+}
+
+static PyObject *get_terminated(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong((fl_phaser_word(fl_wrapper_waitq(op)) & FL_PHASER_TERMINATED) != 0);
+}
+
+static PyObject *get_parties(PyObject *op, void *Py_UNUSED(closure))
+{
+    uint32_t parties, unarrived;
+    fl_phaser_counts(node_of(op), &parties, &unarrived);
+    return PyLong_FromUnsignedLong(parties);
+}
+
+static PyObject *get_arrived(PyObject *op, void *Py_UNUSED(closure))
+{
+    uint32_t parties, unarrived;
+    fl_phaser_counts(node_of(op), &parties, &unarrived);
+    return PyLong_FromUnsignedLong(parties - unarrived);
+}
+
+static PyObject *get_parent(PyObject *op, void *Py_UNUSED(closure))
+{
+    PyObject *parent = ((phaser *)op)->parent;
+    return Py_NewRef(parent == NULL ? Py_None : parent);
+}
+
+static PyObject *get_root(PyObject *op, void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)root_of(op));
+}
+
+/* Not literals: see permits.c. */
+static char parties_word[] = "parties", parent_word[] = "parent", on_advance_word[] = "on_advance";
+
+static PyObject *phaser_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {parties_word, parent_word, on_advance_word, NULL};
+    PyObject *number = NULL, *parent = Py_None, *on_advance = Py_None;
+    uint32_t parties = 0, phase;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OO:Phaser", names, &number, &parent, &on_advance) ||
+        (number != NULL && parse_parties(number, &parties) < 0)) {
+        return NULL;
+    }
+    if (parent != Py_None && Py_TYPE(parent) != type) {
+        PyErr_Format(PyExc_TypeError, "parent must be a Phaser or None, not a %s", Py_TYPE(parent)->tp_name);
+        return NULL;
+    }
+    if (on_advance != Py_None && !PyCallable_Check(on_advance)) {
+        PyErr_SetString(PyExc_TypeError, "on_advance must be callable, or None");
+        return NULL;
+    }
+    if (parent != Py_None && on_advance != Py_None) {
+        return fl_raise("UsageError", "phases are those of the root: give on_advance to it, not to a child");
+    }
+    fl_waitq *waitq = parent == Py_None ? fl_phaser_new_waitq() : fl_wrapper_waitq(parent);
+    if (parent != Py_None) {
+        fl_waitq_ref(waitq);
+    }
+    phaser *self = (phaser *)fl_wrapper_new(type, waitq);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->node.waitq = waitq;
+    if (parent != Py_None) {
+        self->parent = Py_NewRef(parent);
+        self->node.parent = node_of(parent);
+    }
+    self->on_advance = on_advance == Py_None ? NULL : Py_NewRef(on_advance);
+    if (checked(fl_phaser_register(&self->node, parties, &phase)) < 0) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((phaser *)op)->parent);
+    Py_VISIT(((phaser *)op)->on_advance);
+    return 0;
+}
+
+/* The parent is needed to the end. */
+static int clear(PyObject *op)
+{
+    Py_CLEAR(((phaser *)op)->on_advance);
+    return 0;
+}
+
+static void dealloc(PyObject *op)
+{
+    PyObject *parent = ((phaser *)op)->parent;
+    PyObject_GC_UnTrack(op);
+    clear(op);
+    if (node_of(op)->waitq != NULL) {
+        fl_phaser_forget(node_of(op));
+    }
+    fl_wrapper_dealloc(op);
+    Py_XDECREF(parent);
+}
+
+static PyMethodDef methods[] = {
+    {"register", register_one, METH_NOARGS, register_doc},
+    {"bulk_register", bulk_register, METH_O, bulk_register_doc},
+    {"arrive", arrive, METH_NOARGS, arrive_doc},
+    {"arrive_and_deregister", arrive_and_deregister, METH_NOARGS, arrive_and_deregister_doc},
+    {"arrive_and_wait", FL_METHOD(arrive_and_wait), METH_FASTCALL | METH_KEYWORDS, arrive_and_wait_doc},
+    {"arrive_and_wait_async", arrive_and_wait_async, METH_NOARGS, arrive_and_wait_async_doc},
+    {"wait_phase", FL_METHOD(wait_phase), METH_FASTCALL | METH_KEYWORDS, wait_phase_doc},
+    {"wait_phase_async", wait_phase_async, METH_O, wait_phase_async_doc},
+    {"terminate", terminate, METH_NOARGS, terminate_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"phase", get_phase, NULL, "The phase that is going on, from 0 on; the last one if terminated.", NULL},
+    {"parties", get_parties, NULL, "How many are registered; a child with parties is one.", NULL},
+    {"arrived", get_arrived, NULL, "How many of them have arrived at this phase.", NULL},
+    {"terminated", get_terminated, NULL, "Whether it has ended for good.", NULL},
+    {"parent", get_parent, NULL, "The phaser that it is a party of, or None.", NULL},
+    {"root", get_root, NULL, "The phaser at the top of its tree; itself, if it has no parent.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+FL_DOC(type_doc, "Phaser(parties=0, *, parent=None, on_advance=None)",
+"A barrier whose parties come and go, phase after phase. The operations are those of\n"
+"java.util.concurrent.Phaser (Doug Lea, JSR 166).\n"
+"\n"
+"A phase is over when every registered party has arrived. The last to arrive calls on_advance(phase,\n"
+"parties) before the others go on: if it returns something true, or no parties are left, the phaser is\n"
+"terminated; if it raises, too, and the exception comes out of the call of the last to arrive. A phaser\n"
+"with a parent is one party of it as long as it has parties itself, and has the phases of the root.\n"
+"Arriving is never taken back: a party that stops waiting, by a time-out, a cancellation or the end of\n"
+"its loop, has arrived. In a forked child there are no waiters, and the counts are as they were.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)phaser_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_getset, getters},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.Phaser", sizeof(phaser), Py_TPFLAGS_HAVE_GC, slots);
+
+FL_RECORD(desc, "fairlead.sync.PhaserStatistics", "A phaser at one moment.",
+    {"phase", "the phase that is going on"},
+    {"parties", "how many are registered"},
+    {"arrived", "how many of them have arrived"},
+    {"waiting", "threads and tasks that wait for the end of a phase, of all the tree"},
+    {"terminated", "whether it has ended for good"}
+);
+
+int fl_phaser_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->phaser_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->phaser_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->phaser_type, state->phaser_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

@@ -1,0 +1,344 @@
+/* RateLimiter: the rate in core, with its clock or one that stands still. */
+#include "sync/bind/base/wait.h"
+
+#include <math.h>
+
+#include "machine/clock.h"
+#include "sync/coordination/rate.h"
+
+/* How many permits: 1 to the burst; -1 with an exception set. */
+static int64_t parse_count(fl_waitq *waitq, PyObject *number)
+{
+    if (number == NULL) {
+        return 1;
+    }
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (count < 1 || count > waitq->limit) {
+        PyErr_Format(PyExc_ValueError,
+                     "n must be one or more, and at most the burst, which is %u: more never come together",
+                     waitq->limit);
+        return -1;
+    }
+    return count;
+}
+
+/* Nanoseconds that these allow; FL_FOREVER; -1 with an exception set. */
+static int64_t parse_timeout(PyObject *blocking, PyObject *timeout)
+{
+    int64_t deadline;
+    if (fl_deadline_parse(blocking, timeout, &deadline) < 0) {
+        return -1;
+    }
+    return deadline == 0 || deadline == FL_FOREVER ? deadline
+                                                   : (int64_t)ceil(PyFloat_AsDouble(timeout) * 1e9);
+}
+
+static int64_t plus(int64_t date, int64_t wait)
+{
+    return wait < FL_FOREVER - date ? date + wait : FL_FOREVER;
+}
+
+/* As fl_wait_greenlet. */
+static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t timeout)
+{
+    int here = fl_in_greenlet();
+    if (here <= 0) {
+        return here < 0 ? -1 : FL_NO_GREENLET;
+    }
+    if (fl_rate_delay(fl_wrapper_waitq(self), wanted) > timeout) {
+        return 0;
+    }
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, wanted, NULL), *result = NULL;
+    if (operation != NULL) {
+        result = fl_greenlet_wait(operation, plus(fl_clock_now(), timeout));
+    }
+    int outcome = result == NULL ? -1 : result == Py_True;
+    Py_XDECREF(result);
+    Py_XDECREF(operation);
+    return outcome;
+}
+
+/* 1: taken; 0: not within the time, and this is known; -1: an exception. */
+static int take(PyObject *self, uint32_t wanted, int64_t timeout)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    if (fl_rate_try(waitq, wanted)) {
+        return 1;
+    }
+    if (timeout == 0) {
+        return 0;
+    }
+    int outcome = wait_in_greenlet(self, wanted, timeout);
+    if (outcome != FL_NO_GREENLET) {
+        return outcome;
+    }
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
+    waiter.request = self;
+    int64_t latest = plus(fl_rate_now(waitq), timeout);
+    int looks = 0;
+    while (!fl_rate_enter(&waiter, latest)) {
+        if (fl_load(&waiter.state, acquire) == FL_REFUSED) { /* by fl_rate_enter, which has not queued it */
+            return 0;
+        }
+        /* where the clock stands still, who is queued is served before its time is over */
+        int64_t deadline = fl_rate_sleep(&waiter) == FL_FOREVER ? FL_FOREVER : latest;
+        int64_t next = fl_next_look(&looks);
+        fl_wait_result result;
+        FL_BEGIN_SLEEP(&waiter, deadline)
+        result = fl_rate_wait(&waiter, next < deadline ? next : deadline);
+        FL_END_SLEEP
+        if (result == FL_WAIT_GRANTED) {
+            return 1;
+        }
+        if (result == FL_WAIT_TIMED_OUT && deadline <= next) {
+            return 0;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 1;
+}
+
+FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None, n=1)",
+"Takes n permits at once, waiting for them if need be; says whether they were taken. For threads; tasks\n"
+"await acquire_async().\n"
+"\n"
+"timeout is in seconds; None, and as in threading -1, is for ever. Where it is known that the permits do\n"
+"not come within that time, False is returned at once, and no waiter behind was delayed. Signal handlers\n"
+"run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if there is no\n"
+"waiter; it never waits, and a task, a signal handler or a destructor may call it.");
+
+static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t timeout = FL_FOREVER, wanted = 1;
+    if (count > 0 || kwnames != NULL) {
+        static const char *const names[] = {"blocking", "timeout", "n", NULL};
+        PyObject *values[3];
+        if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
+            (timeout = parse_timeout(values[0], values[1])) < 0 ||
+            (wanted = parse_count(fl_wrapper_waitq(self), values[2])) < 0) {
+            return NULL;
+        }
+    }
+    int taken = take(self, (uint32_t)wanted, timeout);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+/* n, the only argument. */
+static int64_t only_count(PyObject *self, const char *function, PyObject *const *args, Py_ssize_t count,
+                          PyObject *kwnames)
+{
+    static const char *const names[] = {"n", NULL};
+    PyObject *value = NULL;
+    if ((count > 0 || kwnames != NULL) && fl_arguments(function, names, args, count, kwnames, &value) < 0) {
+        return -1;
+    }
+    return parse_count(fl_wrapper_waitq(self), value);
+}
+
+FL_DOC(acquire_async_doc, "acquire_async($self, /, n=1)",
+"An awaitable that takes n permits and returns True. For tasks, with the time-outs of their library. A task\n"
+"that is cancelled gives its place back. What is there is taken without a switch to another task.");
+
+static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t wanted = only_count(self, "acquire_async", args, count, kwnames);
+    return wanted < 0 ? NULL : fl_operation_new(fl_wrapper_state(self), self, (uint32_t)wanted, NULL);
+}
+
+FL_DOC(delay_doc, "delay($self, /, n=1)",
+"How many seconds a newcomer would wait for n permits, behind all waiters: 0.0 if they are there, and\n"
+"math.inf if it is too long to be represented. Takes nothing, and promises nothing.");
+
+static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t wanted = only_count(self, "delay", args, count, kwnames);
+    if (wanted < 0) {
+        return NULL;
+    }
+    int64_t wait = fl_rate_delay(fl_wrapper_waitq(self), (uint32_t)wanted);
+    return PyFloat_FromDouble(wait == FL_FOREVER ? (double)INFINITY : (double)wait / 1e9);
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: available (permits that could be taken at once without waiters), burst, waiting\n"
+"(threads and tasks).");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    long values[] = {(long)fl_rate_available(waitq), (long)waitq->limit, (long)fl_waitq_waiting(waitq)};
+    return fl_record(fl_wrapper_state(self)->rate_statistics, values, 3, 0);
+}
+
+static PyObject *repr(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return PyUnicode_FromFormat("<%s %u of %u available, one each %lld ns, %u waiting, at %p>",
+                                Py_TYPE(self)->tp_name, (unsigned)fl_rate_available(waitq),
+                                (unsigned)waitq->limit, (long long)((fl_rate *)(void *)waitq)->interval,
+                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+}
+
+FL_DOC(enter_doc, "__enter__($self, /)",
+"As acquire().");
+
+static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int taken = take(self, 1, FL_FOREVER);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
+"Nothing: permits are not given back.");
+
+static PyObject *leave(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                       Py_ssize_t Py_UNUSED(count))
+{
+    Py_RETURN_NONE;
+}
+
+FL_DOC(aenter_doc, "__aenter__($self, /)",
+"As acquire_async().");
+
+static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_new(fl_wrapper_state(self), self, 1, NULL);
+}
+
+FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
+"Nothing, in an awaitable that is done.");
+
+static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return fl_operation_done(fl_wrapper_state(self));
+}
+
+FL_DOC(set_doc, "_set($self, now, /)",
+"By its clock: it is now that many nanoseconds, and remains so. Whoever is due is served.");
+
+static PyObject *set(PyObject *self, PyObject *number)
+{
+    long long now = PyLong_AsLongLong(number);
+    if (now == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    FL_WAKING(fl_rate_set(fl_wrapper_waitq(self), now));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(next_doc, "_next($self, /)",
+"For its clock: at how many nanoseconds the first that waits is due; None: nobody waits.");
+
+static PyObject *next(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int64_t date = fl_rate_next(fl_wrapper_waitq(self));
+    if (date == FL_FOREVER) {
+        Py_RETURN_NONE;
+    }
+    return PyLong_FromLongLong(date);
+}
+
+/* Nanoseconds from one permit to the next; -1 with an exception set. */
+static int64_t parse_interval(double rate, double per, long long burst)
+{
+    if (!(rate > 0 && per > 0 && isfinite(rate) && isfinite(per))) {
+        PyErr_SetString(PyExc_ValueError, "rate and per must be more than 0, and finite");
+        return -1;
+    }
+    if (burst < 1 || burst > FL_RATE_MOST) {
+        PyErr_Format(PyExc_ValueError, "burst must be one or more, and at most %u", FL_RATE_MOST);
+        return -1;
+    }
+    double interval = ceil(per * 1e9 / rate);
+    if (interval * (double)burst > (double)FL_RATE_LONGEST) {
+        PyErr_SetString(PyExc_ValueError, "that many permits at that rate come in more than 36 years");
+        return -1;
+    }
+    return (int64_t)interval;
+}
+
+/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
+static char rate_word[] = "rate", per_word[] = "per", burst_word[] = "burst", clock_word[] = "clock";
+
+static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {rate_word, per_word, burst_word, clock_word, NULL};
+    double rate, per = 1;
+    long long burst = 1;
+    PyObject *clock = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d|d$LO:RateLimiter", names, &rate, &per, &burst,
+                                     &clock)) {
+        return NULL;
+    }
+    int64_t interval = parse_interval(rate, per, burst);
+    PyObject *self = interval < 0 ? NULL : fl_wrapper_new(type, fl_rate_new(interval, (uint32_t)burst));
+    if (self != NULL && clock != Py_None) {
+        PyObject *adopted = PyObject_CallMethod(clock, "_adopt", "O", self);
+        if (adopted == NULL) {
+            if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+                PyErr_Format(PyExc_TypeError, "clock must be a ManualClock or None, not a %s",
+                             Py_TYPE(clock)->tp_name);
+            }
+            Py_CLEAR(self);
+        }
+        Py_XDECREF(adopted);
+    }
+    return self;
+}
+
+static PyMethodDef methods[] = {
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
+    {"acquire_async", FL_METHOD(acquire_async), METH_FASTCALL | METH_KEYWORDS, acquire_async_doc},
+    {"delay", FL_METHOD(delay), METH_FASTCALL | METH_KEYWORDS, delay_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__enter__", enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
+    {"__aenter__", aenter, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"_set", set, METH_O, set_doc},
+    {"_next", next, METH_NOARGS, next_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "RateLimiter(rate, per=1.0, *, burst=1, clock=None)",
+"So many permits in so many seconds, for threads and tasks alike; they come by themselves, evenly.\n"
+"\n"
+"burst is how many may be taken at once after a pause, and at first. In t seconds, whichever, never more\n"
+"than burst + t * rate / per permits are given; the time from one to the next is rounded up to a whole\n"
+"nanosecond. Waiters are served in the order in which they began to wait, with no barging; a waiter for\n"
+"many is not starved by waiters for one. One that is cancelled, or times out, leaves the queue: those\n"
+"behind it are served sooner. Time is the system's monotonic clock, or for tests a ManualClock. In a\n"
+"forked child what was taken is taken, and there are no waiters.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)limiter_new},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.RateLimiter", sizeof(fl_wrapper), 0, slots);
+
+FL_RECORD(desc, "fairlead.sync.RateLimiterStatistics", "A rate limiter at one moment.",
+    {"available", "permits that could be taken at once, were there no waiters"},
+    {"burst", "how many may be taken at once"},
+    {"waiting", "threads and tasks that wait"}
+);
+
+int fl_rate_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->rate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->rate_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->rate_type, state->rate_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

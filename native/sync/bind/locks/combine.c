@@ -1,0 +1,335 @@
+/* CombiningLock: run(function) in turn, whoever's thread it is run in. See sync/locks/combine.h.
+ *
+ * A section is the request of one who waits: a function, and afterwards what it returned or raised. The
+ * holder runs it attached, in its own thread, with a reference of its own, so that a task that is cancelled
+ * meanwhile may forget it. Between the holder's writing and the caller's reading stands the waiter's state.
+ *
+ * The main thread runs nobody's section but its own, and hands the lock on: signal handlers run in the main
+ * thread between any two instructions of Python, and what they raise must not end up with another caller.
+ */
+#include "sync/bind/base/wait.h"
+
+#include "sync/locks/combine.h"
+
+#define BATCH 1024 /* sections that a holder runs for others, unless it is told otherwise */
+
+typedef struct {
+    fl_wrapper wrapper;
+    fl_atomic(uint64_t) combined; /* written by the holder */
+    uint32_t batch;
+} combining_lock;
+
+typedef struct {
+    fl_wrapper wrapper;
+    combining_lock *lock;
+    PyObject *function;      /* NULL once it has been run */
+    PyObject *value, *error; /* then one of them is set, until it is taken */
+} section;
+
+static PyObject *section_new(combining_lock *lock, PyObject *function)
+{
+    fl_waitq_ref(lock->wrapper.waitq);
+    section *self =
+        (section *)fl_wrapper_new(fl_wrapper_state((PyObject *)lock)->section_type, lock->wrapper.waitq);
+    if (self != NULL) {
+        self->lock = (combining_lock *)Py_NewRef(lock);
+        self->function = Py_NewRef(function);
+    }
+    return (PyObject *)self;
+}
+
+static int section_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    section *self = (section *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->lock);
+    Py_VISIT(self->function);
+    Py_VISIT(self->value);
+    Py_VISIT(self->error);
+    return 0;
+}
+
+static int section_clear(PyObject *op)
+{
+    section *self = (section *)op;
+    Py_CLEAR(self->lock);
+    Py_CLEAR(self->function);
+    Py_CLEAR(self->value);
+    Py_CLEAR(self->error);
+    return 0;
+}
+
+static void section_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, section_dealloc)
+    section_clear(op);
+    fl_wrapper_dealloc(op);
+    Py_TRASHCAN_END
+}
+
+/* By the holder. */
+static void section_run(section *self)
+{
+    PyObject *function = self->function;
+    self->function = NULL;
+    self->value = PyObject_CallNoArgs(function);
+    if (self->value == NULL) {
+        PyObject *type, *traceback;
+        PyErr_Fetch(&type, &self->error, &traceback);
+        PyErr_NormalizeException(&type, &self->error, &traceback);
+        if (traceback != NULL) {
+            PyException_SetTraceback(self->error, traceback);
+        }
+        Py_XDECREF(type);
+        Py_XDECREF(traceback);
+    }
+    Py_DECREF(function);
+}
+
+/* What came of it. */
+static PyObject *section_take(section *self)
+{
+    PyObject *value = self->value, *error = self->error;
+    self->value = self->error = NULL;
+    if (value == NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_DECREF(error);
+    }
+    return value;
+}
+
+static void keep(void *request)
+{
+    Py_INCREF((PyObject *)request);
+}
+
+/* By the holder, without an exception set: sees to those who wait, and holds the lock no more. */
+static void let_go(combining_lock *lock)
+{
+    fl_waitq *waitq = lock->wrapper.waitq;
+    if (fl_combine_let_go(waitq)) {
+        return;
+    }
+    uint32_t most = fl_in_main_thread() ? 0 : lock->batch; /* asked without Python: a handler might raise */
+    for (uint32_t i = 0; i < most; i++) {
+        fl_waiter *waiter = fl_combine_next(waitq, keep);
+        if (waiter == NULL) {
+            return;
+        }
+        section *theirs = waiter->request;
+        section_run(theirs);
+        fl_fetch_add(&lock->combined, 1, relaxed); /* a figure to show */
+        FL_WAKING(fl_combine_done(waiter));
+        Py_DECREF(theirs);
+    }
+    FL_WAKING(fl_combine_pass(waitq));
+}
+
+/* By the holder: runs its own function, then lets go. */
+static PyObject *lead(combining_lock *lock, PyObject *function)
+{
+    PyObject *value = PyObject_CallNoArgs(function);
+    PyObject *type, *error, *traceback; /* of its own section, while those of others are run */
+    PyErr_Fetch(&type, &error, &traceback);
+    let_go(lock);
+    PyErr_Restore(type, error, traceback);
+    return value;
+}
+
+FL_DOC(run_doc, "run($self, function, /)",
+"Calls the function while no other function of this lock runs, and returns what it returns or raises what\n"
+"it raises. Waits for its turn. For threads; tasks await run_async().\n"
+"\n"
+"The function may be called in another thread: in that of the lock's holder when its turn comes. It is\n"
+"called once, or never if a signal handler raises while its turn has not come. Raises DeadlockError\n"
+"inside a function that this lock is running.");
+
+static PyObject *run(PyObject *op, PyObject *function)
+{
+    combining_lock *self = (combining_lock *)op;
+    fl_waitq *waitq = self->wrapper.waitq;
+    if (fl_combine_try(waitq)) {
+        return lead(self, function);
+    }
+    if (fl_load(&waitq->owner, relaxed) == fl_owner_thread()) { /* our own */
+        return fl_raise("DeadlockError",
+                        "this lock is running the function that calls run(), and would wait for itself for "
+                        "ever; call what is to be run directly");
+    }
+    PyObject *mine = section_new(self, function);
+    if (mine == NULL) {
+        return NULL;
+    }
+    fl_waiter waiter;
+    fl_waiter_init(&waiter, waitq, 0, 0);
+    waiter.request = mine;
+    fl_combine_result result = FL_COMBINE_LEADS;
+    int looks = 0;
+    while (!fl_waitq_enter(&waiter)) {
+        waiter.look = fl_next_look(&looks);
+        FL_BEGIN_SLEEP(&waiter, FL_FOREVER)
+        result = fl_combine_wait(&waiter);
+        FL_END_SLEEP
+        if (result != FL_COMBINE_INTERRUPTED) {
+            break;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            Py_DECREF(mine);
+            return NULL;
+        }
+        result = FL_COMBINE_LEADS;
+    }
+    PyObject *value;
+    if (result == FL_COMBINE_LEADS) {
+        fl_combine_lead(waitq);
+        value = lead(self, function);
+    } else {
+        value = section_take((section *)mine);
+    }
+    Py_DECREF(mine);
+    return value;
+}
+
+/* The task's ending: it leads, or its section has been run. */
+static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+{
+    section *self = (section *)op;
+    if (self->function == NULL) {
+        return section_take(self);
+    }
+    fl_combine_lead(self->wrapper.waitq);
+    return lead(self->lock, self->function);
+}
+
+FL_DOC(run_async_doc, "run_async($self, function, /)",
+"An awaitable that does what run() does. For tasks; the function is no coroutine function, and no other\n"
+"task of the loop in whose thread it runs runs meanwhile. Where the lock is free it is called at once,\n"
+"without a switch to another task.\n"
+"\n"
+"A task that is cancelled before its turn has come has run nothing; one that is cancelled later never\n"
+"learns what the function returned or raised.");
+
+static PyObject *run_async(PyObject *op, PyObject *function)
+{
+    PyObject *mine = section_new((combining_lock *)op, function);
+    PyObject *operation = mine == NULL ? NULL : fl_operation_new(fl_wrapper_state(op), mine, 0, finish);
+    Py_XDECREF(mine);
+    return operation;
+}
+
+FL_DOC(locked_doc, "locked($self, /)",
+"Whether a function of this lock was running, a moment ago.");
+
+static bool held(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return fl_load(&waitq->word, relaxed) != 0; /* a figure to show */
+}
+
+static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(held(fl_wrapper_waitq(op)));
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: locked, waiting (threads and tasks), combined (functions that were called in\n"
+"another's turn, since the lock was made), batch.");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    combining_lock *self = (combining_lock *)op;
+    fl_waitq *waitq = self->wrapper.waitq;
+    long combined = (long)fl_load(&self->combined, relaxed); /* a figure to show */
+    long values[] = {held(waitq), (long)fl_waitq_waiting(waitq), combined, (long)self->batch};
+    return fl_record(fl_wrapper_state(op)->combining_statistics, values, 4, 1);
+}
+
+static PyObject *repr(PyObject *op)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(op);
+    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(op)->tp_name,
+                                held(waitq) ? "locked" : "unlocked", (unsigned)fl_waitq_waiting(waitq),
+                                (void *)op);
+}
+
+static char batch_word[] = "batch";
+
+static PyObject *combining_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {batch_word, NULL};
+    long long batch = BATCH;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$L:CombiningLock", names, &batch)) {
+        return NULL;
+    }
+    if (batch < 0 || batch > UINT32_MAX / 2) {
+        PyErr_Format(PyExc_ValueError, "batch must be >= 0, and at most %u", UINT32_MAX / 2);
+        return NULL;
+    }
+    PyObject *self = fl_wrapper_new(type, fl_combine_new());
+    if (self != NULL) {
+        ((combining_lock *)self)->batch = (uint32_t)batch;
+    }
+    return self;
+}
+
+static PyMethodDef methods[] = {
+    {"run", run, METH_O, run_doc},
+    {"run_async", run_async, METH_O, run_async_doc},
+    {"locked", locked, METH_NOARGS, locked_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "CombiningLock(*, batch=1024)",
+"A lock that runs functions: its holder also runs those that other threads and tasks have asked for\n"
+"meanwhile.\n"
+"\n"
+"So n that wait need no n switches of threads. Functions are called in the order in which they were asked\n"
+"for, one at a time, each once. A holder calls at most `batch` of others' and then hands the lock over.\n"
+"The main thread, where signal handlers run, calls its own only. In a forked child it is free unless the\n"
+"thread that forked was running a function of it.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)combining_new},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec combining_spec = FL_TYPE("fairlead.sync.CombiningLock", sizeof(combining_lock), 0, slots);
+
+static PyType_Slot section_slots[] = {
+    {Py_tp_traverse, (void *)section_traverse},
+    {Py_tp_clear, (void *)section_clear},
+    {Py_tp_dealloc, (void *)section_dealloc},
+    {Py_tp_members, fl_wrapper_members},
+    {0, NULL},
+};
+
+static PyType_Spec section_spec =
+    FL_TYPE("fairlead.sync.Section", sizeof(section),
+            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, section_slots);
+
+FL_RECORD(desc, "fairlead.sync.CombiningStatistics", "A combining lock at one moment.",
+    {"locked", "whether a function runs"},
+    {"waiting", "threads and tasks that wait for their turn"},
+    {"combined", "functions that were called in another's turn"},
+    {"batch", "how many of them a holder calls at most"}
+);
+
+int fl_combine_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->combining_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &combining_spec, NULL);
+    state->section_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &section_spec, NULL);
+    state->combining_statistics = PyStructSequence_NewType(&desc);
+    if (state->section_type == NULL) {
+        return -1;
+    }
+    PyTypeObject *types[] = {state->combining_type, state->combining_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

@@ -1,0 +1,30 @@
+/* holders: who is inside a lock that many may have at once, and how often each of them has taken it.
+ *
+ * A table by thread or task. An entry is written by its own holder alone; the table itself is the object's
+ * that has it: every function is called attached, and within that object's critical section. None runs
+ * Python.
+ */
+#ifndef FL_SYNC_BIND_LOCKS_HOLDERS_H
+#define FL_SYNC_BIND_LOCKS_HOLDERS_H
+
+#include "sync/bind/base/wait.h"
+
+typedef struct {
+    uint64_t thread; /* 0: there is nobody here */
+    PyObject *task;  /* a reference; NULL: the thread itself */
+    uint32_t reads, upgrades, writes;
+} fl_rw_hold;
+
+typedef struct {
+    fl_rw_hold *at;
+    uint32_t room, count; /* room: a power of two, or none yet */
+} fl_holders;
+
+/* NULL: this one is not inside. Good until the next call. */
+fl_rw_hold *fl_holders_find(const fl_holders *holders, const fl_caller *who);
+/* A new entry, of one who has none; the reference to the task is copied. NULL: no memory. */
+fl_rw_hold *fl_holders_add(fl_holders *holders, const fl_caller *who);
+/* The task's reference goes to the caller, who drops it outside of the critical section. */
+PyObject *fl_holders_remove(fl_holders *holders, fl_rw_hold *hold);
+
+#endif

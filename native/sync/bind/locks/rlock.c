@@ -1,0 +1,476 @@
+/* RLock: a lock that its holder may take again.
+ *
+ * The wait queue is a Lock's, and says which thread, or that a task of which thread, is the holder. Which
+ * task it is says the wrapper, by a reference, so that no other task can have that identity meanwhile. A
+ * greenlet of gevent is a task here, but for a thread's first one, which is the thread. Invariant: while the
+ * wait queue's owner is a task of this thread, `holder` and `depth` are written by this thread alone, and
+ * while it is this thread itself, `depth` is; nobody else looks at them but to show them. Between the grant
+ * to a task and its resumption `holder` is NULL, which is nobody.
+ */
+#include "sync/bind/base/wait.h"
+
+typedef struct {
+    fl_wrapper wrapper;
+    PyObject *holder;           /* the task; NULL: a thread, or nobody */
+    fl_atomic(uint32_t) depth;  /* how often it is held, by whoever holds it */
+} rlock;
+
+static bool held_by(PyObject *self, const fl_caller *me)
+{
+    uint64_t owner = fl_load(&fl_wrapper_waitq(self)->owner, relaxed); /* ours only by what this thread did */
+    return me->task == NULL ? owner == me->thread
+                            : owner == (me->thread | FL_OWNER_TASK) && ((rlock *)self)->holder == me->task;
+}
+
+/* The wait queue has just been taken; `task` is stolen. */
+static void hold(PyObject *self, PyObject *task, uint32_t depth)
+{
+    rlock *lock = (rlock *)self;
+    fl_store(&lock->depth, depth, relaxed); /* read by the holder */
+    Py_XSETREF(lock->holder, task); /* in a forked child the one before may be there */
+}
+
+/* 1: taken again; 0: somebody else has it, or nobody; -1: an exception. */
+static int again(PyObject *self, const fl_caller *me)
+{
+    rlock *lock = (rlock *)self;
+    fl_waitq_refresh(fl_wrapper_waitq(self));
+    if (!held_by(self, me)) {
+        return 0;
+    }
+    uint32_t depth = fl_load(&lock->depth, relaxed); /* the holder's own */
+    if (depth == UINT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "the lock is held as often as it can count");
+        return -1;
+    }
+    fl_store(&lock->depth, depth + 1, relaxed); /* the holder's own */
+    return 1;
+}
+
+/* As fl_wait_thread, at once or later. */
+static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    uint64_t owner = fl_caller_owner(me);
+    if (fl_sem_try(waitq, 1, owner)) {
+        return 1;
+    }
+    if (deadline == 0) {
+        return 0;
+    }
+    uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or is given */
+    if (deadline == FL_FOREVER && (holder & ~(uint64_t)FL_OWNER_TASK) == me->thread) {
+        int others_run = fl_in_greenlet();
+        if (others_run != 0) {
+            return others_run < 0 ? -1 : fl_wait_thread(self, waitq, 1, owner, deadline);
+        }
+        fl_raise("DeadlockError",
+                 holder & FL_OWNER_TASK
+                     ? "a task of this thread's event loop holds this lock, and cannot release it while the "
+                       "thread waits; use `async with`, or a timeout"
+                     : "this thread holds this lock outside of the task that runs in it now, and cannot "
+                       "release it while it waits");
+        return -1;
+    }
+    return fl_wait_thread(self, waitq, 1, owner, deadline);
+}
+
+static int take(PyObject *self, int64_t deadline)
+{
+    fl_caller me;
+    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
+        return -1;
+    }
+    int taken = again(self, &me);
+    if (taken == 0 && (taken = take_once(self, &me, deadline)) > 0) {
+        hold(self, me.task, 1);
+        return 1;
+    }
+    Py_XDECREF(me.task);
+    return taken;
+}
+
+static void give(PyObject *self)
+{
+    rlock *lock = (rlock *)self;
+    PyObject *task = lock->holder;
+    lock->holder = NULL;
+    fl_permits_give(fl_wrapper_waitq(self), 1);
+    Py_XDECREF(task);
+}
+
+static int release_once(PyObject *self)
+{
+    rlock *lock = (rlock *)self;
+    int mine = fl_rlock_is_mine(self);
+    if (mine <= 0) {
+        if (mine == 0) {
+            fl_raise("NotHeldError", fl_sem_value(fl_wrapper_waitq(self)) == 0
+                                    ? "cannot release un-acquired lock: another thread or task holds it"
+                                    : "cannot release un-acquired lock");
+        }
+        return -1;
+    }
+    uint32_t depth = fl_load(&lock->depth, relaxed); /* the holder's own */
+    if (depth > 1) {
+        fl_store(&lock->depth, depth - 1, relaxed); /* the holder's own */
+    } else {
+        give(self);
+    }
+    return 0;
+}
+
+int fl_rlock_is_mine(PyObject *self)
+{
+    fl_caller me;
+    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
+        return -1;
+    }
+    fl_waitq_refresh(fl_wrapper_waitq(self));
+    int mine = held_by(self, &me);
+    Py_XDECREF(me.task);
+    return mine;
+}
+
+fl_rlock_hold fl_rlock_save(PyObject *self)
+{
+    rlock *lock = (rlock *)self;
+    fl_rlock_hold before = {lock->holder, fl_load(&lock->depth, relaxed)}; /* the holder's own */
+    lock->holder = NULL;
+    fl_permits_give(fl_wrapper_waitq(self), 1);
+    return before;
+}
+
+int fl_rlock_restore(PyObject *self, fl_rlock_hold before)
+{
+    int result = fl_wait_thread_always(self, fl_wrapper_waitq(self),
+                                       before.task == NULL ? fl_owner_thread() : fl_owner_task());
+    hold(self, before.task, before.depth);
+    return result;
+}
+
+/* The operation's two hooks. They run in the task that awaits. */
+static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
+{
+    fl_caller me;
+    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
+        return -1;
+    }
+    if (me.task == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "an RLock is held by a task, and none runs here; threads use "
+                                            "the call without _async");
+        return -1;
+    }
+    int taken = again(self, &me);
+    if (taken == 0 && fl_sem_try(fl_wrapper_waitq(self), 1, fl_owner_task())) {
+        hold(self, NULL, 0); /* the operation's finish says who */
+        taken = 1;
+    }
+    Py_DECREF(me.task);
+    return taken;
+}
+
+static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+{
+    rlock *lock = (rlock *)self;
+    if (lock->holder != NULL) {
+        Py_RETURN_TRUE; /* taken again */
+    }
+    PyObject *task = fl_task_here(fl_wrapper_state(self));
+    if (task == NULL) {
+        fl_permits_give(fl_wrapper_waitq(self), 1);
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_RuntimeError, "an RLock was granted to a task that does not run");
+        }
+        return NULL;
+    }
+    hold(self, task, 1);
+    Py_RETURN_TRUE;
+}
+
+FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
+"Takes the lock, again if the caller holds it, waiting for it if need be; says whether it was taken.\n"
+"\n"
+"The caller is the task that runs in this thread, or the thread. timeout is in seconds; None, and as in\n"
+"threading -1, is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.\n"
+"Raises DeadlockError when it would wait for ever for another task of this thread's loop.");
+
+static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int taken = take(self, deadline);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+FL_DOC(acquire_async_doc, "acquire_async($self, /)",
+"An awaitable that takes the lock, again if the task holds it, and returns True. Await it in the task\n"
+"that is to hold the lock: what wraps it in a task of its own, as asyncio.gather, makes that the holder.");
+
+static PyObject *acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_of(fl_wrapper_state(self), self, 1, attempt, finish);
+}
+
+FL_DOC(release_doc, "release($self, /)",
+"Gives the lock back, once. Never waits. Raises NotHeldError (a RuntimeError) when the caller does not "
+"hold it.");
+
+static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    if (release_once(self) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(locked_doc, "locked($self, /)",
+"Whether it was held, a moment ago.");
+
+static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_sem_value(fl_wrapper_waitq(self)) == 0);
+}
+
+/* How often it is held; a figure to show. */
+static uint32_t depth_of(PyObject *self)
+{
+    if (fl_sem_value(fl_wrapper_waitq(self)) > 0) {
+        return 0;
+    }
+    return fl_load(&((rlock *)self)->depth, relaxed); /* a figure to show */
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: locked, depth (how often its holder holds it), waiting (threads and tasks), fair.");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    long values[] = {fl_sem_value(waitq) == 0, (long)depth_of(self), (long)fl_waitq_waiting(waitq),
+                     waitq->flags & FL_WAITQ_FAIR};
+    return fl_record(fl_wrapper_state(self)->rlock_statistics, values, 4, 9);
+}
+
+/* The task that has it, a moment ago: a new reference; NULL: none is known. */
+static PyObject *task_inside(PyObject *self, uint64_t owner)
+{
+    PyObject *task = ((rlock *)self)->holder;
+#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
+    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
+#endif
+    return Py_XNewRef(owner & FL_OWNER_TASK ? task : NULL);
+}
+
+int fl_rlock_gone(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    uint64_t owner = fl_load(&waitq->owner, relaxed); /* and read again below */
+    PyObject *task = task_inside(self, owner);
+    int gone = FL_NONE_GONE;
+    if (task != NULL && !fl_waitq_orphaned(waitq)) { /* which is told of once it is queued */
+        gone = fl_task_ended(fl_wrapper_state(self), task);
+    }
+    if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
+        PyObject *again = task_inside(self, fl_load(&waitq->owner, relaxed));
+        gone = again == task ? FL_TASK_GONE : FL_NONE_GONE;
+        Py_XDECREF(again);
+    }
+    Py_XDECREF(task);
+    return gone;
+}
+
+FL_DOC(holders_doc, "_holders($self, /)",
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
+
+static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    fl_waitq_refresh(waitq);
+    uint64_t owner = fl_load(&waitq->owner, relaxed); /* a figure to show */
+    PyObject *task = task_inside(self, owner);
+    PyObject *list = fl_holders_append(PyList_New(0), owner, task, true);
+    Py_XDECREF(task);
+    return list;
+}
+
+static PyObject *repr(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return PyUnicode_FromFormat("<%s %s count=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                fl_sem_value(waitq) == 0 ? "locked" : "unlocked", (unsigned)depth_of(self),
+                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+}
+
+FL_DOC(enter_doc, "__enter__($self, /)",
+"As acquire().");
+
+static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int taken = take(self, FL_FOREVER);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
+FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
+"As release().");
+
+static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return release(self, NULL);
+}
+
+FL_DOC(aenter_doc, "__aenter__($self, /)",
+"As acquire_async().");
+
+FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
+"As release(), in an awaitable that is done.");
+
+static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return release_once(self) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
+}
+
+FL_DOC(is_owned_doc, "_is_owned($self, /)",
+"Whether the caller holds it. For threading.Condition, as the three others with an underscore.");
+
+static PyObject *is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int mine = fl_rlock_is_mine(self);
+    return mine < 0 ? NULL : PyBool_FromLong(mine);
+}
+
+FL_DOC(recursion_count_doc, "_recursion_count($self, /)",
+"How often the caller holds it.");
+
+static PyObject *recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int mine = fl_rlock_is_mine(self);
+    return mine < 0 ? NULL : PyLong_FromUnsignedLong(mine ? depth_of(self) : 0);
+}
+
+FL_DOC(release_save_doc, "_release_save($self, /)",
+"Gives it back entirely, and returns how it was held.");
+
+static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    int mine = fl_rlock_is_mine(self);
+    if (mine == 0) {
+        fl_raise("NotHeldError", "cannot release un-acquired lock");
+    }
+    if (mine <= 0) {
+        return NULL;
+    }
+    fl_rlock_hold before = fl_rlock_save(self);
+    PyObject *task = before.task == NULL ? Py_NewRef(Py_None) : before.task;
+    return Py_BuildValue("(IN)", (unsigned)before.depth, task);
+}
+
+FL_DOC(acquire_restore_doc, "_acquire_restore($self, before, /)",
+"Takes it as it was held before _release_save(), whatever signal handlers raise meanwhile.");
+
+static PyObject *acquire_restore(PyObject *self, PyObject *held)
+{
+    unsigned depth;
+    PyObject *task;
+    if (!PyTuple_Check(held)) {
+        PyErr_SetString(PyExc_TypeError, "_acquire_restore() takes what _release_save() returned");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(held, "IO:_acquire_restore", &depth, &task)) {
+        return NULL;
+    }
+    fl_rlock_hold before = {task == Py_None ? NULL : Py_NewRef(task), depth};
+    if (fl_rlock_restore(self, before) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static char fair_word[] = "fair"; /* not a literal: see permits.c */
+
+static PyObject *rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {fair_word, NULL};
+    int fair = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:RLock", names, &fair)) {
+        return NULL;
+    }
+    return fl_wrapper_new(type, fl_sem_new(1, 1, FL_WAITQ_OWNED | (fair ? FL_WAITQ_FAIR : 0)));
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((rlock *)self)->holder);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(((rlock *)self)->holder);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    fl_wrapper_dealloc(self);
+}
+
+static PyMethodDef methods[] = {
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
+    {"release", release, METH_NOARGS, release_doc},
+    {"locked", locked, METH_NOARGS, locked_doc},
+    {"acquire_async", acquire_async, METH_NOARGS, acquire_async_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"_holders", holders, METH_NOARGS, holders_doc},
+    {"__enter__", enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
+    {"__aenter__", acquire_async, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"_is_owned", is_owned, METH_NOARGS, is_owned_doc},
+    {"_recursion_count", recursion_count, METH_NOARGS, recursion_count_doc},
+    {"_release_save", release_save, METH_NOARGS, release_save_doc},
+    {"_acquire_restore", acquire_restore, METH_O, acquire_restore_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "RLock(*, fair=False)",
+"A lock that its holder may take again, and must release as often; a thread or a task is the holder.\n"
+"\n"
+"Within a task the task takes and releases it, by `with` as by `async with`; elsewhere the thread does.\n"
+"Only the holder may release it. Order and fairness as of a Lock. In a forked child it is free unless the\n"
+"thread that forked held it.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)rlock_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.RLock", sizeof(rlock), Py_TPFLAGS_HAVE_GC, slots);
+
+FL_RECORD(desc, "fairlead.sync.RLockStatistics", "An RLock at one moment.",
+    {"locked", "whether it is held"},
+    {"depth", "how often its holder holds it"},
+    {"waiting", "threads and tasks that wait"},
+    {"fair", "whether everyone is served in order"}
+);
+
+int fl_rlock_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->rlock_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->rlock_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->rlock_type, state->rlock_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

@@ -1,0 +1,405 @@
+/* StampedLock: the stamped lock in core, by the books of stamps.c. */
+#include "sync/bind/locks/stamps.h"
+
+/* A stamp; 0 where it does not wait for so long; NULL: an exception. */
+PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
+{
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    fl_waitq *waitq = self->wrapper.waitq;
+    uint64_t me = fl_owner_thread();
+    int taken = fl_rw_try(waitq, fl_stamp_mode(kind), me);
+    if (!taken && deadline != 0) {
+        if (deadline == FL_FOREVER && fl_stamps_of_this_thread(self, me)) {
+            int others_run = fl_in_greenlet();
+            if (others_run == 0) {
+                fl_raise("DeadlockError",
+                         "this thread, or a task of it, is inside this lock, which is not reentrant, and "
+                         "cannot leave while it waits: convert the stamp, release it, or use a timeout");
+            }
+            if (others_run <= 0) {
+                return NULL;
+            }
+        }
+        taken = fl_wait_thread(op, waitq, fl_stamp_mode(kind), me, deadline);
+    }
+    return taken < 0 ? NULL : taken == 0 ? PyLong_FromLong(0) : fl_stamps_add(self, kind, me);
+}
+
+static PyObject *acquire_as(PyObject *op, int kind, const char *function, PyObject *const *args,
+                            Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_acquire_arguments(function, args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    return fl_stamped_acquire(op, kind, deadline);
+}
+
+FL_DOC(acquire_read_doc, "acquire_read($self, /, blocking=True, timeout=None)",
+"Acquires the lock to read, beside other readers, waiting if need be; returns a stamp, or 0 if it did\n"
+"not. For threads; tasks await acquire_read_async(). blocking and timeout as of Lock.acquire().\n"
+"\n"
+"Raises DeadlockError if it would wait for ever while this thread or a task of it is inside.");
+
+static PyObject *acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return acquire_as(op, FL_STAMP_READS, "acquire_read", args, count, kwnames);
+}
+
+FL_DOC(acquire_write_doc, "acquire_write($self, /, blocking=True, timeout=None)",
+"As acquire_read(), to write, alone.");
+
+static PyObject *acquire_write(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return acquire_as(op, FL_STAMP_WRITES, "acquire_write", args, count, kwnames);
+}
+
+/* The operation's ending, in the task that awaits; or in a thread that selects. */
+static PyObject *finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused))
+{
+    return fl_stamps_add(fl_stamps_begin(op), wanted == FL_RW_WRITE ? FL_STAMP_WRITES : FL_STAMP_READS,
+                         fl_owner_task());
+}
+
+PyObject *fl_stamped_operation(PyObject *op, int kind, fl_finish done, PyObject *item)
+{
+    fl_stamps_begin(op);
+    return fl_operation_at(fl_wrapper_state(op), op, fl_wrapper_waitq(op), fl_stamp_mode(kind), done, item);
+}
+
+PyObject *fl_stamped_came_in(PyObject *op, int kind)
+{
+    return fl_stamps_add(fl_stamps_begin(op), kind, fl_owner_task());
+}
+
+FL_DOC(acquire_read_async_doc, "acquire_read_async($self, /)",
+"An awaitable that comes in to read and returns a stamp. For tasks, with the time-outs of their library. A\n"
+"task that is cancelled is not inside.");
+
+static PyObject *acquire_read_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_stamps_begin(op);
+    return fl_operation_of(fl_wrapper_state(op), op, FL_RW_READ, NULL, finish);
+}
+
+FL_DOC(acquire_write_async_doc, "acquire_write_async($self, /)",
+"As acquire_read_async(), to write.");
+
+static PyObject *acquire_write_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_stamps_begin(op);
+    return fl_operation_of(fl_wrapper_state(op), op, FL_RW_WRITE, NULL, finish);
+}
+
+FL_DOC(release_doc, "release($self, stamp, /)",
+"Releases; any thread or task may, never waits, and a signal handler or a destructor may call it. Raises\n"
+"NotHeldError (a RuntimeError) for a stamp that was released, ValueError for that of another lock.");
+
+PyObject *fl_stamped_release(PyObject *op, PyObject *number)
+{
+    fl_stamp given;
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    if (fl_stamps_parse(self, number, &given) < 0) {
+        return NULL;
+    }
+    if (fl_stamp_kind(given) < FL_STAMP_READS) {
+        fl_raise("NotHeldError", given == 0 ? "0 is no stamp: the lock was not acquired"
+                                       : "this stamp is an optimistic reader's: it holds nothing");
+        return NULL;
+    }
+    if (fl_stamps_remove(self, number) < 0) {
+        return NULL;
+    }
+    fl_stamps_lower(self, fl_stamp_kind(given), FL_RW_NONE);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(optimistic_doc, "optimistic_read($self, /)",
+"A stamp for an optimistic reader, to be validated before what was read is used; 0 while a writer is\n"
+"active. Never waits, and delays no writer. For threads and tasks.");
+
+static PyObject *optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    uint64_t version = fl_stamped_look(self->wrapper.waitq);
+    return PyLong_FromUnsignedLongLong(version & 1 ? 0 : fl_stamp_of(self, version, FL_STAMP_LOOKS));
+}
+
+/* Whether nobody has written since this one looked. */
+static bool unchanged(fl_stamp_lock *self, fl_stamp given)
+{
+    fl_waitq *waitq = self->wrapper.waitq;
+    uint64_t version = fl_stamped_look(waitq);
+    return fl_stamp_of(self, version, FL_STAMP_LOOKS) == given && !(version & 1) &&
+           fl_stamped_same(waitq, version);
+}
+
+FL_DOC(validate_doc, "validate($self, stamp, /)",
+"Whether no writer has begun since optimistic_read() gave this stamp: then what was read since is of one\n"
+"moment. For the stamp of a holder: whether it still holds the lock. False for 0. ValueError for another\n"
+"lock's stamp.");
+
+static PyObject *validate(PyObject *op, PyObject *number)
+{
+    fl_stamp given;
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    fl_fence(acquire); /* pairs with the fence in fl_stamped_begin: what was read, was read before this */
+    if (fl_stamps_parse(self, number, &given) < 0) {
+        return NULL;
+    }
+    int valid = fl_stamp_kind(given) == FL_STAMP_LOOKS ? unchanged(self, given)
+                                                       : fl_stamps_hold(self, number, given);
+    return valid < 0 ? NULL : PyBool_FromLong(valid);
+}
+
+/* The stamp to convert: 1: it is good; 0: it is none any more, which of one who only looks is no mistake. */
+static int convertible(fl_stamp_lock *self, PyObject *number, fl_stamp *given)
+{
+    if (fl_stamps_parse(self, number, given) < 0) {
+        return -1;
+    }
+    if (fl_stamp_kind(*given) <= FL_STAMP_LOOKS) {
+        return *given != 0 && unchanged(self, *given);
+    }
+    int held = fl_stamps_hold(self, number, *given);
+    return held == 0 ? fl_stamps_refuse() : held;
+}
+
+/* True: there is nothing to convert: the answer is the stamp, of that kind already, or that it is no good. */
+static bool is_converted(fl_stamp_lock *self, PyObject *number, int kind, fl_stamp *given, PyObject **answer)
+{
+    int good = convertible(self, number, given);
+    if (good > 0 && fl_stamp_kind(*given) != kind) {
+        return false;
+    }
+    *answer = good < 0 ? NULL : good == 0 ? PyLong_FromLong(0) : Py_NewRef(number);
+    return true;
+}
+
+/* Comes in as one who has looked, if it need not wait and nobody has written. A stamp, 0, or NULL. */
+static PyObject *enter_unchanged(fl_stamp_lock *self, fl_stamp given, int kind)
+{
+    fl_waitq *waitq = self->wrapper.waitq;
+    uint64_t me = fl_owner_thread();
+    if (!fl_rw_try(waitq, fl_stamp_mode(kind), me)) {
+        return PyLong_FromLong(0);
+    }
+    if (unchanged(self, given)) {
+        return fl_stamps_add(self, kind, me);
+    }
+    FL_WAKING(fl_rw_lower(waitq, (fl_rw_mode)fl_stamp_mode(kind), FL_RW_NONE)); /* it has written nothing */
+    return PyLong_FromLong(0);
+}
+
+FL_DOC(to_write_doc, "try_convert_to_write($self, stamp, /)",
+"Returns a writer's stamp in place of the given one; 0, and that stays valid, if it would have to wait. A\n"
+"writer keeps its stamp. A reader must be alone, but may pass the waiters; an optimistic reader must find\n"
+"the lock free, and no writer since. Raises NotHeldError for a stamp that was released.");
+
+static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
+{
+    fl_stamp given;
+    PyObject *answer;
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    if (is_converted(self, number, FL_STAMP_WRITES, &given, &answer)) {
+        return answer;
+    }
+    if (fl_stamp_kind(given) == FL_STAMP_LOOKS) {
+        return enter_unchanged(self, given, FL_STAMP_WRITES);
+    }
+    PyObject *holder = fl_dict_get(self->holds, number), *result = NULL;
+    if (holder == NULL || fl_stamps_remove(self, number) < 0) { /* from here on nobody else can release it */
+        if (holder == NULL && !PyErr_Occurred()) {
+            fl_stamps_refuse();
+        }
+    } else if (fl_rw_raise_alone(self->wrapper.waitq, fl_owner_thread())) {
+        result = fl_stamps_add(self, FL_STAMP_WRITES, fl_owner_thread());
+    } else if (PyDict_SetItem(self->holds, number, holder) == 0) {
+        result = PyLong_FromLong(0);
+    } else {
+        fl_stamps_lower(self, FL_STAMP_READS, FL_RW_NONE);
+    }
+    Py_XDECREF(holder);
+    return result;
+}
+
+FL_DOC(to_read_doc, "try_convert_to_read($self, stamp, /)",
+"Returns a reader's stamp, as try_convert_to_write(). A writer becomes a reader, with no other writer in\n"
+"between; a reader keeps its stamp.");
+
+static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
+{
+    fl_stamp given;
+    PyObject *answer;
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    if (is_converted(self, number, FL_STAMP_READS, &given, &answer)) {
+        return answer;
+    }
+    if (fl_stamp_kind(given) == FL_STAMP_LOOKS) {
+        return enter_unchanged(self, given, FL_STAMP_READS);
+    }
+    if (fl_stamps_remove(self, number) < 0) {
+        return NULL;
+    }
+    fl_stamps_lower(self, FL_STAMP_WRITES, FL_RW_READ);
+    return fl_stamps_add(self, FL_STAMP_READS, fl_owner_thread());
+}
+
+FL_DOC(to_optimistic_doc, "try_convert_to_optimistic_read($self, stamp, /)",
+"Releases, and returns a stamp as of optimistic_read(), valid until the next writer. An optimistic reader\n"
+"keeps its stamp, or gets 0 if it is not valid any more.");
+
+static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
+{
+    fl_stamp given;
+    PyObject *answer;
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    if (is_converted(self, number, FL_STAMP_LOOKS, &given, &answer)) {
+        return answer;
+    }
+    if (fl_stamps_remove(self, number) < 0) {
+        return NULL;
+    }
+    uint64_t version = fl_stamps_lower(self, fl_stamp_kind(given), FL_RW_NONE);
+    return PyLong_FromUnsignedLongLong(fl_stamp_of(self, version, FL_STAMP_LOOKS));
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are not\n"
+"counted.");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_stamps_begin(op)->wrapper.waitq;
+    uint64_t word = fl_rw_word(waitq);
+    long values[] = {(long)(uint32_t)word, (word & FL_RW_WRITER) != 0, (long)fl_waitq_waiting(waitq)};
+    return fl_record(fl_wrapper_state(op)->stamped_statistics, values, 3, 2);
+}
+
+FL_DOC(holders_doc, "_holders($self, /)",
+"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
+
+static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    bool writes = fl_rw_word(self->wrapper.waitq) & FL_RW_WRITER;
+    PyObject *list = PyList_New(0), *key, *holder;
+    Py_ssize_t at = 0;
+    FL_BEGIN_CRITICAL(self->holds);
+    while (list != NULL && PyDict_Next(self->holds, &at, &key, &holder)) {
+        list = fl_holders_append(list, PyLong_AsUnsignedLongLong(holder), NULL, writes);
+    }
+    FL_END_CRITICAL();
+    return list;
+}
+
+int fl_stamped_gone(PyObject *op)
+{
+    fl_stamp_lock *self = fl_stamps_begin(op);
+    PyObject *key, *holder;
+    Py_ssize_t at = 0;
+    bool gone = false;
+    FL_BEGIN_CRITICAL(self->holds);
+    for (int i = 0; i < FL_HOLDERS_CHECKED && !gone && PyDict_Next(self->holds, &at, &key, &holder); i++) {
+        gone = fl_owner_is_gone(PyLong_AsUnsignedLongLong(holder));
+    }
+    FL_END_CRITICAL();
+    return gone ? FL_THREAD_GONE : FL_NONE_GONE;
+}
+
+static PyObject *repr(PyObject *op)
+{
+    fl_waitq *waitq = fl_stamps_begin(op)->wrapper.waitq;
+    uint64_t word = fl_rw_word(waitq);
+    return PyUnicode_FromFormat("<%s %s, %u readers, %u waiting, at %p>", Py_TYPE(op)->tp_name,
+                                word & FL_RW_WRITER ? "writing" : "open", (unsigned)word,
+                                (unsigned)fl_waitq_waiting(waitq), (void *)op);
+}
+
+static PyObject *stamped_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static fl_atomic(uint64_t) locks;
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":StampedLock", names)) {
+        return NULL;
+    }
+    fl_stamp_lock *self = (fl_stamp_lock *)fl_wrapper_new(type, fl_stamped_new());
+    if (self == NULL) {
+        return NULL;
+    }
+    uint64_t number = fl_fetch_add(&locks, 1, relaxed); /* only another one */
+    self->tag = (number % FL_STAMP_TAGS + 1) << FL_STAMP_TAG_AT;
+    fl_store(&self->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
+    self->holds = PyDict_New();
+    if (self->holds == NULL) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+/* Numbers only: no cycle goes through it. */
+static void dealloc(PyObject *op)
+{
+    Py_XDECREF(((fl_stamp_lock *)op)->holds);
+    fl_wrapper_dealloc(op);
+}
+
+static PyMethodDef methods[] = {
+    {"acquire_read", FL_METHOD(acquire_read), METH_FASTCALL | METH_KEYWORDS, acquire_read_doc},
+    {"acquire_write", FL_METHOD(acquire_write), METH_FASTCALL | METH_KEYWORDS, acquire_write_doc},
+    {"acquire_read_async", acquire_read_async, METH_NOARGS, acquire_read_async_doc},
+    {"acquire_write_async", acquire_write_async, METH_NOARGS, acquire_write_async_doc},
+    {"release", fl_stamped_release, METH_O, release_doc},
+    {"optimistic_read", optimistic_read, METH_NOARGS, optimistic_doc},
+    {"validate", validate, METH_O, validate_doc},
+    {"try_convert_to_write", try_convert_to_write, METH_O, to_write_doc},
+    {"try_convert_to_read", try_convert_to_read, METH_O, to_read_doc},
+    {"try_convert_to_optimistic_read", try_convert_to_optimistic_read, METH_O, to_optimistic_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"_holders", holders, METH_NOARGS, holders_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"reading", fl_stamped_visiting, NULL, "For one `with`, to read.", (void *)FL_STAMP_READS},
+    {"writing", fl_stamped_visiting, NULL, "For one `with`, to write.", (void *)FL_STAMP_WRITES},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+FL_DOC(type_doc, "StampedLock()",
+"Many read, or one writes; an optimistic reader takes no lock, and learns afterwards whether a writer was\n"
+"active.\n"
+"\n"
+"Stamps are whole numbers: a holder's, by acquire_read() or acquire_write(), to release() or to convert,\n"
+"or an optimistic reader's, by optimistic_read(), to validate(). It is not reentrant: a holder that\n"
+"acquires again waits for itself, or gets DeadlockError. Waiters are served in phases, as of an RWLock.\n"
+"In a forked child only the thread that forked holds it.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)stamped_new},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_repr, (void *)repr},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = FL_TYPE("fairlead.sync.StampedLock", sizeof(fl_stamp_lock), 0, slots);
+
+FL_RECORD(desc, "fairlead.sync.StampedLockStatistics", "A stamped lock at one moment.",
+    {"readers", "threads and tasks that are inside to read"},
+    {"writing", "whether one is inside to write"},
+    {"waiting", "threads and tasks that wait"}
+);
+
+int fl_stamped_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->stamped_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->visit_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &fl_stamped_visit_spec, NULL);
+    state->stamped_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->stamped_type, state->visit_type, state->stamped_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

@@ -1,0 +1,112 @@
+/* What `with` is given of a StampedLock: comes in, and goes out by the stamp that it got. */
+#include "sync/bind/locks/stamped.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *lock, *stamp;
+    int kind;
+} visit;
+
+PyObject *fl_stamped_visiting(PyObject *op, void *kind)
+{
+    fl_state *state = fl_wrapper_state(op);
+    visit *made = PyObject_New(visit, state->visit_type);
+    if (made != NULL) {
+        made->lock = Py_NewRef(op);
+        made->stamp = NULL;
+        made->kind = (int)(uintptr_t)kind;
+    }
+    return (PyObject *)made;
+}
+
+static void visit_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    Py_DECREF(((visit *)op)->lock);
+    Py_XDECREF(((visit *)op)->stamp);
+    PyObject_Free(op);
+    Py_DECREF(type);
+}
+
+static PyObject *refuse_again(void)
+{
+    PyErr_SetString(PyExc_RuntimeError, "this was entered before: ask the lock for another");
+    return NULL;
+}
+
+FL_DOC(enter_doc, "__enter__($self, /)",
+"As acquire_read() or acquire_write(): the stamp.");
+
+static PyObject *visit_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    visit *self = (visit *)op;
+    if (self->stamp != NULL) {
+        return refuse_again();
+    }
+    PyObject *got = fl_stamped_acquire(self->lock, self->kind, FL_FOREVER);
+    self->stamp = Py_XNewRef(got);
+    return got;
+}
+
+FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
+"Goes out.");
+
+static PyObject *visit_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    visit *self = (visit *)op;
+    if (self->stamp == NULL) {
+        return fl_raise("NotHeldError", "this was not entered");
+    }
+    return fl_stamped_release(self->lock, self->stamp);
+}
+
+static PyObject *finish_visit(PyObject *op, PyObject *item, bool Py_UNUSED(refused))
+{
+    visit *self = (visit *)item;
+    PyObject *got = fl_stamped_came_in(op, self->kind);
+    Py_XSETREF(self->stamp, Py_XNewRef(got));
+    return got;
+}
+
+FL_DOC(aenter_doc, "__aenter__($self, /)",
+"As acquire_read_async() or acquire_write_async().");
+
+static PyObject *visit_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    visit *self = (visit *)op;
+    if (self->stamp != NULL) {
+        return refuse_again();
+    }
+    return fl_stamped_operation(self->lock, self->kind, finish_visit, op);
+}
+
+FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
+"Goes out, in an awaitable that is done.");
+
+static PyObject *visit_aexit(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *released = visit_exit(op, args, count);
+    Py_XDECREF(released);
+    return released == NULL ? NULL : fl_operation_done(fl_wrapper_state(((visit *)op)->lock));
+}
+
+static PyMethodDef visit_methods[] = {
+    {"__enter__", visit_enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(visit_exit), METH_FASTCALL, exit_doc},
+    {"__aenter__", visit_aenter, METH_NOARGS, aenter_doc},
+    {"__aexit__", FL_METHOD(visit_aexit), METH_FASTCALL, aexit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(visit_doc,
+"One `with` of a StampedLock.");
+
+static PyType_Slot visit_slots[] = {
+    {Py_tp_dealloc, (void *)visit_dealloc},
+    {Py_tp_methods, visit_methods},
+    {Py_tp_doc, (void *)(uintptr_t)visit_doc},
+    {0, NULL},
+};
+
+PyType_Spec fl_stamped_visit_spec =
+    FL_TYPE("fairlead.sync.StampedGuard", sizeof(visit), Py_TPFLAGS_DISALLOW_INSTANTIATION, visit_slots);

@@ -1,0 +1,189 @@
+/* SharedBarrier: the base of fairlead.sync.shared.Barrier. */
+#include "sync/processes/barrier.h"
+
+#include "sync/bind/processes/shm.h"
+
+static size_t barrier_size(uint32_t amount, uint32_t Py_UNUSED(flags))
+{
+    return sizeof(fl_shm_barrier) + amount * sizeof(uint64_t);
+}
+
+static fl_shm_eventcount *barrier_eventcount(void *part, int which)
+{
+    return which == 0 ? &((fl_shm_barrier *)part)->eventcount : NULL;
+}
+
+static bool barrier_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
+{
+    return fl_shm_barrier_ready(fl_shm_part_of(body), ((const fl_shm_body *)body)->amount);
+}
+
+static const fl_shm_type barrier_kind = {FL_SHM_BARRIER, barrier_size, NULL, barrier_eventcount,
+                                         barrier_ready};
+
+static uint32_t parties_of(PyObject *self)
+{
+    return ((fl_shm_object *)self)->amount;
+}
+
+static int broken(void)
+{
+    fl_raise("BrokenBarrierError", "a party gave up, so the barrier is broken; reset() repairs it");
+    return -1;
+}
+
+static int come_attempt(PyObject *self, void *party, bool Py_UNUSED(look), fl_shm_eventcount **eventcount)
+{
+    fl_shm_barrier *barrier = fl_shm_part(self);
+    *eventcount = &barrier->eventcount;
+    int result = (int)fl_shm_barrier_come(barrier, parties_of(self), fl_process_self(), party);
+    return result == FL_SHM_SHUT_DOWN ? broken() : result;
+}
+
+static int meet_attempt(PyObject *self, void *party, bool look, fl_shm_eventcount **eventcount)
+{
+    fl_shm_barrier *barrier = fl_shm_part(self);
+    uint64_t dead = 0;
+    *eventcount = &barrier->eventcount;
+    int result = (int)fl_shm_barrier_try(barrier, parties_of(self), party, look, &dead);
+    if (result == FL_SHM_DIED) {
+        char text[120];
+        PyOS_snprintf(text, sizeof text,
+                      "process %d arrived and died, so the barrier is broken: reset() repairs it",
+                      fl_process_number(dead));
+        fl_raise("BrokenBarrierError", text);
+        return -1;
+    }
+    return result == FL_SHM_SHUT_DOWN ? broken() : result;
+}
+
+FL_DOC(wait_doc, "wait($self, /, timeout=None)",
+"Waits until all parties have arrived, and returns the caller's number, from 0 to parties - 1. For\n"
+"threads; tasks await wait_async(). Raises BrokenBarrierError (a threading.BrokenBarrierError) when a\n"
+"party gave up or died, this one by its time-out included.");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    fl_shm_party party;
+    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    /* whether there is a place does not depend on others that are to come */
+    int result = fl_shm_wait_thread(self, come_attempt, &party, FL_FOREVER);
+    if (result < 0) {
+        return NULL;
+    }
+    result = fl_shm_wait_thread(self, meet_attempt, &party, deadline);
+    /* all may have come in the last moment */
+    if (result != FL_SHM_DONE && fl_shm_barrier_leave(fl_shm_part(self), &party) && result >= 0) {
+        broken();
+        return NULL;
+    }
+    return result < 0 ? NULL : PyLong_FromUnsignedLong(party.place);
+}
+
+FL_DOC(come_doc, "_come($self, /)",
+"(phase, place) of who has come now; None: a phase is just ending. BrokenBarrierError.");
+
+static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_party party;
+    fl_shm_eventcount *eventcount;
+    int result = come_attempt(self, &party, true, &eventcount);
+    if (result == FL_SHM_NOT) {
+        Py_RETURN_NONE;
+    }
+    return result < 0 ? NULL : Py_BuildValue("II", party.phase, party.place);
+}
+
+FL_DOC(met_doc, "_met($self, phase, place, /)",
+"Whether all have come to that phase. BrokenBarrierError.");
+
+static PyObject *met(PyObject *self, PyObject *args)
+{
+    fl_shm_party party;
+    fl_shm_eventcount *eventcount;
+    if (!PyArg_ParseTuple(args, "II:_met", &party.phase, &party.place)) {
+        return NULL;
+    }
+    int result = meet_attempt(self, &party, true, &eventcount);
+    return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
+}
+
+FL_DOC(leave_doc, "_leave($self, phase, place, /)",
+"Who has come does not wait any more, and breaks the barrier, unless the phase is over.");
+
+static PyObject *leave(PyObject *self, PyObject *args)
+{
+    fl_shm_party party;
+    if (!PyArg_ParseTuple(args, "II:_leave", &party.phase, &party.place)) {
+        return NULL;
+    }
+    fl_shm_barrier_leave(fl_shm_part(self), &party);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(abort_doc, "abort($self, /)",
+"Breaks the barrier: present and later waiters get BrokenBarrierError until reset(). Never waits.");
+
+static PyObject *abort_barrier(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_barrier_break(fl_shm_part(self));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(reset_doc, "reset($self, /)",
+"Makes the barrier empty and whole again; its waiters get BrokenBarrierError. Never waits.");
+
+static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_barrier_reset(fl_shm_part(self), parties_of(self));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(look_doc, "_look($self, /)",
+"(how many have come, whether it is broken)");
+
+static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_barrier *barrier = fl_shm_part(self);
+    return Py_BuildValue("IN", (unsigned int)fl_shm_barrier_waiting(barrier, parties_of(self)),
+                         PyBool_FromLong(fl_shm_barrier_broken(barrier)));
+}
+
+static PyObject *new_barrier(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    return fl_shm_new(type, &barrier_kind, args);
+}
+
+static PyMethodDef methods[] = {
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"abort", abort_barrier, METH_NOARGS, abort_doc},
+    {"reset", reset, METH_NOARGS, reset_doc},
+    {"_come", come, METH_NOARGS, come_doc},
+    {"_met", met, METH_VARARGS, met_doc},
+    {"_leave", leave, METH_VARARGS, leave_doc},
+    {"_look", look, METH_NOARGS, look_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "SharedBarrier(fd, token, make, amount, flags)",
+"The base of fairlead.sync.shared.Barrier.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)new_barrier},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.SharedBarrier", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
+
+int fl_shm_barrier_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->shared_barrier_type = fl_shm_type_new(module, &spec);
+    return fl_add_types(module, (PyTypeObject *const[]){state->shared_barrier_type}, 1);
+}

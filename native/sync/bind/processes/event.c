@@ -1,0 +1,124 @@
+/* SharedEvent: the base of fairlead.sync.shared.Event. */
+#include "sync/processes/permits.h"
+
+#include "sync/bind/processes/shm.h"
+
+static size_t event_size(uint32_t Py_UNUSED(amount), uint32_t Py_UNUSED(flags))
+{
+    return sizeof(fl_shm_flag);
+}
+
+static fl_shm_eventcount *event_eventcount(void *part, int which)
+{
+    return which == 0 ? &((fl_shm_flag *)part)->eventcount : NULL;
+}
+
+static bool event_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
+{
+    return fl_shm_flag_word(fl_shm_part_of(body)) & 1;
+}
+
+static const fl_shm_type event_kind = {FL_SHM_EVENT, event_size, NULL, event_eventcount, event_ready};
+
+static int event_attempt(PyObject *self, void *since, bool Py_UNUSED(look), fl_shm_eventcount **eventcount)
+{
+    fl_shm_flag *flag = fl_shm_part(self);
+    *eventcount = &flag->eventcount;
+    return fl_shm_flag_passed(flag, *(uint32_t *)since) ? FL_SHM_DONE : FL_SHM_NOT;
+}
+
+FL_DOC(is_set_doc, "is_set($self, /)",
+"Whether the flag is set.");
+
+static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_shm_flag_word(fl_shm_part(self)) & 1);
+}
+
+FL_DOC(set_doc, "set($self, /)",
+"Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never waits, and a\n"
+"signal handler or a destructor may call it.");
+
+static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_flag_set(fl_shm_part(self));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(clear_doc, "clear($self, /)",
+"Clears the flag.");
+
+static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_flag_clear(fl_shm_part(self));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(wait_doc, "wait($self, /, timeout=None)",
+"Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
+
+static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    uint32_t since = fl_shm_flag_word(fl_shm_part(self));
+    int result = fl_shm_wait_thread(self, event_attempt, &since, deadline);
+    return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
+}
+
+FL_DOC(word_doc, "_word($self, /)",
+"Odd while it is set; what _passed is to be given, when a wait begins.");
+
+static PyObject *word(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLong(fl_shm_flag_word(fl_shm_part(self)));
+}
+
+FL_DOC(passed_doc, "_passed($self, since, /)",
+"Whether it is set, or was since then.");
+
+static PyObject *passed(PyObject *self, PyObject *since)
+{
+    unsigned long word = PyLong_AsUnsignedLong(since);
+    if (word == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    return PyBool_FromLong(fl_shm_flag_passed(fl_shm_part(self), (uint32_t)word));
+}
+
+static PyObject *new_event(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    return fl_shm_new(type, &event_kind, args);
+}
+
+static PyMethodDef methods[] = {
+    {"is_set", is_set, METH_NOARGS, is_set_doc},
+    {"set", set, METH_NOARGS, set_doc},
+    {"clear", clear, METH_NOARGS, clear_doc},
+    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"_word", word, METH_NOARGS, word_doc},
+    {"_passed", passed, METH_O, passed_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "SharedEvent(fd, token, make, amount, flags)",
+"The base of fairlead.sync.shared.Event.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)new_event},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.SharedEvent", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
+
+int fl_shm_event_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->shared_event_type = fl_shm_type_new(module, &spec);
+    return fl_add_types(module, (PyTypeObject *const[]){state->shared_event_type}, 1);
+}

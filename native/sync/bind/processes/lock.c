@@ -1,0 +1,165 @@
+/* SharedLock: the base of fairlead.sync.shared.Lock. */
+#include "sync/bind/processes/shm.h"
+
+static size_t lock_size(uint32_t amount, uint32_t flags)
+{
+    (void)amount, (void)flags;
+    return sizeof(fl_shm_lock);
+}
+
+static fl_shm_eventcount *lock_eventcount(void *part, int which)
+{
+    return which == 0 ? &((fl_shm_lock *)part)->eventcount : NULL;
+}
+
+static bool lock_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
+{
+    uint64_t owner = fl_load(&((fl_shm_lock *)fl_shm_part_of(body))->owner, seq_cst);
+    return owner == 0 || !fl_process_alive(owner);
+}
+
+static const fl_shm_type lock_kind = {FL_SHM_LOCK, lock_size, NULL, lock_eventcount, lock_ready};
+
+typedef struct {
+    bool inherit;
+    uint64_t dead;
+} lock_call;
+
+static int lock_attempt(PyObject *self, void *arg, bool look, fl_shm_eventcount **eventcount)
+{
+    fl_shm_lock *lock = fl_shm_part(self);
+    lock_call *call = arg;
+    *eventcount = &lock->eventcount;
+    return (int)fl_shm_lock_try(lock, fl_process_self(), look, call->inherit, &call->dead);
+}
+
+/* Of what fl_shm_flags says: whether acquiring takes over from the dead. */
+#define TAKES_OVER 1u
+
+static int lock_take(PyObject *self, bool inherit, int64_t deadline)
+{
+    lock_call call = {.inherit = inherit};
+    int result = fl_shm_wait_thread(self, lock_attempt, &call, deadline);
+    if (result == FL_SHM_DIED) {
+        fl_shm_raise_died(call.dead, "the process that held the lock died; what it protects may be half "
+                                     "done: recover() takes the lock nevertheless");
+        return -1;
+    }
+    return result;
+}
+
+FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
+"Takes the lock for this process, waiting for it if need be; says whether it was taken. For threads;\n"
+"tasks await acquire_async().\n"
+"\n"
+"Raises OwnerDiedError, and takes nothing, while the process that held it is dead and no process has\n"
+"recovered it; with take_over=True it takes it then. timeout is in seconds; None, and as in threading -1,\n"
+"is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.");
+
+static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int result = lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, deadline);
+    return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);
+}
+
+FL_DOC(recover_doc, "recover($self, /, timeout=None)",
+"Takes the lock, also from an owner that died. True: its owner had died, and the caller must repair what\n"
+"the lock protects; False: another process has done so, and the lock is held as after acquire(). Raises\n"
+"TimeoutError when the time is over first. To release the lock says that all is well again.");
+
+static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_timeout_argument("recover", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int result = lock_take(self, true, deadline);
+    if (result == FL_SHM_NOT) {
+        PyErr_SetString(PyExc_TimeoutError, "the lock was not released in time");
+        return NULL;
+    }
+    return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_INHERITED);
+}
+
+FL_DOC(release_doc, "release($self, /)",
+"Gives the lock back. Any thread or task of the process that holds it may, never waits, and a signal\n"
+"handler or a destructor may call it. Raises NotHeldError (a RuntimeError) when this process does not "
+"hold it.");
+
+static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    if (!fl_shm_lock_release(fl_shm_part(self), fl_process_self())) {
+        return fl_raise("NotHeldError", "this process does not hold the lock");
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(enter_doc, "__enter__($self, /)",
+"acquire().");
+
+static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    if (lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(exit_doc, "__exit__($self, /, *exception)",
+"release().");
+
+static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return release(self, NULL);
+}
+
+FL_DOC(look_doc, "_look($self, /)",
+"(number of the process that holds it or 0, whether that is alive, how often one died with it)");
+
+static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_lock *lock = fl_shm_part(self);
+    uint64_t owner = fl_load(&lock->owner, seq_cst);
+    bool alive = owner == 0 || fl_process_alive(owner);
+    return Py_BuildValue("iNI", fl_process_number(owner), PyBool_FromLong(alive),
+                         (unsigned int)fl_load(&lock->deaths, relaxed));
+}
+
+static PyObject *new_lock(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    return fl_shm_new(type, &lock_kind, args);
+}
+
+static PyMethodDef methods[] = {
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
+    {"recover", FL_METHOD(recover), METH_FASTCALL | METH_KEYWORDS, recover_doc},
+    {"release", release, METH_NOARGS, release_doc},
+    {"__enter__", enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
+    {"_look", look, METH_NOARGS, look_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "SharedLock(fd, token, make, amount, flags)",
+"The base of fairlead.sync.shared.Lock.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)new_lock},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.SharedLock", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
+
+int fl_shm_lock_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->shared_lock_type = fl_shm_type_new(module, &spec);
+    return fl_add_types(module, (PyTypeObject *const[]){state->shared_lock_type}, 1);
+}

@@ -1,0 +1,167 @@
+/* SharedSemaphore: the base of fairlead.sync.shared.Semaphore. */
+#include "sync/processes/permits.h"
+
+#include "sync/bind/processes/shm.h"
+
+/* Of flags: each permit belongs to the process that has it. */
+#define OWNED 1u
+
+static size_t permits_size(uint32_t amount, uint32_t flags)
+{
+    return sizeof(fl_shm_permits) + (flags & OWNED ? amount * sizeof(uint64_t) : 0);
+}
+
+static void permits_make(void *part, uint32_t amount, uint32_t flags)
+{
+    fl_store(&((fl_shm_permits *)part)->free, flags & OWNED ? 0 : amount, relaxed); /* nobody else has it */
+}
+
+static fl_shm_eventcount *permits_eventcount(void *part, int which)
+{
+    return which == 0 ? &((fl_shm_permits *)part)->eventcount : NULL;
+}
+
+static fl_shm_result try(fl_shm_object *self, bool look)
+{
+    fl_shm_permits *permits = fl_shm_part((PyObject *)self);
+    return self->flags & OWNED ? fl_shm_owned_try(permits, self->amount, fl_process_self(), look)
+                               : fl_shm_count_try(permits);
+}
+
+static int permits_attempt(PyObject *self, void *Py_UNUSED(call), bool look, fl_shm_eventcount **eventcount)
+{
+    *eventcount = &((fl_shm_permits *)fl_shm_part(self))->eventcount;
+    return (int)try((fl_shm_object *)self, look);
+}
+
+static bool permits_ready(void *op, fl_shm_eventcount *Py_UNUSED(eventcount))
+{
+    const fl_shm_body *body = op;
+    const fl_shm_permits *permits = fl_shm_part_of(body);
+    return body->flags & OWNED ? fl_shm_owned_ready(permits, body->amount)
+                               : fl_load(&permits->free, seq_cst) > 0;
+}
+
+static const fl_shm_type permits_kind = {FL_SHM_PERMITS, permits_size, permits_make, permits_eventcount,
+                                         permits_ready};
+
+FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
+"Takes a permit, waiting for it if need be; says whether it was taken. For threads; tasks await\n"
+"acquire_async(). Owned permits of processes that died are taken, too.\n"
+"\n"
+"timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits; when\n"
+"one raises, nothing is taken.");
+
+static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int result = fl_shm_wait_thread(self, permits_attempt, NULL, deadline);
+    return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);
+}
+
+static PyObject *give(PyObject *self, uint32_t count)
+{
+    fl_shm_object *object = (fl_shm_object *)self;
+    fl_shm_permits *permits = fl_shm_part(self);
+    if (object->flags & OWNED) {
+        if (!fl_shm_owned_give(permits, object->amount, fl_process_self(), count)) {
+            return fl_raise("NotHeldError", "this process does not have that many permits of the semaphore");
+        }
+    } else if (!fl_shm_count_give(permits, count)) {
+        return fl_raise("TooManyReleasesError", "Semaphore released too many times");
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(release_doc, "release($self, /, n=1)",
+"Gives n permits. Never waits, and a signal handler or a destructor may call it. Owned ones are given by\n"
+"the process that has them: NotHeldError (a RuntimeError) if it has fewer, and none is given.");
+
+static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    long long number = 1;
+    if (count > 0 || kwnames != NULL) {
+        static const char *const names[] = {"n", NULL};
+        PyObject *value;
+        if (fl_arguments("release", names, args, count, kwnames, &value) < 0) {
+            return NULL;
+        }
+        number = value == NULL ? 1 : PyLong_AsLongLong(value);
+        if (number == -1 && PyErr_Occurred()) {
+            return NULL;
+        }
+        if (number < 1 || number > FL_SHM_MOST_PERMITS) {
+            PyErr_Format(PyExc_ValueError, "n must be one or more, and at most %u", FL_SHM_MOST_PERMITS);
+            return NULL;
+        }
+    }
+    return give(self, (uint32_t)number);
+}
+
+FL_DOC(enter_doc, "__enter__($self, /)",
+"acquire().");
+
+static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    if (fl_shm_wait_thread(self, permits_attempt, NULL, FL_FOREVER) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(exit_doc, "__exit__($self, /, *exception)",
+"release().");
+
+static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+{
+    return give(self, 1);
+}
+
+FL_DOC(look_doc, "_look($self, /)",
+"(how many are free, how many came back from the dead)");
+
+static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_object *object = (fl_shm_object *)self;
+    fl_shm_permits *permits = fl_shm_part(self);
+    uint32_t free = object->flags & OWNED ? fl_shm_owned_free(permits, object->amount)
+                                          : fl_load(&permits->free, relaxed);
+    return Py_BuildValue("II", (unsigned int)free, (unsigned int)fl_load(&permits->deaths, relaxed));
+}
+
+static PyObject *new_semaphore(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    return fl_shm_new(type, &permits_kind, args);
+}
+
+static PyMethodDef methods[] = {
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
+    {"release", FL_METHOD(release), METH_FASTCALL | METH_KEYWORDS, release_doc},
+    {"__enter__", enter, METH_NOARGS, enter_doc},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
+    {"_look", look, METH_NOARGS, look_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "SharedSemaphore(fd, token, make, amount, flags)",
+"The base of fairlead.sync.shared.Semaphore.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)new_semaphore},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.SharedSemaphore", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
+
+int fl_shm_permits_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->shared_semaphore_type = fl_shm_type_new(module, &spec);
+    return fl_add_types(module, (PyTypeObject *const[]){state->shared_semaphore_type}, 1);
+}

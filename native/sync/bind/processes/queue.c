@@ -1,0 +1,293 @@
+/* SharedQueue: the base of fairlead.sync.shared.Queue. */
+#include "sync/processes/queue.h"
+
+#include "sync/bind/processes/shm.h"
+
+/* `amount` is the capacity in units of 8 bytes. Of flags: deaths are only counted. */
+#define TAKES_OVER 1u
+
+static size_t queue_size(uint32_t amount, uint32_t Py_UNUSED(flags))
+{
+    return sizeof(fl_shm_queue) + (size_t)amount * 8;
+}
+
+static fl_shm_eventcount *queue_eventcount(void *part, int which)
+{
+    fl_shm_queue *queue = part;
+    fl_shm_eventcount *eventcounts[] = {&queue->filled, &queue->emptied, &queue->getting.eventcount,
+                                        &queue->putting.eventcount};
+    return eventcounts[which];
+}
+
+static int which_eventcount(fl_shm_queue *queue, const fl_shm_eventcount *eventcount)
+{
+    int which = 0;
+    while (queue_eventcount(queue, which) != eventcount) {
+        which++;
+    }
+    return which;
+}
+
+static bool lock_ready(fl_shm_lock *end)
+{
+    uint64_t owner = fl_load(&end->owner, seq_cst);
+    return owner == 0 || !fl_process_alive(owner);
+}
+
+/* Of the locks too, whose holder may have died. */
+static bool queue_ready(void *body, fl_shm_eventcount *eventcount)
+{
+    fl_shm_queue *queue = fl_shm_part_of(body);
+    bool gets = eventcount == &queue->filled || eventcount == &queue->getting.eventcount;
+    bool shut = fl_load(&queue->shut, seq_cst) != 0;
+    return shut || (gets ? fl_shm_queue_used(queue) > 0 && lock_ready(&queue->getting)
+                         : lock_ready(&queue->putting));
+}
+
+static const fl_shm_type queue_kind = {FL_SHM_QUEUE, queue_size, NULL, queue_eventcount, queue_ready};
+
+static uint64_t capacity_of(PyObject *self)
+{
+    return (uint64_t)((fl_shm_object *)self)->amount * 8;
+}
+
+/* What both ends make of a beginning. True: go on, with the lock. */
+static bool goes_on(PyObject *self, fl_shm_lock *end, int *result, uint64_t dead, const char *what)
+{
+    if (*result == FL_SHM_INHERITED) {
+        /* Let go of in any case: whether there is room, or a message, is not known yet. */
+        fl_shm_queue_give_up(end, fl_process_self());
+        *result = FL_SHM_NOT;
+        if (!(((fl_shm_object *)self)->flags & TAKES_OVER)) {
+            fl_shm_raise_died(dead, what);
+            *result = -1;
+        }
+        return false;
+    }
+    return *result == FL_SHM_DONE;
+}
+
+static int put_attempt(PyObject *self, void *arg, bool look, fl_shm_eventcount **eventcount)
+{
+    fl_shm_queue *queue = fl_shm_part(self);
+    const Py_buffer *message = arg;
+    uint64_t me = fl_process_self(), dead = 0, length = (uint64_t)message->len;
+    int result;
+    do {
+        result = (int)fl_shm_queue_begin_put(queue, capacity_of(self), length, me, look, eventcount, &dead);
+        if (goes_on(self, &queue->putting, &result, dead,
+                    "a process died while it put a message, which may be lost; the queue is whole: go on")) {
+            fl_shm_queue_end_put(queue, capacity_of(self), message->buf, length, me);
+        }
+    } while (result == FL_SHM_NOT && *eventcount == NULL); /* taken over, and not yet tried */
+    return result;
+}
+
+static int get_attempt(PyObject *self, void *arg, bool look, fl_shm_eventcount **eventcount)
+{
+    fl_shm_queue *queue = fl_shm_part(self);
+    PyObject **message = arg;
+    uint64_t me = fl_process_self(), dead = 0, length;
+    int result;
+    do {
+        result = (int)fl_shm_queue_begin_get(queue, me, look, eventcount, &dead);
+        if (goes_on(self, &queue->getting, &result, dead,
+                    "a process died while it got a message, which may be lost; the queue is whole: go on")) {
+            bool whole = fl_shm_queue_length(queue, capacity_of(self), &length);
+            *message = whole ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)length) : NULL;
+            if (*message == NULL) {
+                fl_shm_queue_give_up(&queue->getting, me);
+                if (!whole) {
+                    fl_raise("WrongSegmentError", "the queue was damaged from outside; make it anew");
+                }
+                return -1;
+            }
+            fl_shm_queue_end_get(queue, capacity_of(self), PyBytes_AS_STRING(*message), length, me);
+        }
+    } while (result == FL_SHM_NOT && *eventcount == NULL);
+    return result;
+}
+
+static void *refuse(int result, bool gets)
+{
+    if (result == FL_SHM_SHUT_DOWN) {
+        return fl_raise("QueueShutDown", "the queue has been shut down");
+    }
+    if (result == FL_SHM_NOT) {
+        return gets ? fl_raise("QueueEmpty", "there is nothing to get")
+                    : fl_raise("QueueFull", "there is no room to put it");
+    }
+    return NULL;
+}
+
+/* Of what is to be put: -1 with an exception. */
+static int open_message(PyObject *self, PyObject *data, Py_buffer *message)
+{
+    if (PyObject_GetBuffer(data, message, PyBUF_SIMPLE) < 0) {
+        return -1;
+    }
+    if (fl_shm_queue_takes((uint64_t)message->len) > capacity_of(self)) {
+        PyErr_Format(PyExc_ValueError, "a message of %zd bytes can never fit into the queue, which has room "
+                                       "for one of %llu: make it with a larger capacity",
+                     message->len, (unsigned long long)capacity_of(self) - 8);
+        PyBuffer_Release(message);
+        return -1;
+    }
+    return 0;
+}
+
+static int parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames, bool gets,
+                 PyObject **data, int64_t *deadline)
+{
+    static const char *const names[] = {"data", "block", "timeout", NULL};
+    PyObject *values[3] = {NULL};
+    if (fl_arguments(function, names + gets, args, count, kwnames, values + gets) < 0 ||
+        fl_deadline_parse(values[1], values[2], deadline) < 0) {
+        return -1;
+    }
+    if (!gets && values[0] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "put() needs what is to be put");
+        return -1;
+    }
+    *data = values[0];
+    return 0;
+}
+
+FL_DOC(put_doc, "put($self, /, data, block=True, timeout=None)",
+"Puts the bytes of data, which is bytes or has a buffer, waiting for room if need be. For threads; tasks\n"
+"await put_async(). Raises QueueFull at once or when the time is over, QueueShutDown, and ValueError for\n"
+"more than could ever fit.");
+
+static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    PyObject *data;
+    int64_t deadline;
+    Py_buffer message;
+    if (parse("put", args, count, kwnames, false, &data, &deadline) < 0 ||
+        open_message(self, data, &message) < 0) {
+        return NULL;
+    }
+    int result = fl_shm_wait_thread(self, put_attempt, &message, deadline);
+    PyBuffer_Release(&message);
+    if (result != FL_SHM_DONE) {
+        return refuse(result, false);
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
+"Takes the oldest message, as bytes, waiting for one if need be. For threads; tasks await get_async().\n"
+"Raises QueueEmpty at once or when the time is over, and QueueShutDown.");
+
+static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    PyObject *none, *message = NULL;
+    int64_t deadline;
+    if (parse("get", args, count, kwnames, true, &none, &deadline) < 0) {
+        return NULL;
+    }
+    int result = fl_shm_wait_thread(self, get_attempt, &message, deadline);
+    return result == FL_SHM_DONE ? message : refuse(result, true);
+}
+
+FL_DOC(try_put_doc, "_try_put($self, data, /)",
+"Puts it, and returns None; or which turn to wait for.");
+
+static PyObject *try_put(PyObject *self, PyObject *data)
+{
+    Py_buffer message;
+    fl_shm_eventcount *eventcount = NULL;
+    if (open_message(self, data, &message) < 0) {
+        return NULL;
+    }
+    int result = put_attempt(self, &message, true, &eventcount);
+    PyBuffer_Release(&message);
+    if (result == FL_SHM_NOT) {
+        return PyLong_FromLong(which_eventcount(fl_shm_part(self), eventcount));
+    }
+    if (result != FL_SHM_DONE) {
+        return refuse(result, false);
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(try_get_doc, "_try_get($self, /)",
+"Takes a message and returns it; or which turn to wait for.");
+
+static PyObject *try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *message = NULL;
+    fl_shm_eventcount *eventcount = NULL;
+    int result = get_attempt(self, &message, true, &eventcount);
+    if (result == FL_SHM_NOT) {
+        return PyLong_FromLong(which_eventcount(fl_shm_part(self), eventcount));
+    }
+    return result == FL_SHM_DONE ? message : refuse(result, true);
+}
+
+FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
+"For good: put() raises QueueShutDown, and get() once the queue is empty, or at once. All waiters are\n"
+"woken. Never waits.");
+
+static PyObject *shut_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"immediate", NULL};
+    PyObject *immediate;
+    if (fl_arguments("shutdown", names, args, count, kwnames, &immediate) < 0) {
+        return NULL;
+    }
+    int at_once = immediate == NULL ? 0 : PyObject_IsTrue(immediate);
+    if (at_once < 0) {
+        return NULL;
+    }
+    fl_shm_queue_shut(fl_shm_part(self), at_once ? FL_SHM_SHUT_AT_ONCE : FL_SHM_SHUT);
+    Py_RETURN_NONE;
+}
+
+FL_DOC(look_doc, "_look($self, /)",
+"(bytes of the ring that are taken, of how many, how it is shut, deaths in put, deaths in get)");
+
+static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_shm_queue *queue = fl_shm_part(self);
+    return Py_BuildValue("KKIII", (unsigned long long)fl_shm_queue_used(queue),
+                         (unsigned long long)capacity_of(self),
+                         (unsigned int)fl_load(&queue->shut, relaxed),
+                         (unsigned int)fl_load(&queue->putting.deaths, relaxed),
+                         (unsigned int)fl_load(&queue->getting.deaths, relaxed));
+}
+
+static PyObject *new_queue(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    return fl_shm_new(type, &queue_kind, args);
+}
+
+static PyMethodDef methods[] = {
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
+    {"_try_put", try_put, METH_O, try_put_doc},
+    {"_try_get", try_get, METH_NOARGS, try_get_doc},
+    {"shutdown", FL_METHOD(shut_down), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
+    {"_look", look, METH_NOARGS, look_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "SharedQueue(fd, token, make, amount, flags)",
+"The base of fairlead.sync.shared.Queue.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)new_queue},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.SharedQueue", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
+
+int fl_shm_queue_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->shared_queue_type = fl_shm_type_new(module, &spec);
+    return fl_add_types(module, (PyTypeObject *const[]){state->shared_queue_type}, 1);
+}

@@ -1,0 +1,349 @@
+/* See shm.h. */
+#include "sync/bind/processes/shm.h"
+
+#include <errno.h>
+
+#include "machine/clock.h"
+#include "machine/segment.h"
+
+#define FEWEST_SPINS 64u /* see spin() */
+#define MOST_SPINS 2048u
+
+static void body_unref(void *arg)
+{
+    fl_shm_body *body = arg;
+    if (fl_fetch_sub(&body->refs, 1, acq_rel) == 1) { /* the others' use of it comes before */
+        fl_segment_unmap(body->map, body->size);
+        free(body);
+    }
+}
+
+static void *wrong(const char *what)
+{
+    return fl_raise("WrongSegmentError", what);
+}
+
+/* NULL with an exception: this is no segment that this process can use as one of that kind. */
+static void *check(const fl_shm_header *header, size_t size, fl_shm_kind kind, const char *token)
+{
+    if (size < sizeof *header || header->magic != FL_SHM_MAGIC) {
+        return wrong("the segment is not one of fairlead's; choose another name");
+    }
+    if (header->version != FL_SHM_VERSION) {
+        return wrong("the segment was made by another version of fairlead; use the same one in all "
+                     "processes, or another name");
+    }
+    if (header->kind != kind) {
+        return wrong("the segment is that of another kind of primitive; choose another name");
+    }
+    if (token != NULL && memcmp(header->token, token, sizeof header->token) != 0) {
+        return fl_raise("HandleGoneError", "the process that made this pickle no longer has the primitive; "
+                                           "keep it until it has arrived");
+    }
+    if (header->space != fl_process_space()) {
+        return wrong("the segment belongs to another pid namespace, whose processes cannot be told dead or "
+                     "alive from here; share it within one container, or give both the same pid namespace");
+    }
+    if (header->size != size) {
+        return wrong("the segment has been cut off; make it anew");
+    }
+    return (void *)(uintptr_t)header;
+}
+
+static fl_shm_header *map(int fd, size_t size)
+{
+    void *found = fl_segment_map(fd, size);
+    return found == NULL ? PyErr_SetFromErrno(PyExc_OSError) : found;
+}
+
+static fl_shm_header *make(int fd, const fl_shm_type *kind, const char *token, uint32_t amount,
+                           uint32_t flags, size_t *size)
+{
+    *size = sizeof(fl_shm_header) + kind->size(amount, flags);
+    int error = fl_segment_reserve(fd, *size);
+    if (error != 0) {
+        errno = error;
+        return (void *)PyErr_SetFromErrno(PyExc_OSError);
+    }
+    fl_shm_header *header = map(fd, *size);
+    if (header != NULL) {
+        *header = (fl_shm_header){
+            .version = FL_SHM_VERSION,
+            .kind = kind->kind,
+            .size = *size,
+            .space = fl_process_space(),
+            .amount = amount,
+            .flags = flags,
+        };
+        memcpy(header->token, token, sizeof header->token);
+        if (kind->make != NULL) {
+            kind->make(header + 1, amount, flags);
+        }
+        __atomic_store_n(&header->magic, FL_SHM_MAGIC, __ATOMIC_RELEASE); /* who finds it finds it whole */
+    }
+    return header;
+}
+
+static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, uint32_t *amount,
+                           uint32_t *flags, size_t *size)
+{
+    int error = fl_segment_size(fd, size);
+    if (error != 0) {
+        errno = error;
+        return (void *)PyErr_SetFromErrno(PyExc_OSError);
+    }
+    if (*size < sizeof(fl_shm_header)) {
+        return wrong("the segment is not one of fairlead's; choose another name");
+    }
+    fl_shm_header *header = map(fd, *size);
+    if (header == NULL) {
+        return NULL;
+    }
+    const fl_shm_header seen = *header; /* which another process may change from now on */
+    atomic_signal_fence(memory_order_acq_rel); /* nothing of it is read a second time */
+    *amount = seen.amount;
+    *flags = seen.flags;
+    if (check(&seen, *size, kind->kind, token) == NULL ||
+        *size != sizeof seen + kind->size(seen.amount, seen.flags)) {
+        if (!PyErr_Occurred()) {
+            wrong("the segment has been cut off; make it anew");
+        }
+        fl_segment_unmap(header, *size);
+        return NULL;
+    }
+    return header;
+}
+
+PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args)
+{
+    fl_state *state = fl_state_under(type);
+    int fd, making;
+    const char *token;
+    Py_ssize_t length;
+    unsigned int amount, flags;
+    if (state == NULL ||
+        !PyArg_ParseTuple(args, "iz#pII:Segment", &fd, &token, &length, &making, &amount, &flags)) {
+        return NULL;
+    }
+    if (token == NULL ? making : length != sizeof((fl_shm_header *)0)->token) {
+        PyErr_SetString(PyExc_ValueError, "the token must have 16 bytes");
+        return NULL;
+    }
+    if (fl_process_self() == 0) {
+        return fl_raise("UsageError", "memory is shared on Linux only, where /proc shows this process");
+    }
+    size_t size = 0;
+    fl_shm_header *header =
+        making ? make(fd, kind, token, amount, flags, &size)
+               : find(fd, kind, token, &amount, &flags, &size);
+    fl_shm_body *body = header == NULL ? NULL : calloc(1, sizeof *body);
+    fl_shm_object *self = body == NULL ? NULL : (fl_shm_object *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        if (header != NULL) {
+            fl_segment_unmap(header, size);
+            free(body);
+        }
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    *body = (fl_shm_body){
+        .refs = 1, .map = header, .size = size, .amount = amount, .flags = flags, .spins = MOST_SPINS};
+    for (int i = 0; i < FL_SHM_EVENTCOUNTS; i++) {
+        body->notifiers[i].ready = kind->ready;
+        body->notifiers[i].gone = body_unref;
+        body->notifiers[i].owner = body;
+    }
+    self->body = body;
+    self->kind = kind;
+    self->state = state;
+    self->amount = body->amount;
+    self->flags = body->flags;
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    fl_shm_body *body = ((fl_shm_object *)self)->body;
+    if (body != NULL) {
+        for (int i = 0; i < FL_SHM_EVENTCOUNTS; i++) {
+            fl_notifier_end(&body->notifiers[i]);
+        }
+        body_unref(body);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* A core that falls asleep is woken late, by tens of microseconds: more than an answer takes that is
+   under way. So who waits looks for a while first, and longer where that has paid. True: something has
+   changed. */
+static bool spin(fl_atomic(uint32_t) *spins, fl_shm_eventcount *eventcount, uint32_t seen)
+{
+    uint32_t most = fl_load(spins, relaxed); /* only a guess of how many are of use */
+    for (uint32_t i = 0; i < most; i++) {
+        if (fl_load(&eventcount->word, relaxed) != seen) { /* who looks again does so in order */
+            fl_store(spins, most < MOST_SPINS ? most * 2 : most, relaxed);
+            return true;
+        }
+        fl_pause();
+    }
+    fl_store(spins, most > FEWEST_SPINS ? most / 2 : most, relaxed);
+    return false;
+}
+
+int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64_t deadline)
+{
+    fl_shm_wait wait = {.look = deadline == 0};
+    for (;;) {
+        fl_shm_eventcount *eventcount = NULL;
+        int result = attempt(self, call, wait.look, &eventcount);
+        if (result != FL_SHM_NOT || wait.late || deadline == 0) {
+            return result;
+        }
+        if (fl_shm_prepare(&wait, eventcount)) {
+            continue;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        if (!spin(&((fl_shm_object *)self)->body->spins, eventcount, wait.seen)) {
+            fl_shm_sleep(&wait, deadline);
+        }
+        wait.asked = false;
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0) {
+            fl_shm_pass_on(eventcount); /* it may have been woken */
+            return -1;
+        }
+    }
+}
+
+void *fl_shm_raise_died(uint64_t dead, const char *what)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDiedError");
+    PyObject *error =
+        class == NULL ? NULL : PyObject_CallFunction(class, "si", what, fl_process_number(dead));
+    if (error != NULL) {
+        PyErr_SetObject(class, error);
+    }
+    Py_XDECREF(error);
+    Py_XDECREF(class);
+    Py_XDECREF(errors);
+    return NULL;
+}
+
+static fl_shm_eventcount *eventcount_of(PyObject *self, int which)
+{
+    const fl_shm_type *kind = ((fl_shm_object *)self)->kind;
+    fl_shm_eventcount *eventcount =
+        which < 0 || which >= FL_SHM_EVENTCOUNTS ? NULL : kind->eventcount(fl_shm_part(self), which);
+    if (eventcount == NULL) {
+        PyErr_SetString(PyExc_ValueError, "there is no such turn");
+    }
+    return eventcount;
+}
+
+FL_DOC(prepare_doc, "_ask($self, which, /)",
+"Says that somebody is about to wait for that turn, and returns what _arm is to be given. Try once more in\n"
+"between: it may have come.");
+
+static PyObject *prepare(PyObject *self, PyObject *args)
+{
+    int which;
+    if (!PyArg_ParseTuple(args, "i:_ask", &which)) {
+        return NULL;
+    }
+    fl_shm_eventcount *eventcount = eventcount_of(self, which);
+    if (eventcount == NULL) {
+        return NULL;
+    }
+    fl_shm_wait wait = {0};
+    fl_shm_prepare(&wait, eventcount);
+    return PyLong_FromUnsignedLong(wait.seen);
+}
+
+FL_DOC(arm_doc, "_arm($self, which, seen, bell, /)",
+"Has one permit given to the semaphore, always the same, when trying again may bring something. One at a\n"
+"time for each turn. The first time a thread is started for it, which knows no Python.");
+
+static PyObject *arm(PyObject *self, PyObject *args)
+{
+    int which;
+    unsigned int seen;
+    PyObject *wakeup;
+    PyTypeObject *semaphore = ((fl_shm_object *)self)->state->semaphore_type;
+    if (!PyArg_ParseTuple(args, "iIO!:_arm", &which, &seen, semaphore, &wakeup)) {
+        return NULL;
+    }
+    fl_shm_eventcount *eventcount = eventcount_of(self, which);
+    if (eventcount == NULL) {
+        return NULL;
+    }
+    fl_shm_body *body = ((fl_shm_object *)self)->body;
+    fl_fetch_add(&body->refs, 1, relaxed); /* the notifier's, should one start */
+    fl_notifier_result result =
+        fl_notifier_arm(&body->notifiers[which], eventcount, seen, fl_wrapper_waitq(wakeup));
+    if (result != FL_NOTIFIER_STARTED) {
+        fl_fetch_sub(&body->refs, 1, relaxed); /* not the last */
+    }
+    if (result == FL_NOTIFIER_FAILED) {
+        PyErr_SetString(PyExc_RuntimeError, "can't start new thread");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(disarm_doc, "_disarm($self, which, /)",
+"Who waited for that turn does not any more.");
+
+static PyObject *disarm(PyObject *self, PyObject *args)
+{
+    int which;
+    if (!PyArg_ParseTuple(args, "i:_disarm", &which) || eventcount_of(self, which) == NULL) {
+        return NULL;
+    }
+    fl_notifier_disarm(&((fl_shm_object *)self)->body->notifiers[which]);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_ask", prepare, METH_VARARGS, prepare_doc},
+    {"_arm", arm, METH_VARARGS, arm_doc},
+    {"_disarm", disarm, METH_VARARGS, disarm_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+"A segment of memory that processes share, mapped into this one. Made by fairlead.sync.shared.");
+
+static PyMemberDef members[] = {
+    {"_amount", T_UINT, offsetof(fl_shm_object, amount), READONLY, NULL},
+    {"_flags", T_UINT, offsetof(fl_shm_object, flags), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_members, members},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.Segment", sizeof(fl_shm_object),
+            Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+
+PyTypeObject *fl_shm_type_new(PyObject *module, PyType_Spec *of)
+{
+    PyObject *bases = PyTuple_Pack(1, fl_state_of(module)->segment_type);
+    PyObject *type = bases == NULL ? NULL : PyType_FromModuleAndSpec(module, of, bases);
+    Py_XDECREF(bases);
+    return (PyTypeObject *)type;
+}
+
+int fl_shm_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->segment_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return fl_add_types(module, (PyTypeObject *const[]){state->segment_type}, 1);
+}

@@ -1,0 +1,84 @@
+/* bounded: objects between two semaphores, which Queue, LifoQueue and PriorityQueue are the wrappers of.
+ *
+ * Every function is called attached. What may wait says so.
+ */
+#ifndef FL_SYNC_BIND_QUEUES_BOUNDED_H
+#define FL_SYNC_BIND_QUEUES_BOUNDED_H
+
+#include "sync/bind/queues/elements.h"
+#include "sync/bind/base/wait.h"
+
+#include "sync/coordination/event.h"
+
+typedef enum { FL_FIFO, FL_LIFO, FL_PRIORITY } fl_order;
+
+/* All but the wait queue of a queue. Once several interpreters have it, the elements is one of copies, and
+   all of this is used with its lock. */
+typedef struct {
+    fl_elements elements;
+    fl_waitq *slots;
+    fl_atomic(fl_waitq *) finished; /* a flag that joiners wait for; made by the first of them */
+    uint64_t unfinished;
+    uint32_t maxsize; /* 0: none */
+    fl_atomic(uint32_t) generation;
+    fl_atomic(bool) shut;
+    bool emptied; /* by a shutdown */
+    uint8_t order;
+} fl_storage;
+
+typedef struct {
+    fl_wrapper wrapper;
+    fl_storage *storage; /* the wrapper's, or once it is shared that which is shared; NULL: being made */
+} fl_bounded;
+
+static inline fl_waitq *fl_bounded_objects(fl_bounded *self)
+{
+    return self->wrapper.waitq;
+}
+
+/* A new queue; NULL with an exception. */
+PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, bool fair);
+void fl_bounded_dealloc(fl_bounded *self);
+
+/* Puts in order what a fork has left, once in a child. */
+void fl_bounded_recover(fl_bounded *self);
+
+/* Begins every operation. */
+static inline fl_bounded *fl_bounded_begin(PyObject *op)
+{
+    fl_bounded *self = (fl_bounded *)op;
+    /* pairs with fl_bounded_recover */
+    if (fl_load(&self->storage->generation, acquire) != fl_fork_generation) {
+        fl_bounded_recover(self);
+    }
+    return self;
+}
+
+/* Raises what a wait without success means; NULL. */
+void *fl_bounded_raise(int result, bool putting);
+
+/* These three wait, for no longer than the deadline. NULL with an exception. */
+PyObject *fl_bounded_put(fl_bounded *self, PyObject *item, int64_t deadline);
+PyObject *fl_bounded_get(fl_bounded *self, int64_t deadline);
+PyObject *fl_bounded_peek(fl_bounded *self, int64_t deadline);
+
+/* With a slot in hand, which goes back unless it succeeds; -1 with an exception. */
+int fl_bounded_store(fl_bounded *self, PyObject *item);
+/* With an object's permit in hand. NULL with an exception. */
+PyObject *fl_bounded_fetch(fl_bounded *self);
+/* Likewise; the permit goes back. */
+PyObject *fl_bounded_look(fl_bounded *self);
+
+/* false: it was said more often than objects were put. */
+bool fl_bounded_task_done(fl_bounded *self);
+/* 1: nothing is unfinished; 0: there is a flag to wait for, which is not set; -1: no memory. */
+int fl_bounded_begin_join(fl_bounded *self);
+void fl_bounded_shutdown(fl_bounded *self, bool immediate);
+void fl_bounded_resize(fl_bounded *self, uint32_t maxsize);
+/* Objects that nobody has been promised. */
+uint32_t fl_bounded_size(fl_bounded *self);
+/* For the collector, of objects: what a destructor does with the queue meanwhile finds it whole, and empty.
+   */
+void fl_bounded_clear(fl_bounded *self);
+
+#endif

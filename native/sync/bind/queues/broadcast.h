@@ -1,0 +1,25 @@
+/* BroadcastRing, as its readers see it. See broadcast.c. */
+#ifndef FL_SYNC_BIND_QUEUES_BROADCAST_H
+#define FL_SYNC_BIND_QUEUES_BROADCAST_H
+
+#include "sync/bind/base/wait.h"
+
+/* All but the wait queue. Once several interpreters have it, its objects are copies, and `lock` is held. */
+typedef struct {
+    fl_mutex *lock; /* NULL: objects of one interpreter */
+    uint32_t capacity;
+    bool latest; /* who reads wants the newest, and misses nothing by it */
+    void *at[];
+} fl_broadcast_ring;
+
+typedef struct {
+    fl_wrapper wrapper;
+    fl_broadcast_ring *ring; /* the wrapper's, or once it is shared that which is shared; NULL: being made */
+} fl_broadcast;
+
+/* A reader of this broadcast that has seen, or missed, so many; NULL with an exception. */
+PyObject *fl_reader_at(PyObject *broadcast, uint64_t place);
+
+extern PyType_Spec fl_reader_spec;
+
+#endif

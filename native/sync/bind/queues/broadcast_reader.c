@@ -1,0 +1,252 @@
+/* Reader: one place in the line of what a BroadcastRing was sent. See broadcast.c. */
+#include "sync/bind/queues/broadcast.h"
+
+#include "interpreters/bind/codec.h"
+#include "sync/bind/queues/queues.h"
+#include "sync/coordination/sequence.h"
+
+typedef struct {
+    fl_wrapper wrapper; /* over the broadcast's wait queue */
+    PyObject *broadcast;
+    uint64_t place; /* within the broadcast's critical section: how many it has seen or missed */
+} reader;
+
+static void *closed(void)
+{
+    return fl_raise("ChannelClosedError", "the channel is closed, and there is nothing left to receive");
+}
+
+PyObject *fl_reader_at(PyObject *broadcast, uint64_t place)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(broadcast);
+    fl_waitq_ref(waitq);
+    reader *made = (reader *)fl_wrapper_new(fl_wrapper_state(broadcast)->reader_type, waitq);
+    if (made != NULL) {
+        made->broadcast = Py_NewRef(broadcast);
+        made->place = place;
+    }
+    return (PyObject *)made;
+}
+
+static fl_broadcast *broadcast_of(reader *self)
+{
+    return (fl_broadcast *)self->broadcast;
+}
+
+/* What looking at the broadcast from this place comes to. */
+typedef enum { NOTHING, FOUND, MISSED, ENDED } outlook;
+
+/* FOUND: *object is a new reference or NULL with an exception, and the reader has moved on; MISSED: so has
+   it, by *missed. With `again`: the newest there is, seen or not, and the reader stays. */
+static outlook look(reader *self, bool again, PyObject **object, uint64_t *missed)
+{
+    outlook found = NOTHING;
+    fl_item *copy = NULL;
+    *object = NULL;
+    FL_BEGIN_CRITICAL(self->broadcast);
+    fl_broadcast_ring *ring = broadcast_of(self)->ring;
+    fl_mutex_lock_if(ring->lock);
+    uint64_t word = fl_sequence_word(self->wrapper.waitq), sent = word & ~FL_SEQUENCE_CLOSED;
+    uint64_t place = ring->latest || again ? sent - 1 : self->place;
+    if (sent == 0 || (self->place == sent && !again)) {
+        found = word & FL_SEQUENCE_CLOSED ? ENDED : NOTHING;
+    } else if (sent - place > ring->capacity) {
+        found = MISSED;
+        *missed = sent - ring->capacity - place;
+        self->place = sent - ring->capacity;
+    } else {
+        void *at = ring->at[place % ring->capacity];
+        found = FOUND;
+        self->place = again ? self->place : place + 1;
+        if (ring->lock != NULL) {
+            copy = at;
+            fl_item_ref(copy);
+        } else {
+            *object = Py_NewRef((PyObject *)at);
+        }
+    }
+    fl_mutex_unlock_if(ring->lock);
+    FL_END_CRITICAL();
+    if (copy != NULL) {
+        *object = fl_decode(copy);
+        fl_item_unref(copy);
+    }
+    return found;
+}
+
+static PyObject *raise_missed(uint64_t missed)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *error =
+        errors == NULL ? NULL : PyObject_CallMethod(errors, "LaggedError", "K", (unsigned long long)missed);
+    if (error != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    }
+    Py_XDECREF(error);
+    Py_XDECREF(errors);
+    return NULL;
+}
+
+/* The object, or NULL: with an exception, or *again. */
+static PyObject *take(reader *self, bool *again)
+{
+    PyObject *object;
+    uint64_t missed = 0;
+    *again = false;
+    switch (look(self, false, &object, &missed)) {
+    case FOUND:
+        return object;
+    case MISSED:
+        return raise_missed(missed);
+    case ENDED:
+        return closed();
+    default:
+        *again = true;
+        return NULL;
+    }
+}
+
+/* The place as a waiter wants it. */
+static uint32_t seen(reader *self)
+{
+    uint64_t place;
+    FL_BEGIN_CRITICAL(self->broadcast);
+    place = self->place;
+    FL_END_CRITICAL();
+    return fl_sequence_seen(place);
+}
+
+static PyObject *receive_within(reader *self, int64_t deadline)
+{
+    for (;;) {
+        bool again;
+        PyObject *object = take(self, &again);
+        if (!again) {
+            return object;
+        }
+        int outcome = deadline == 0
+                          ? 0
+                          : fl_wait_thread((PyObject *)self, self->wrapper.waitq, seen(self), 0, deadline);
+        if (outcome < 0) {
+            return NULL;
+        }
+        if (outcome == 0) {
+            return fl_raise_queue_error("QueueEmpty", "there is nothing to receive");
+        }
+    }
+}
+
+FL_DOC(receive_doc, "receive($self, /, block=True, timeout=None)",
+"The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises QueueEmpty (a\n"
+"queue.Empty) if there is none, LaggedError once if some were missed, ChannelClosedError after the last.");
+
+static PyObject *receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    return fl_queue_arguments("receive", args, count, kwnames, &deadline) < 0
+               ? NULL
+               : receive_within((reader *)op, deadline);
+}
+
+static int attempt(PyObject *op, uint32_t *wanted)
+{
+    reader *self = (reader *)op;
+    *wanted = seen(self);
+    return fl_waitq_refresh(self->wrapper.waitq),
+           self->wrapper.waitq->ops->attempt(self->wrapper.waitq, *wanted, 0);
+}
+
+static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+{
+    bool again;
+    PyObject *object = take((reader *)op, &again);
+    if (again) {
+        PyErr_SetString(PyExc_RuntimeError, "another has received by this end meanwhile; clone it for each");
+    }
+    return object;
+}
+
+FL_DOC(receive_async_doc, "receive_async($self, /)",
+"As receive(), in an awaitable. A task that is cancelled has received nothing.");
+
+static PyObject *receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude);
+}
+
+FL_DOC(clone_doc, "clone($self, /)",
+"A reader at the same place.");
+
+static PyObject *clone_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    uint64_t place;
+    FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
+    place = ((reader *)op)->place;
+    FL_END_CRITICAL();
+    return fl_reader_at(((reader *)op)->broadcast, place);
+}
+
+FL_DOC(latest_doc, "latest($self, /)",
+"The newest object, seen or not. Raises ChannelClosedError if nothing was ever sent.");
+
+static PyObject *latest(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *object;
+    uint64_t missed;
+    return look((reader *)op, true, &object, &missed) == FOUND ? object : closed();
+}
+
+FL_DOC(pending_doc, "pending($self, /)",
+"How many were sent that it has neither received nor reported as missed.");
+
+static PyObject *pending(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    uint64_t sent = fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED, place;
+    FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
+    place = ((reader *)op)->place;
+    FL_END_CRITICAL();
+    return PyLong_FromUnsignedLongLong(sent - place);
+}
+
+static int reader_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((reader *)op)->broadcast);
+    return 0;
+}
+
+static void reader_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    Py_CLEAR(((reader *)op)->broadcast);
+    fl_wrapper_dealloc(op);
+}
+
+FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
+"Reader[int] is a Reader, for annotations.");
+
+static PyMethodDef reader_methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
+    {"receive", FL_METHOD(receive), METH_FASTCALL | METH_KEYWORDS, receive_doc},
+    {"receive_async", receive_async, METH_NOARGS, receive_async_doc},
+    {"clone", clone_reader, METH_NOARGS, clone_doc},
+    {"latest", latest, METH_NOARGS, latest_doc},
+    {"pending", pending, METH_NOARGS, pending_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(reader_doc,
+"One place in the line of what is sent.");
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_dealloc, (void *)reader_dealloc},
+    {Py_tp_traverse, (void *)reader_traverse},
+    {Py_tp_methods, reader_methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)reader_doc},
+    {0, NULL},
+};
+
+PyType_Spec fl_reader_spec =
+    FL_TYPE("fairlead._native.Reader", sizeof(reader),
+            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, reader_slots);

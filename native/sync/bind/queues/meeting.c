@@ -1,0 +1,417 @@
+/* Rendezvous, the line of a channel without room, and Exchanger: who comes meets another
+ * (sync/coordination/meeting.h).
+ *
+ * A handoff is swapped attached only, by who enters or gives back, so that the collector finds every object
+ * in one place: with a thread that waits, which holds it, in the operation of a task, or among those that
+ * came back.
+ */
+#include "sync/bind/queues/queues.h"
+#include "sync/bind/base/wait.h"
+
+static void *raise_unmet(int result, fl_meeting_side side)
+{
+    if (side == FL_MEET_SWAP && result == FL_REFUSAL) {
+        return fl_raise("ChannelClosedError", "the exchanger has been closed");
+    }
+    if (side == FL_MEET_SWAP && result == 0) {
+        return fl_raise("WaitTimeoutError",
+                        "no other party came within the time; the item is still yours");
+    }
+    if (result == FL_REFUSAL) {
+        return fl_raise_queue_error("QueueShutDown", "the other end of the channel has been closed");
+    }
+    if (result == 0 && side == FL_MEET_SEND) {
+        return fl_raise_queue_error("QueueFull", "there was no receiver, and the channel has no room");
+    }
+    if (result == 0) {
+        return fl_raise_queue_error("QueueEmpty", "there was no sender");
+    }
+    return NULL;
+}
+
+static PyObject *finish_send(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
+{
+    if (refused) {
+        return raise_unmet(FL_REFUSAL, FL_MEET_SEND);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *finish_receive(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_RECEIVE) : Py_NewRef(item);
+}
+
+static PyObject *finish_exchange(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_SWAP) : Py_NewRef(item);
+}
+
+/* What a greenlet's wait ends with is never None, which says that its time was over. */
+static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+{
+    return refused ? PyLong_FromLong(FL_REFUSAL) : PyTuple_Pack(1, item == NULL ? Py_None : item);
+}
+
+/* A greenlet's stack is not in its place while it waits, but its operation is. */
+static PyObject *meet_in_greenlet(PyObject *self, fl_meeting_side side, fl_handoff *handoff, int64_t deadline)
+{
+    PyObject *operation =
+        fl_operation_meeting(fl_wrapper_state(self), self, side, handoff, finish_in_greenlet);
+    PyObject *result = operation == NULL ? NULL : fl_greenlet_wait(operation, deadline), *came = NULL;
+    Py_XDECREF(operation);
+    if (result != NULL && PyTuple_Check(result)) {
+        came = Py_NewRef(PyTuple_GET_ITEM(result, 0));
+    } else if (result != NULL) {
+        raise_unmet(result == Py_None ? 0 : FL_REFUSAL, side);
+    }
+    Py_XDECREF(result);
+    return came;
+}
+
+/* As fl_wait_thread. */
+static int meet_in_thread(PyObject *self, fl_meeting_side side, fl_handoff **place, int64_t deadline)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    bool met;
+    FL_WAKING(met = fl_meeting_try(waitq, side, place));
+    if (met) {
+        return 1;
+    }
+    if (deadline == 0) {
+        return fl_meeting_closed(waitq) ? FL_REFUSAL : 0;
+    }
+    return fl_wait_thread(self, waitq, side, fl_meeting_place(place), deadline);
+}
+
+/* Steals the handoff. A new reference to what came, None for who sends; NULL with an exception. */
+static PyObject *meet_within(PyObject *self, fl_meeting_side side, fl_handoff *handoff, int64_t deadline)
+{
+    int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
+    if (greenlet > 0) {
+        return meet_in_greenlet(self, side, handoff, deadline);
+    }
+    int result = greenlet < 0 ? -1 : meet_in_thread(self, side, &handoff, deadline);
+    PyObject *came = NULL;
+    if (result == 1) {
+        came = Py_NewRef(handoff == NULL ? Py_None : (PyObject *)handoff->object);
+    }
+    fl_handoff_drop(handoff); /* of what stays here the caller has a reference */
+    return result == 1 ? came : raise_unmet(result, side);
+}
+
+static PyObject *send_within(PyObject *self, PyObject *item, int64_t deadline)
+{
+    fl_handoff *handoff = fl_handoff_new(item);
+    return handoff == NULL ? NULL : meet_within(self, FL_MEET_SEND, handoff, deadline);
+}
+
+static PyObject *receive_within(PyObject *self, int64_t deadline)
+{
+    return meet_within(self, FL_MEET_RECEIVE, NULL, deadline);
+}
+
+FL_DOC(put_doc, "put($self, /, item, block=True, timeout=None)",
+"Hands an object over, waiting for a receiver. For threads. Raises QueueFull when none gets it at once,\n"
+"or within the time, and QueueShutDown; then the object stays here.");
+
+static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"item", "block", "timeout", NULL};
+    PyObject *values[3];
+    int64_t deadline;
+    if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
+        return NULL;
+    }
+    if (values[0] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
+        return NULL;
+    }
+    return fl_queue_deadline(values[1], values[2], &deadline) < 0 ? NULL
+                                                                  : send_within(self, values[0], deadline);
+}
+
+FL_DOC(put_nowait_doc, "put_nowait($self, item, /)",
+"As put(item, False). A signal handler or a destructor may call it.");
+
+static PyObject *put_nowait(PyObject *self, PyObject *item)
+{
+    return send_within(self, item, 0);
+}
+
+FL_DOC(put_async_doc, "put_async($self, item, /)",
+"As put(item), in an awaitable.");
+
+static PyObject *put_async(PyObject *self, PyObject *item)
+{
+    fl_handoff *handoff = fl_handoff_new(item);
+    return handoff == NULL
+               ? NULL
+               : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SEND, handoff, finish_send);
+}
+
+FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
+"Takes an object from a sender, waiting for one. For threads. Raises QueueEmpty when none sends at once,\n"
+"or within the time, and QueueShutDown.");
+
+static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0 ? NULL
+                                                                          : receive_within(self, deadline);
+}
+
+FL_DOC(get_nowait_doc, "get_nowait($self, /)",
+"As get(False).");
+
+static PyObject *get_nowait(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return receive_within(self, 0);
+}
+
+FL_DOC(get_async_doc, "get_async($self, /)",
+"As get(), in an awaitable. What came for a task that is cancelled before it has run goes to the next.");
+
+static PyObject *get_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_RECEIVE, NULL, finish_receive);
+}
+
+/* Whatever destructors do meanwhile. */
+static void drop_listed(PyObject *self)
+{
+    fl_handoff *next;
+    for (fl_handoff *handoff = fl_meeting_clear(fl_wrapper_waitq(self)); handoff != NULL; handoff = next) {
+        next = handoff->next;
+        fl_handoff_drop(handoff);
+    }
+}
+
+FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
+"Ends all exchange: present and later waiters get QueueShutDown. What cancelled tasks have returned can\n"
+"be got still; immediate=True throws it away.");
+
+static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"immediate", NULL};
+    PyObject *value;
+    if (fl_arguments("shutdown", names, args, count, kwnames, &value) < 0) {
+        return NULL;
+    }
+    int immediate = value == NULL ? 0 : PyObject_IsTrue(value);
+    if (immediate < 0) {
+        return NULL;
+    }
+    FL_WAKING(fl_meeting_close(fl_wrapper_waitq(self)));
+    if (immediate) {
+        drop_listed(self);
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"Of the moment: objects that cancelled tasks have returned, waiting senders, waiting receivers, and\n"
+"whether it is shut down.");
+
+static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return Py_BuildValue("IIIO", (unsigned)fl_meeting_listed(waitq),
+                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_SEND),
+                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_RECEIVE),
+                         fl_meeting_closed(waitq) ? Py_True : Py_False);
+}
+
+FL_DOC(reduce_doc, "__reduce__($self, /)",
+"Refused.");
+
+static PyObject *reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+{
+    PyErr_SetString(PyExc_TypeError,
+                    "cannot pickle a channel without room, which stays in its interpreter: channel(1) goes");
+    return NULL;
+}
+
+static PyObject *rendezvous_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Rendezvous", names)
+               ? fl_wrapper_new(type, fl_meeting_new())
+               : NULL;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    if (fl_wrapper_waitq(self) != NULL) {
+        fl_handoff *handoff = fl_meeting_list(fl_wrapper_waitq(self));
+        for (; handoff != NULL; handoff = handoff->next) {
+            Py_VISIT((PyObject *)handoff->object);
+        }
+    }
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    if (fl_wrapper_waitq(self) != NULL) {
+        drop_listed(self);
+    }
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, dealloc)
+    clear(self);
+    fl_wrapper_dealloc(self);
+    Py_TRASHCAN_END
+}
+
+FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
+"Rendezvous[int] is a Rendezvous, for annotations.");
+
+static PyMethodDef methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
+    {"__reduce__", reduce, METH_NOARGS, reduce_doc},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
+    {"put_nowait", put_nowait, METH_O, put_nowait_doc},
+    {"put_async", put_async, METH_O, put_async_doc},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
+    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
+    {"get_async", get_async, METH_NOARGS, get_async_doc},
+    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(type_doc, "Rendezvous()",
+"What a channel without room is made of: a sender waits for a receiver.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)rendezvous_new},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec =
+    FL_TYPE("fairlead._native.Rendezvous", sizeof(fl_wrapper), Py_TPFLAGS_HAVE_GC, slots);
+
+FL_DOC(exchange_doc, "exchange($self, item, /, timeout=None)",
+"Waits for another party, and swaps: returns what the other brought, which gets this. For threads; tasks\n"
+"await exchange_async(). timeout is in seconds; 0 does not wait. Raises WaitTimeoutError (a TimeoutError)\n"
+"when no other party came within the time, and ChannelClosedError when it is closed; then the item is\n"
+"still the caller's.");
+
+static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "exchange() missing required argument 'item'");
+        return NULL;
+    }
+    if (fl_timeout_argument("exchange", args + 1, count - 1, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    fl_handoff *handoff = fl_handoff_new(args[0]);
+    return handoff == NULL ? NULL : meet_within(self, FL_MEET_SWAP, handoff, deadline);
+}
+
+FL_DOC(exchange_async_doc, "exchange_async($self, item, /)",
+"As exchange(), in an awaitable without a time-out of its own. A task that is cancelled before it has met\n"
+"another keeps its item; afterwards it is too late, and the task is cancelled at its next wait.");
+
+static PyObject *exchange_async(PyObject *self, PyObject *item)
+{
+    fl_handoff *handoff = fl_handoff_new(item);
+    return handoff == NULL
+               ? NULL
+               : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SWAP, handoff, finish_exchange);
+}
+
+FL_DOC(close_doc, "close($self, /)",
+"For ever: present waiters and later callers get ChannelClosedError, and keep their items. Never waits\n"
+"itself.");
+
+static PyObject *close_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    FL_WAKING(fl_meeting_close(fl_wrapper_waitq(self)));
+    Py_RETURN_NONE;
+}
+
+FL_DOC(exchanger_statistics_doc, "statistics($self, /)",
+"A record of the moment: waiting (0 or 1 but for select), closed.");
+
+static PyObject *exchanger_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    long values[] = {(long)fl_waitq_waiting(waitq), fl_meeting_closed(waitq)};
+    return fl_record(fl_wrapper_state(self)->exchanger_statistics, values, 2, 2);
+}
+
+static PyObject *exchanger_repr(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
+                                fl_meeting_closed(waitq) ? "closed" : "open",
+                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+}
+
+static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Exchanger", names)
+               ? fl_wrapper_new(type, fl_meeting_new())
+               : NULL;
+}
+
+FL_DOC(exchanger_getitem_doc, "__class_getitem__($type, item, /)",
+"Exchanger[list] is an Exchanger, for annotations.");
+
+static PyMethodDef exchanger_methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, exchanger_getitem_doc},
+    {"exchange", FL_METHOD(exchange), METH_FASTCALL | METH_KEYWORDS, exchange_doc},
+    {"exchange_async", exchange_async, METH_O, exchange_async_doc},
+    {"close", close_method, METH_NOARGS, close_doc},
+    {"statistics", exchanger_statistics, METH_NOARGS, exchanger_statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(exchanger_doc, "Exchanger()",
+"Where two parties meet and swap what they brought, as java.util.concurrent.Exchanger: threads, tasks and\n"
+"greenlets, in the order of arrival, always two of them, each with the other. In a forked child there are\n"
+"no waiters.");
+
+static PyType_Slot exchanger_slots[] = {
+    {Py_tp_new, (void *)exchanger_new},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
+    {Py_tp_repr, (void *)exchanger_repr},
+    {Py_tp_methods, exchanger_methods},
+    {Py_tp_members, fl_wrapper_members},
+    {Py_tp_doc, (void *)(uintptr_t)exchanger_doc},
+    {0, NULL},
+};
+
+static PyType_Spec exchanger_spec =
+    FL_TYPE("fairlead.sync.Exchanger", sizeof(fl_wrapper), 0, exchanger_slots);
+
+FL_RECORD(desc, "fairlead.sync.ExchangerStatistics", "An exchanger at one moment.",
+    {"waiting", "threads and tasks that wait for another: none, or one; of one that selects its cases"},
+    {"closed", "whether it has been closed"}
+);
+
+int fl_meeting_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->rendezvous_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->exchanger_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &exchanger_spec, NULL);
+    state->exchanger_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->rendezvous_type, state->exchanger_type, state->exchanger_statistics};
+    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
+}

@@ -1,0 +1,473 @@
+/* Queue, LifoQueue and PriorityQueue: three wrappers of what bounded.c does. */
+#include "sync/bind/queues/bounded.h"
+#include "sync/bind/queues/queues.h"
+
+FL_DOC(put_doc, "put($self, /, item, block=True, timeout=None)",
+"Puts an object in, waiting for room if need be. For threads; tasks await put_async(). Raises QueueFull\n"
+"(a queue.Full) when there is no room and the call does not block, or within the time, and QueueShutDown.");
+
+static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    PyObject *values[3] = {count > 0 ? args[0] : NULL};
+    int64_t deadline = FL_FOREVER;
+    if (count != 1 || kwnames != NULL) {
+        static const char *const names[] = {"item", "block", "timeout", NULL};
+        if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
+            return NULL;
+        }
+        if (values[0] == NULL) {
+            PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
+            return NULL;
+        }
+        if (fl_queue_deadline(values[1], values[2], &deadline) < 0) {
+            return NULL;
+        }
+    }
+    return fl_bounded_put(fl_bounded_begin(op), values[0], deadline);
+}
+
+FL_DOC(put_nowait_doc, "put_nowait($self, item, /)",
+"As put(item, False). A signal handler or a destructor may call it.");
+
+static PyObject *put_nowait(PyObject *op, PyObject *item)
+{
+    return fl_bounded_put(fl_bounded_begin(op), item, 0);
+}
+
+static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
+{
+    if (refused) {
+        return fl_bounded_raise(FL_REFUSAL, true);
+    }
+    if (fl_bounded_store((fl_bounded *)op, item) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(put_async_doc, "put_async($self, item, /)",
+"An awaitable that puts an object in, once there is room for it. For tasks. A task that is cancelled has\n"
+"put nothing.");
+
+static PyObject *put_async(PyObject *op, PyObject *item)
+{
+    return fl_operation_at(fl_wrapper_state(op), op, fl_bounded_begin(op)->storage->slots, 1, finish_put,
+                           item);
+}
+
+FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
+"Takes the next object out, waiting for one if need be. For threads; tasks await get_async(). Raises\n"
+"QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time, and\n"
+"QueueShutDown when there is none and the queue has been shut down.");
+
+static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0
+               ? NULL
+               : fl_bounded_get(fl_bounded_begin(op), deadline);
+}
+
+FL_DOC(get_nowait_doc, "get_nowait($self, /)",
+"As get(False).");
+
+static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_bounded_get(fl_bounded_begin(op), 0);
+}
+
+static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+{
+    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_fetch((fl_bounded *)op);
+}
+
+FL_DOC(get_async_doc, "get_async($self, /)",
+"An awaitable that takes the next object out and returns it. For tasks. A task that is cancelled has taken\n"
+"nothing, and the order of the objects stays.");
+
+static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded_begin(op);
+    return fl_operation_new(fl_wrapper_state(op), op, 1, finish_get);
+}
+
+FL_DOC(peek_doc, "peek($self, /, block=True, timeout=None)",
+"What get() would return, which stays in the queue. Waits and raises as get() does.");
+
+static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    int64_t deadline;
+    return fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0
+               ? NULL
+               : fl_bounded_peek(fl_bounded_begin(op), deadline);
+}
+
+FL_DOC(peek_nowait_doc, "peek_nowait($self, /)",
+"As peek(False).");
+
+static PyObject *peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_bounded_peek(fl_bounded_begin(op), 0);
+}
+
+static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+{
+    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_look((fl_bounded *)op);
+}
+
+FL_DOC(peek_async_doc, "peek_async($self, /)",
+"An awaitable that returns what get_async() would, and leaves it in the queue. For tasks.");
+
+static PyObject *peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded_begin(op);
+    return fl_operation_new(fl_wrapper_state(op), op, 1, finish_peek);
+}
+
+FL_DOC(task_done_doc, "task_done($self, /)",
+"Says that the work on one object that was got is done. Raises ValueError when it is said more often than\n"
+"objects were put.");
+
+static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    if (!fl_bounded_task_done(fl_bounded_begin(op))) {
+        PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(join_doc, "join($self, /, timeout=None)",
+"Waits until task_done() was called for every object that was put; False: the time was over first. For\n"
+"threads; tasks await join_async().");
+
+static PyObject *join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *timeout;
+    int64_t deadline;
+    if (fl_arguments("join", names, args, count, kwnames, &timeout) < 0 ||
+        fl_queue_deadline(NULL, timeout, &deadline) < 0) {
+        return NULL;
+    }
+    fl_bounded *self = fl_bounded_begin(op);
+    int done = fl_bounded_begin_join(self);
+    if (done == 0 && deadline > 0) {
+        done = fl_wait_thread(op, fl_load(&self->storage->finished, relaxed), 0, 0, deadline); /* it stays */
+    }
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *finish_join(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+{
+    Py_RETURN_NONE;
+}
+
+FL_DOC(join_async_doc, "join_async($self, /)",
+"An awaitable that waits until task_done() was called for every object that was put. For tasks.");
+
+static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    int done = fl_bounded_begin_join(self);
+    if (done != 0) {
+        return done < 0 ? NULL : fl_operation_done(fl_wrapper_state(op));
+    }
+    fl_waitq *finished = fl_load(&self->storage->finished, relaxed); /* it stays */
+    return fl_operation_at(fl_wrapper_state(op), op, finished, 0, finish_join, NULL);
+}
+
+FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
+"From now on nothing can be put, and once what is in the queue was got, nothing can be got: QueueShutDown\n"
+"is raised, and in all that wait. immediate=True throws away what is in the queue, and counts it as done.");
+
+static PyObject *shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"immediate", NULL};
+    PyObject *value;
+    if (fl_arguments("shutdown", names, args, count, kwnames, &value) < 0) {
+        return NULL;
+    }
+    int immediate = value == NULL ? 0 : PyObject_IsTrue(value);
+    if (immediate < 0) {
+        return NULL;
+    }
+    fl_bounded_shutdown(fl_bounded_begin(op), immediate);
+    Py_RETURN_NONE;
+}
+
+static int parse_maxsize(long long maxsize, uint32_t *parsed)
+{
+    if (maxsize > FL_SEM_MOST) {
+        PyErr_Format(PyExc_ValueError, "maxsize must be at most %u; 0 is no bound", FL_SEM_MOST);
+        return -1;
+    }
+    *parsed = maxsize > 0 ? (uint32_t)maxsize : 0;
+    return 0;
+}
+
+static int resize_to(fl_bounded *self, PyObject *number)
+{
+    long long wanted = PyLong_AsLongLong(number);
+    uint32_t maxsize;
+    if ((wanted == -1 && PyErr_Occurred()) || parse_maxsize(wanted, &maxsize) < 0) {
+        return -1;
+    }
+    fl_bounded_resize(self, maxsize);
+    return 0;
+}
+
+FL_DOC(resize_doc, "resize($self, maxsize, /)",
+"Changes how many objects there is room for; 0 and less: any number. What is in the queue stays, and\n"
+"waiters for room get what there is now.");
+
+static PyObject *resize(PyObject *op, PyObject *number)
+{
+    if (resize_to(fl_bounded_begin(op), number) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+FL_DOC(qsize_doc, "qsize($self, /)",
+"How many objects there were to get, a moment ago.");
+
+static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLong(fl_bounded_size(fl_bounded_begin(op)));
+}
+
+FL_DOC(empty_doc, "empty($self, /)",
+"Whether there was nothing to get, a moment ago.");
+
+static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_bounded_size(fl_bounded_begin(op)) == 0);
+}
+
+FL_DOC(full_doc, "full($self, /)",
+"Whether there was no room, a moment ago.");
+
+static PyObject *full(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->storage->slots) == 0);
+}
+
+FL_DOC(statistics_doc, "statistics($self, /)",
+"A record of the moment: size, maxsize, getting, putting and joining (threads and tasks that wait),\n"
+"unfinished (objects without a task_done()), is_shutdown, fair.");
+
+static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    fl_waitq *finished = fl_load(&self->storage->finished, acquire); /* pairs with fl_bounded_begin_join */
+    long values[] = {
+        (long)fl_bounded_size(self),
+        (long)self->storage->maxsize,
+        (long)fl_waitq_waiting(fl_bounded_objects(self)),
+        (long)fl_waitq_waiting(self->storage->slots),
+        finished == NULL ? 0 : (long)fl_waitq_waiting(finished),
+        (long)self->storage->unfinished,
+        fl_load(&self->storage->shut, relaxed), /* a figure to show */
+        fl_bounded_objects(self)->flags & FL_WAITQ_FAIR,
+    };
+    return fl_record(fl_wrapper_state(op)->queue_statistics, values, 8, 0xc0);
+}
+
+static PyObject *repr(PyObject *op)
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    const char *shut = fl_load(&self->storage->shut, relaxed) ? ", shut down" : ""; /* to show */
+    return PyUnicode_FromFormat("<%s of %u, maxsize=%u, %u getting, %u putting%s, at %p>",
+                                Py_TYPE(op)->tp_name, (unsigned)fl_bounded_size(self),
+                                (unsigned)self->storage->maxsize,
+                                (unsigned)fl_waitq_waiting(fl_bounded_objects(self)),
+                                (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
+}
+
+FL_DOC(sizeof_doc, "__sizeof__($self, /)",
+"The memory of the queue in bytes, without the objects in it.");
+
+static PyObject *size_of(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    size_t waitqs = fl_load(&self->storage->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
+    size_t elements = self->storage->elements.room * sizeof(void *);
+    return PyLong_FromSize_t(sizeof *self + sizeof *self->storage + waitqs * sizeof(fl_waitq) + elements);
+}
+
+static PyObject *get_maxsize(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLong(fl_bounded_begin(op)->storage->maxsize);
+}
+
+static int set_maxsize(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
+{
+    if (value == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "maxsize cannot be deleted");
+        return -1;
+    }
+    return resize_to(fl_bounded_begin(op), value);
+}
+
+static PyObject *get_unfinished(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLongLong(fl_bounded_begin(op)->storage->unfinished);
+}
+
+static PyObject *get_is_shutdown(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(fl_load(&fl_bounded_begin(op)->storage->shut, relaxed)); /* a figure to show */
+}
+
+static PyGetSetDef getset[] = {
+    {"maxsize", get_maxsize, set_maxsize, "How many objects there is room for; 0: any number.", NULL},
+    {"unfinished_tasks", get_unfinished, NULL, "Objects for which there was no task_done() yet.", NULL},
+    {"is_shutdown", get_is_shutdown, NULL, "Whether it has been shut down.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
+static char maxsize_word[] = "maxsize", fair_word[] = "fair";
+static char *words[] = {maxsize_word, fair_word, NULL};
+
+static PyObject *new_by(PyTypeObject *type, PyObject *args, PyObject *kwargs, const char *format,
+                        fl_order order)
+{
+    long long wanted = 0;
+    int fair = 0;
+    uint32_t maxsize;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, words, &wanted, &fair) ||
+        parse_maxsize(wanted, &maxsize) < 0) {
+        return NULL;
+    }
+    return fl_bounded_new(type, order, maxsize, fair);
+}
+
+static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return new_by(type, args, kwargs, "|L$p:Queue", FL_FIFO);
+}
+
+static PyObject *lifo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return new_by(type, args, kwargs, "|L$p:LifoQueue", FL_LIFO);
+}
+
+static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return new_by(type, args, kwargs, "|L$p:PriorityQueue", FL_PRIORITY);
+}
+
+/* Copies, and what is not whole yet, are nothing to the collector. */
+static bool has_objects(PyObject *op)
+{
+    fl_storage *storage = ((fl_bounded *)op)->storage;
+    return storage != NULL && storage->elements.lock == NULL;
+}
+
+static int queue_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    return has_objects(op) ? fl_elements_traverse(&((fl_bounded *)op)->storage->elements, visit, arg) : 0;
+}
+
+/* What a destructor does with the queue meanwhile finds it whole, and empty. */
+static int queue_clear(PyObject *op)
+{
+    if (has_objects(op)) {
+        fl_bounded_clear((fl_bounded *)op);
+    }
+    return 0;
+}
+
+static void queue_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, queue_dealloc)
+    fl_bounded_dealloc((fl_bounded *)op);
+    Py_TRASHCAN_END
+}
+
+FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
+"Queue[int] is a Queue, for annotations.");
+
+static PyMethodDef methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
+    {"__sizeof__", size_of, METH_NOARGS, sizeof_doc},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
+    {"peek", FL_METHOD(peek), METH_FASTCALL | METH_KEYWORDS, peek_doc},
+    {"put_nowait", put_nowait, METH_O, put_nowait_doc},
+    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
+    {"peek_nowait", peek_nowait, METH_NOARGS, peek_nowait_doc},
+    {"put_async", put_async, METH_O, put_async_doc},
+    {"get_async", get_async, METH_NOARGS, get_async_doc},
+    {"peek_async", peek_async, METH_NOARGS, peek_async_doc},
+    {"task_done", task_done, METH_NOARGS, task_done_doc},
+    {"join", FL_METHOD(join), METH_FASTCALL | METH_KEYWORDS, join_doc},
+    {"join_async", join_async, METH_NOARGS, join_async_doc},
+    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
+    {"resize", resize, METH_O, resize_doc},
+    {"qsize", qsize, METH_NOARGS, qsize_doc},
+    {"empty", empty, METH_NOARGS, empty_doc},
+    {"full", full, METH_NOARGS, full_doc},
+    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+FL_DOC(queue_type_doc, "Queue(maxsize=0, *, fair=False)",
+"A first-in first-out queue of objects between threads and tasks, as queue.Queue and asyncio.Queue.\n"
+"\n"
+"With a maxsize above 0 there is room for so many objects, and a put waits for room. In a forked child it\n"
+"has the objects that it had, and no waiters.");
+
+FL_DOC(lifo_type_doc, "LifoQueue(maxsize=0, *, fair=False)",
+"A Queue from which the object that was put last is got first.");
+
+FL_DOC(priority_type_doc, "PriorityQueue(maxsize=0, *, fair=False)",
+"A Queue from which the smallest object is got first. Among equal ones the order is that of heapq.\n"
+"\n"
+"Comparisons may be written in Python, raise (then nothing was put, or got), and use the queue.");
+
+#define SLOTS(new, doc)                                                                                     \
+    {                                                                                                      \
+        {Py_tp_new, (void *)(new)}, {Py_tp_traverse, (void *)queue_traverse},                              \
+            {Py_tp_clear, (void *)queue_clear}, {Py_tp_dealloc, (void *)queue_dealloc},                    \
+            {Py_tp_repr, (void *)repr}, {Py_tp_methods, methods}, {Py_tp_members, fl_wrapper_members},       \
+            {Py_tp_getset, getset}, {Py_tp_doc, (void *)(uintptr_t)doc}, {0, NULL},                        \
+    }
+
+static PyType_Slot queue_slots[] = SLOTS(queue_new, queue_type_doc);
+static PyType_Slot lifo_slots[] = SLOTS(lifo_new, lifo_type_doc);
+static PyType_Slot priority_slots[] = SLOTS(priority_new, priority_type_doc);
+
+static PyType_Spec queue_spec =
+    FL_TYPE("fairlead.sync.Queue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, queue_slots);
+static PyType_Spec lifo_spec =
+    FL_TYPE("fairlead.sync.LifoQueue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, lifo_slots);
+static PyType_Spec priority_spec =
+    FL_TYPE("fairlead.sync.PriorityQueue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, priority_slots);
+
+FL_RECORD(desc, "fairlead.sync.QueueStatistics", "A queue at one moment.",
+    {"size", "objects that no waiter has been promised"},
+    {"maxsize", "how many there is room for; 0: any number"},
+    {"getting", "threads and tasks that want an object"},
+    {"putting", "threads and tasks that wait for room"},
+    {"joining", "threads and tasks that wait for the end of all work"},
+    {"unfinished", "objects for which there was no task_done() yet"},
+    {"is_shutdown", "whether it has been shut down"},
+    {"fair", "whether everyone is served in order"}
+);
+
+int fl_queue_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    state->queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
+    state->lifo_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &lifo_spec, NULL);
+    state->priority_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &priority_spec, NULL);
+    state->queue_statistics = PyStructSequence_NewType(&desc);
+    PyTypeObject *types[] = {state->queue_type, state->lifo_type, state->priority_type,
+                             state->queue_statistics};
+    return fl_add_types(module, types, sizeof types / sizeof types[0]);
+}

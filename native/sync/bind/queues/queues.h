@@ -1,0 +1,19 @@
+/* What all queues share: the arguments of their calls, and their errors. */
+#ifndef FL_SYNC_BIND_QUEUES_QUEUES_H
+#define FL_SYNC_BIND_QUEUES_QUEUES_H
+
+#include "sync/bind/base/state.h"
+
+/* As fl_deadline_parse, by the rules of the module queue: a time-out means nothing to a call that does not
+   block, and -1 is no time-out. Either may be NULL. */
+int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline);
+
+/* The deadline that the arguments block=True, timeout=None of this method mean; -1 with an exception set. */
+int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                       int64_t *deadline);
+
+/* Raises fairlead.errors' class of this name; where asyncio is imported it is asyncio's of that name as well.
+   Returns NULL. */
+void *fl_raise_queue_error(const char *name, const char *message);
+
+#endif

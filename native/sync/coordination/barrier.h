@@ -1,0 +1,53 @@
+/* barrier: all parties wait until the last of them has arrived.
+ *
+ * * The word counts in its low half those who have arrived and are queued, and has two flags; all changes
+ * under the queue lock. The last to arrive is not queued: it is told that it is the last (ACTING), may do
+ * something while the others wait, and lets them through by fl_barrier_trip. Who arrives meanwhile is
+ * queued behind them, for the next time; if by then those are enough, the one who makes them enough is
+ * woken as the last.
+ *
+ * * Who leaves breaks it for all, whatever the reason: then fewer are queued than have arrived, and whoever
+ * has the queue lock next sees that. But who leaves in the instant in which the others are let through is
+ * let through too: all had arrived by then, and the time-out is taken to have come later.
+ *
+ * * `generation` (the wait queue's `owner`) counts how often it was broken or reset, so that a last one who
+ * was busy meanwhile lets nobody through.
+ */
+#ifndef FL_SYNC_COORDINATION_BARRIER_H
+#define FL_SYNC_COORDINATION_BARRIER_H
+
+#include "sync/wait/waitq.h"
+
+#define FL_BARRIER_MOST 0x1fffffffu
+#define FL_BARRIER_BROKEN (UINT64_C(1) << 32)
+#define FL_BARRIER_ACTING (UINT64_C(1) << 33)
+
+/* What a waiter's `wanted` says when its wait is over: its place among the parties from 0 on, and THROUGH; or
+   LAST, and by which generation. */
+#define FL_BARRIER_LAST (1u << 31)
+#define FL_BARRIER_THROUGH (1u << 30)
+
+extern const fl_waitq_ops fl_barrier_ops;
+
+/* 1 to FL_BARRIER_MOST parties. */
+static inline fl_waitq *fl_barrier_new(uint32_t parties)
+{
+    return fl_waitq_new(&fl_barrier_ops, 0, parties, 0);
+}
+
+static inline bool fl_barrier_broken(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return fl_load(&waitq->word, relaxed) & FL_BARRIER_BROKEN; /* a figure to show */
+}
+
+/* By the last, with its `wanted`: lets the others through. False: it was broken or reset meanwhile. None of
+   the three blocks; as fl_sem_give, they may be called from anywhere. */
+bool fl_barrier_trip(fl_waitq *waitq, uint32_t last);
+/* Until it is reset nobody waits, and who does is refused. Given the `wanted` of a last one, only if
+   nothing has happened since. */
+void fl_barrier_break(fl_waitq *waitq, uint32_t last);
+/* Who waits is refused; who comes later waits as if nothing had been. */
+void fl_barrier_reset(fl_waitq *waitq);
+
+#endif

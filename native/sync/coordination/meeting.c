@@ -1,0 +1,238 @@
+/* See meeting.h. */
+#include "sync/coordination/meeting.h"
+
+#include "sync/wait/choice.h"
+
+static fl_handoff **place_of(uint64_t owner)
+{
+    return (fl_handoff **)(uintptr_t)owner;
+}
+
+static void set_list(fl_waitq *waitq, fl_handoff *first)
+{
+    fl_store(&waitq->owner, (uint64_t)(uintptr_t)first, release); /* a fork may come between any two */
+}
+
+static void swap(fl_handoff **mine, fl_handoff **its)
+{
+    fl_handoff *handoff = *mine;
+    *mine = *its;
+    *its = handoff;
+}
+
+static uint32_t partner_of(uint32_t side)
+{
+    return side == FL_MEET_SWAP ? FL_MEET_SWAP : side == FL_MEET_SEND ? FL_MEET_RECEIVE : FL_MEET_SEND;
+}
+
+/* Queue lock. */
+static void count_meeting(fl_waitq *waitq, fl_handoff *handoff)
+{
+    uint64_t word = fl_load(&waitq->word, relaxed) + 1; /* under the queue lock */
+    fl_store(&waitq->word, word, relaxed); /* as above */
+    if (handoff != NULL) {
+        handoff->number = word;
+    }
+}
+
+/* Queue lock. Swaps with this one, unless it has left. */
+static bool meet(fl_waitq *waitq, uint32_t side, fl_handoff **place, fl_waiter *other, fl_wakes *wakes)
+{
+    fl_handoff **its = place_of(other->owner); /* a thread's waiter is gone once it is granted */
+    count_meeting(waitq, side == FL_MEET_SEND ? *place : *its);
+    swap(place, its);
+    if (fl_waitq_grant(waitq, other, wakes)) {
+        return true;
+    }
+#if FL_MODEL_BREAK != 20
+    swap(place, its);
+#endif
+    return false;
+}
+
+/* Queue lock. Whether it will not meet anybody. */
+static bool gone(fl_waiter *waiter)
+{
+    /* pairs with fl_waitq_leave */
+    return waiter->choice != NULL ? fl_choice_decided(waiter->choice)
+                                  : fl_load(&waiter->state, acquire) != FL_WAITING;
+}
+
+/* Queue lock. The first after this one (NULL: the first of all) whom one that comes with this side could
+   meet, NULL if nobody. Two of its own side who do not choose together, and have not gone, say that there is
+   none behind them: that one could have met one of the two. */
+static fl_waiter *partner(fl_waitq *waitq, uint32_t side, const fl_choice *choice)
+{
+    const fl_waiter *same = NULL;
+    for (fl_waiter *waiter = waitq->head, *next; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (FL_MODEL_BREAK != 26 && choice != NULL && waiter->choice == choice) {
+            continue; /* itself */
+        }
+        if (waiter->wanted == partner_of(side)) {
+            return waiter;
+        }
+#if FL_MODEL_BREAK == 27
+        return NULL;
+#endif
+        if (gone(waiter)) {
+            fl_waitq_unlink(waitq, waiter); /* which it is about to do itself */
+        } else if (waiter->choice == NULL || (same != NULL && waiter->choice != same->choice)) {
+            return NULL;
+        } else {
+            same = waiter;
+        }
+    }
+    return NULL;
+}
+
+/* Queue lock. Meets the first that waits on the other side and has not left. `comer`: who comes is one of
+   several, and wins with it; NULL: who comes is alone. */
+static bool meet_first(fl_waitq *waitq, uint32_t side, fl_handoff **place, const fl_waiter *comer,
+                       fl_wakes *wakes)
+{
+    fl_choice *choice = comer != NULL ? comer->choice : NULL;
+    fl_waiter *other = partner(waitq, side, choice);
+    bool met = false, claims = choice != NULL;
+#if FL_MODEL_BREAK == 24
+    claims = false;
+#endif
+    if (other == NULL || (claims && !fl_choice_claim(choice))) {
+        return false;
+    }
+    while (other != NULL && !met) {
+        met = meet(waitq, side, place, other, wakes);
+        other = met ? NULL : partner(waitq, side, choice);
+    }
+    if (claims) {
+        fl_choice_decide(choice, comer->place, met);
+    }
+    return met;
+}
+
+/* Queue lock. */
+static bool take(fl_waitq *waitq, uint32_t side, fl_handoff **place, const fl_waiter *comer, fl_wakes *wakes)
+{
+    fl_handoff *first = fl_meeting_list(waitq);
+    if (side == FL_MEET_RECEIVE && first != NULL) {
+        set_list(waitq, first->next);
+        *place = first;
+        return true;
+    }
+    return meet_first(waitq, side, place, comer, wakes);
+}
+
+bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    bool met = take(waitq, side, place, NULL, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
+    return met;
+}
+
+static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+{
+    return fl_meeting_try(waitq, (fl_meeting_side)wanted, place_of(owner));
+}
+
+static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    waiter->final = waiter->wanted != FL_MEET_RECEIVE;
+    if (take(waitq, waiter->wanted, place_of(waiter->owner), waiter, wakes)) {
+        return true;
+    }
+    if (waiter->choice != NULL && fl_choice_decided(waiter->choice)) {
+        return false; /* and does not wait */
+    }
+    if (fl_load(&waitq->word, relaxed) & FL_MEETING_CLOSED) { /* under the queue lock */
+        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+        return false;
+    }
+    fl_waitq_push(waitq, waiter);
+    return false;
+}
+
+/* A handoff that was not taken goes to the next, or into the list. */
+static void give_back(fl_waiter *waiter)
+{
+    fl_waitq *waitq = waiter->waitq;
+    fl_handoff **place = place_of(waiter->owner);
+    if (waiter->wanted != FL_MEET_RECEIVE) {
+        return; /* the other one has it */
+    }
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    uint64_t number = (*place)->number;
+#if FL_MODEL_BREAK != 21
+    if (!meet_first(waitq, FL_MEET_SEND, place, NULL, &wakes))
+#endif
+    {
+        fl_handoff *handoff = *place, *before = NULL, *after = fl_meeting_list(waitq);
+        while (after != NULL && after->number < number) {
+            before = after;
+            after = after->next;
+        }
+        handoff->number = number;
+        handoff->next = after;
+        *place = NULL;
+        if (before == NULL) {
+            set_list(waitq, handoff);
+        } else {
+            before->next = handoff;
+        }
+    }
+    fl_waitq_unlock(waitq, &wakes);
+}
+
+const fl_waitq_ops fl_meeting_ops = {
+    .attempt = attempt,
+    .enter = enter,
+    .give_back = give_back,
+    .wakes = true,
+};
+
+void fl_meeting_close(fl_waitq *waitq)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    fl_fetch_or(&waitq->word, FL_MEETING_CLOSED, release); /* pairs with fl_meeting_closed */
+    while (waitq->head != NULL) {
+        fl_waitq_refuse(waitq, waitq->head, &wakes);
+    }
+    fl_waitq_unlock(waitq, &wakes);
+}
+
+uint32_t fl_meeting_listed(fl_waitq *waitq)
+{
+    fl_wakes wakes = {0};
+    uint32_t count = 0;
+    fl_waitq_lock(waitq);
+    for (fl_handoff *handoff = fl_meeting_list(waitq); handoff != NULL; handoff = handoff->next) {
+        count++;
+    }
+    fl_waitq_unlock(waitq, &wakes);
+    return count;
+}
+
+fl_handoff *fl_meeting_clear(fl_waitq *waitq)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    fl_handoff *first = fl_meeting_list(waitq);
+    set_list(waitq, NULL);
+    fl_waitq_unlock(waitq, &wakes);
+    return first;
+}
+
+uint32_t fl_meeting_waiting(fl_waitq *waitq, fl_meeting_side side)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    uint32_t waiting = 0;
+    for (const fl_waiter *waiter = waitq->head; waiter != NULL; waiter = waiter->next) {
+        waiting += waiter->wanted == side;
+    }
+    fl_waitq_unlock(waitq, &wakes);
+    return waiting;
+}

@@ -1,0 +1,91 @@
+/* meeting: two come together, and what one of them has goes to the other in that instant. A rendezvous (who
+ * sends meets who receives) and an exchange (each gets what the other had) are the same meeting.
+ *
+ * Prior art: unbuffered channels of Hoare's CSP (1978, https://doi.org/10.1145/359576.359585) and Go;
+ * SynchronousQueue and Exchanger of java.util.concurrent (Scherer, Lea and Scott, "Scalable Synchronous
+ * Queues", 2006, https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time:
+ * those who send, or those who receive.
+ *
+ * * What goes over is a handoff, which the sender has brought the memory of. Each party has a place for one,
+ * and the address of that place is its waiter's `owner`; to meet is to swap the content of the two places,
+ * under the queue lock and before the other one is told, whose place may be gone by then. If the other one
+ * had left, it is swapped back. So at any moment a handoff is in one place.
+ *
+ * * Who has sent or exchanged cannot take that back, because the other has gone on: its waiter is `final`,
+ * and a cancellation comes too late for it. Who was given a handoff, and will not take it, gives it back: to
+ * the next who receives, and if there is none into a list (the wait queue's `owner`), in the order of
+ * meeting, from which it goes to who comes next, before all that was sent later.
+ *
+ * * The word counts meetings, and has CLOSED; it changes under the queue lock only.
+ *
+ * * One that chooses among several (choice.h) may come with either side, or with both: it does not meet
+ * itself. Then those of both kinds are in the queue, and all of them are its own, or have gone.
+ *
+ * Rejected. Telling the sender only once the receiver has taken it: a task that waits would have to be asked
+ * again each time that the other has meanwhile gone, and trying to send could not say whether it has.
+ *
+ * Invariants, checked by the model (meet-* in native/tests/scenarios_meet.c):
+ * 1. When the queue lock is free, nobody is queued who could meet another that is, or get what is listed,
+ *    unless one of them has gone: a choice that is decided, a waiter that has left.
+ * 2. A handoff is in one place, and goes to one receiver, in the order of sending; who was not told that it
+ * is sent has it still.
+ * 3. Who meets does so with one other, and both are told, or neither; also where one of them chooses, or both
+ *    do.
+ */
+#ifndef FL_SYNC_COORDINATION_MEETING_H
+#define FL_SYNC_COORDINATION_MEETING_H
+
+#include "sync/wait/waitq.h"
+
+#define FL_MEETING_CLOSED (UINT64_C(1) << 63)
+
+/* What a waiter wants. */
+typedef enum { FL_MEET_SWAP, FL_MEET_SEND, FL_MEET_RECEIVE } fl_meeting_side;
+
+typedef struct fl_handoff {
+    void *object;
+    struct fl_handoff *next; /* in the list of those that came back */
+    uint64_t number;        /* of the meeting */
+} fl_handoff;
+
+/* A waiter's `owner`: where its handoff is, NULL for none, and where the other's will be. As long as somebody
+   waits the place stays where it is. */
+static inline uint64_t fl_meeting_place(fl_handoff **place)
+{
+    return (uint64_t)(uintptr_t)place;
+}
+
+extern const fl_waitq_ops fl_meeting_ops;
+
+static inline fl_waitq *fl_meeting_new(void)
+{
+    return fl_waitq_new(&fl_meeting_ops, 0, 0, 0);
+}
+
+static inline bool fl_meeting_closed(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return fl_load(&waitq->word, acquire) & FL_MEETING_CLOSED; /* pairs with fl_meeting_close */
+}
+
+/* Meets who waits, if somebody does. Does not block; any thread that may touch the handoff. */
+bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place);
+
+/* For ever: who waits, and who comes and would, is refused. What came back may still be received. As
+   fl_sem_give, does not block. */
+void fl_meeting_close(fl_waitq *waitq);
+
+/* How many handoffs have come back. */
+uint32_t fl_meeting_listed(fl_waitq *waitq);
+/* Takes all of them, linked by `next`. */
+fl_handoff *fl_meeting_clear(fl_waitq *waitq);
+/* The first of them, for the collector: only while nobody else can use the wait queue. */
+static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)
+{
+    return (fl_handoff *)(uintptr_t)fl_load(&waitq->owner, relaxed); /* see above */
+}
+
+/* How many wait on a side: a figure to show. */
+uint32_t fl_meeting_waiting(fl_waitq *waitq, fl_meeting_side side);
+
+#endif

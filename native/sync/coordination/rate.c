@@ -1,0 +1,319 @@
+/* See rate.h. Every change of the word is by one compare-and-swap, or under the queue lock. It guards no
+   other memory, and so all orders are relaxed. */
+#include "sync/coordination/rate.h"
+
+#include "machine/clock.h"
+
+static fl_rate *rate_of(fl_waitq *waitq)
+{
+    return (fl_rate *)(void *)waitq;
+}
+
+static int64_t date_of(uint64_t word)
+{
+    return (int64_t)(word & ~FL_RATE_QUEUED);
+}
+
+static int64_t later(int64_t one, int64_t other)
+{
+    return one > other ? one : other;
+}
+
+static int64_t now_of(fl_rate *rate)
+{
+    int64_t standing = fl_load(&rate->standing, relaxed); /* who sets it serves afterwards */
+    return standing >= 0 ? standing : fl_clock_now();
+}
+
+/* When the last of `sum` permits is there, none of which is yet, and all in order; FL_FOREVER: too late. */
+static int64_t due(fl_rate *rate, int64_t full, uint64_t sum)
+{
+    int64_t wait;
+    uint32_t limit = rate->waitq.limit;
+    if (sum <= limit) {
+        return full - (int64_t)(limit - sum) * rate->interval;
+    }
+    if (sum > INT64_MAX || __builtin_mul_overflow((int64_t)(sum - limit), rate->interval, &wait) ||
+        wait > FL_RATE_LONGEST) {
+        return FL_FOREVER;
+    }
+    return full + wait;
+}
+
+/* The word after so many were taken now; 0: they are not there. */
+static uint64_t after(fl_rate *rate, uint64_t word, uint32_t wanted, int64_t now)
+{
+#if FL_MODEL_BREAK == 17
+    int64_t full = date_of(word) + (int64_t)wanted * rate->interval;
+#else
+    int64_t full = later(date_of(word), now) + (int64_t)wanted * rate->interval;
+#endif
+    bool there = full - now <= (int64_t)rate->waitq.limit * rate->interval;
+    return there ? (uint64_t)full | (word & FL_RATE_QUEUED) : 0;
+}
+
+fl_waitq *fl_rate_new(int64_t interval, uint32_t limit)
+{
+    fl_waitq *waitq = fl_waitq_new_within(sizeof(fl_rate), &fl_rate_ops, 0, limit, FL_WAITQ_FAIR);
+    if (waitq != NULL) {
+        rate_of(waitq)->interval = interval;
+        rate_of(waitq)->standing = -1;
+    }
+    return waitq;
+}
+
+bool fl_rate_try(fl_waitq *waitq, uint32_t wanted)
+{
+    fl_waitq_refresh(waitq);
+    fl_rate *rate = rate_of(waitq);
+    uint64_t word = fl_load(&waitq->word, relaxed), next; /* only a first guess */
+    int64_t now = now_of(rate);
+    do {
+        if ((word & FL_RATE_QUEUED) || (next = after(rate, word, wanted, now)) == 0) {
+            return false;
+        }
+    } while (!fl_cas(&waitq->word, &word, next, relaxed, relaxed));
+    return true;
+}
+
+static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+{
+    (void)owner;
+    return fl_rate_try(waitq, wanted);
+}
+
+/* Queue lock. It is not in the queue any more. */
+static void gone(fl_rate *rate, uint32_t wanted)
+{
+    rate->queued -= wanted;
+    rate->settled += wanted;
+}
+
+/* Queue lock. The head looks in time, or is told to. */
+static void tell_head(fl_rate *rate, fl_wakes *wakes)
+{
+    fl_waitq *waitq = &rate->waitq;
+    while (waitq->head != NULL) {
+        fl_waiter *head = waitq->head;
+        uint32_t wanted = head->wanted; /* a thread's waiter may be gone once it is woken */
+        int64_t full = date_of(fl_load(&waitq->word, relaxed));
+        if (head->look <= due(rate, full, wanted) || fl_waitq_wake(waitq, head, wakes)) {
+            return;
+        }
+        gone(rate, wanted);
+    }
+    fl_fetch_and(&waitq->word, ~FL_RATE_QUEUED, relaxed);
+}
+
+/* Queue lock. When this one, which waits, looks next: at its date if it is the head, about then otherwise. */
+static void set_look(fl_rate *rate, fl_waiter *waiter, int64_t now)
+{
+    uint64_t sum = waiter->wanted;
+    if (rate->waitq.head != waiter) {
+        /* too small if somebody behind has left, too large if it came back to an old place */
+        int64_t up_to = (int64_t)(waiter->owner - rate->settled), most = (int64_t)rate->queued;
+        sum = (uint64_t)later(up_to < most ? up_to : most, (int64_t)(sum + rate->waitq.head->wanted));
+    }
+    waiter->look = due(rate, later(date_of(fl_load(&rate->waitq.word, relaxed)), now), sum);
+}
+
+/* Queue lock. Serves all who are due. True: this waiter, which is queued, was one, and is unlinked and not
+   yet granted. */
+static bool serve_due(fl_rate *rate, fl_waiter *self, int64_t now, fl_wakes *wakes)
+{
+    fl_waitq *waitq = &rate->waitq;
+    bool taken = false;
+    while (waitq->head != NULL) {
+        fl_waiter *head = waitq->head;
+        uint32_t wanted = head->wanted; /* a thread's waiter is gone once it is granted */
+        uint64_t word = fl_load(&waitq->word, relaxed), next = after(rate, word, wanted, now);
+        if (next == 0) {
+            break;
+        }
+        fl_store(&waitq->word, next, relaxed);
+        gone(rate, wanted);
+        head->owner = next & ~FL_RATE_QUEUED;
+        if (head == self) {
+            fl_waitq_unlink(waitq, head);
+            taken = true;
+        } else if (!fl_waitq_grant(waitq, head, wakes)) {
+            fl_store(&waitq->word, word, relaxed);
+        }
+    }
+    if (self != NULL && !taken) {
+        set_look(rate, self, now);
+    }
+    tell_head(rate, wakes);
+    return taken;
+}
+
+static void serve(fl_waitq *waitq, fl_wakes *wakes)
+{
+    if (wakes->left != NULL) {
+        gone(rate_of(waitq), wakes->left->wanted);
+        wakes->left = NULL;
+    }
+#if FL_MODEL_BREAK == 18
+    if (waitq->head != NULL) {
+        return;
+    }
+#endif
+    tell_head(rate_of(waitq), wakes);
+}
+
+static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    (void)wakes;
+    fl_rate *rate = rate_of(waitq);
+    int64_t now = now_of(rate), latest = waiter->since == 0 ? waiter->look : FL_FOREVER;
+    uint64_t word = fl_load(&waitq->word, relaxed), next; /* only a first guess */
+    do {
+        next = word & FL_RATE_QUEUED ? 0 : after(rate, word, waiter->wanted, now);
+        if (next != 0) {
+            if (fl_cas(&waitq->word, &word, next, relaxed, relaxed)) {
+                return true;
+            }
+            continue;
+        }
+        if (due(rate, later(date_of(word), now), rate->queued + waiter->wanted) > latest) {
+            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+            return false;
+        }
+    } while (next != 0 || !fl_cas(&waitq->word, &word, word | FL_RATE_QUEUED, relaxed, relaxed));
+    rate->queued += waiter->wanted;
+    waiter->owner = rate->settled + rate->queued;
+    fl_waitq_push(waitq, waiter);
+    set_look(rate, waiter, now);
+    return false;
+}
+
+static bool retry(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    fl_rate *rate = rate_of(waitq);
+    return serve_due(rate, waiter, now_of(rate), wakes);
+}
+
+/* What nobody uses counts as used, unless it was the last: a bucket that was given back to later could
+   hold more than it may. */
+static void give_back(fl_waiter *waiter)
+{
+    fl_waitq *waitq = waiter->waitq;
+    fl_rate *rate = rate_of(waitq);
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
+    while (((word & ~FL_RATE_QUEUED) == waiter->owner || FL_MODEL_BREAK == 19) &&
+           !fl_cas(&waitq->word, &word, word - (uint64_t)waiter->wanted * (uint64_t)rate->interval, relaxed,
+                   relaxed)) {
+    }
+    tell_head(rate, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
+}
+
+/* Nobody waits; what was taken was taken. */
+static void forked(fl_waitq *waitq)
+{
+    fl_fetch_and(&waitq->word, ~FL_RATE_QUEUED, relaxed); /* published with the generation */
+    rate_of(waitq)->queued = rate_of(waitq)->settled = 0;
+}
+
+const fl_waitq_ops fl_rate_ops = {
+    .attempt = attempt,
+    .enter = enter,
+    .retry = retry,
+    .serve = serve,
+    .give_back = give_back,
+    .forked = forked,
+    .timed = true,
+};
+
+bool fl_rate_enter(fl_waiter *waiter, int64_t latest)
+{
+    waiter->look = latest;
+    return fl_waitq_enter(waiter);
+}
+
+bool fl_rate_look(fl_waiter *waiter)
+{
+    uint32_t state = FL_WAITING;
+    if (!fl_cas(&waiter->state, &state, FL_WOKEN, acq_rel, acquire) && state != FL_WOKEN) { /* settle */
+        return state == FL_GRANTED;
+    }
+    return fl_waitq_retry(waiter);
+}
+
+int64_t fl_rate_sleep(const fl_waiter *waiter)
+{
+    fl_rate *rate = rate_of(waiter->waitq);
+    if (fl_load(&rate->standing, relaxed) >= 0 || waiter->look == FL_FOREVER) { /* never runs again */
+        return FL_FOREVER;
+    }
+    return later(waiter->look - fl_clock_now(), 0);
+}
+
+fl_wait_result fl_rate_wait(fl_waiter *waiter, int64_t deadline)
+{
+    bool looks = false;
+    for (;;) {
+        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+        if (state == FL_GRANTED || ((looks || state == FL_WOKEN) && fl_rate_look(waiter))) {
+            return FL_WAIT_GRANTED;
+        }
+        int64_t sleep = fl_rate_sleep(waiter);
+        int64_t until = sleep == FL_FOREVER ? FL_FOREVER : waiter->look;
+        fl_park_result result = fl_park(&waiter->state, FL_WAITING, until < deadline ? until : deadline);
+        looks = result == FL_PARK_TIMED_OUT && until <= deadline;
+        if (result == FL_PARK_INTERRUPTED && fl_waitq_leave(waiter, FL_CANCELLED)) {
+            return FL_WAIT_INTERRUPTED;
+        }
+        if (result == FL_PARK_TIMED_OUT && !looks && fl_waitq_leave(waiter, FL_TIMED_OUT)) {
+            return FL_WAIT_TIMED_OUT;
+        }
+    }
+}
+
+int64_t fl_rate_now(fl_waitq *waitq)
+{
+    return now_of(rate_of(waitq));
+}
+
+uint32_t fl_rate_available(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    fl_rate *rate = rate_of(waitq);
+    int64_t ahead = date_of(fl_load(&waitq->word, relaxed)) - now_of(rate);
+    int64_t used = ahead <= 0 ? 0 : (ahead + rate->interval - 1) / rate->interval;
+    return used < waitq->limit ? waitq->limit - (uint32_t)used : 0;
+}
+
+int64_t fl_rate_delay(fl_waitq *waitq, uint32_t wanted)
+{
+    fl_wakes wakes = {0};
+    fl_rate *rate = rate_of(waitq);
+    fl_waitq_lock(waitq);
+    int64_t now = now_of(rate), full = date_of(fl_load(&waitq->word, relaxed));
+    int64_t date = due(rate, later(full, now), rate->queued + wanted);
+    fl_waitq_unlock(waitq, &wakes);
+    return date == FL_FOREVER ? FL_FOREVER : later(date - now, 0);
+}
+
+void fl_rate_set(fl_waitq *waitq, int64_t now)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    fl_store(&rate_of(waitq)->standing, now, relaxed); /* who reads an older one is served here */
+    serve_due(rate_of(waitq), NULL, now, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
+}
+
+int64_t fl_rate_next(fl_waitq *waitq)
+{
+    fl_wakes wakes = {0};
+    int64_t date = FL_FOREVER;
+    fl_waitq_lock(waitq);
+    if (waitq->head != NULL) {
+        date = due(rate_of(waitq), date_of(fl_load(&waitq->word, relaxed)), waitq->head->wanted);
+    }
+    fl_waitq_unlock(waitq, &wakes);
+    return date;
+}

@@ -1,0 +1,97 @@
+/* semaphore: permits that are taken and given, any number at a time. A lock is a semaphore with one permit
+ * that knows its holder.
+ *
+ * The word: permits in the low half, and two flags that change under the queue lock only.
+ *   QUEUED    somebody waits: giving goes through the queue lock.
+ *   RESERVED  nobody passes the queue: `fair`, or its head has waited for longer than FL_PATIENCE_NS. What is
+ *             given then gathers until the head has all it wants, so that one who wants many is not starved
+ *             by those who want one. With both flags the word changes under the queue lock only.
+ *   CLOSED    no permit will come any more: who finds too few is refused. Permits that are there, and those
+ *             that are given all the same, can be taken.
+ * Without RESERVED a permit that is given is anybody's (barging): it is there at once, and the head is
+ * woken to try. The holder that comes back in the same time slice does not wait for a switch of threads.
+ *
+ * Permits may be withdrawn, more than there are free: the rest is owed, and swallowed as it is given. The
+ * debt is in the wait queue's `owner` (a lock has none), changes under the queue lock, and keeps QUEUED set.
+ */
+#ifndef FL_SYNC_LOCKS_SEMAPHORE_H
+#define FL_SYNC_LOCKS_SEMAPHORE_H
+
+#include "sync/wait/waitq.h"
+
+#define FL_SEM_MOST 0x7fffffffu
+#define FL_SEM_QUEUED (UINT64_C(1) << 32)
+#define FL_SEM_RESERVED (UINT64_C(1) << 33)
+#define FL_SEM_CLOSED (UINT64_C(1) << 34)
+
+typedef enum {
+    FL_SEM_OK,
+    FL_SEM_TOO_MANY, /* more than the limit; nothing was given */
+} fl_sem_result;
+
+extern const fl_waitq_ops fl_sem_ops;
+
+/* `value` permits now, at most `limit` ever (<= FL_SEM_MOST). */
+static inline fl_waitq *fl_sem_new(uint32_t value, uint32_t limit, uint32_t flags)
+{
+    return fl_waitq_new(&fl_sem_ops, value, limit, flags);
+}
+
+static inline uint32_t fl_sem_value(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return (uint32_t)fl_load(&waitq->word, relaxed); /* a figure to show */
+}
+
+static inline bool fl_sem_closed(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return fl_load(&waitq->word, acquire) & FL_SEM_CLOSED; /* pairs with fl_sem_close */
+}
+
+/* Takes what is there, without waiting. Any thread, attached or not. */
+static inline bool fl_sem_try(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+{
+    fl_waitq_refresh(waitq);
+    uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
+    do {
+        if ((uint32_t)word < wanted || (word & FL_SEM_RESERVED)) {
+            return false;
+        }
+    } while (!fl_cas(&waitq->word, &word, word - wanted, acquire, relaxed)); /* pairs with fl_sem_give */
+    if (waitq->flags & FL_WAITQ_OWNED) {
+        fl_store(&waitq->owner, owner, relaxed); /* read by this thread, or after a fork */
+    }
+    return true;
+}
+
+fl_sem_result fl_sem_give_slow(fl_waitq *waitq, uint32_t count);
+
+/* Gives permits. Does not block, and may be called from a signal handler of Python, a destructor, and without
+   the GIL. */
+static inline fl_sem_result fl_sem_give(fl_waitq *waitq, uint32_t count)
+{
+    fl_waitq_refresh(waitq);
+    uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
+    if ((waitq->flags & FL_WAITQ_OWNED) && (uint32_t)word == 0) {
+        fl_store(&waitq->owner, 0, relaxed); /* before somebody else can be the holder */
+    }
+    do {
+        if (word & FL_SEM_QUEUED) {
+            return fl_sem_give_slow(waitq, count);
+        }
+        if ((uint64_t)(uint32_t)word + count > waitq->limit) {
+            return FL_SEM_TOO_MANY;
+        }
+    } while (!fl_cas(&waitq->word, &word, word + count, release, relaxed)); /* pairs with fl_sem_try */
+    return FL_SEM_OK;
+}
+
+/* Not for locks. Takes away `count` permits, those first that are free; returns how many are owed now. As
+   fl_sem_give, does not block. */
+uint64_t fl_sem_withdraw(fl_waitq *waitq, uint32_t count);
+
+/* For ever. As fl_sem_give, does not block. */
+void fl_sem_close(fl_waitq *waitq);
+
+#endif

@@ -1,0 +1,99 @@
+/* shm: primitives in memory that processes share, any of which may be killed between any two instructions.
+ *
+ * Nothing here is a list, because a list is not whole while it is changed, and nobody would be left to mend
+ * it. A primitive is a few words, and every step that counts is one compare-and-swap or one store:
+ *
+ * Invariant 1. Who has something is written in the same step that takes it: the word that says that a lock
+ *    is taken is the identity of its owner (process.h). So whatever a dead process held is found by its
+ *    identity, and what it had not yet taken is free.
+ * Invariant 2. Between any two steps of a process the primitive is whole: whoever finds it so, and finds
+ *    its maker dead, can go on from there.
+ * Invariant 3. Who sleeps holds nothing, and is known to nobody. It sleeps until a word changes
+ *    (fl_shm_eventcount) and then looks for itself. A wake-up that goes to a process that dies with it is
+ * lost; so whoever sleeps looks by itself, too: first after 4 ms, at last every 64. Without a death no
+ * wake-up is lost, and none of these looks is needed: the model shows the one with them and the other without
+ *    (tests/test_model_shm.c).
+ *
+ * Prior art: the robust futexes of Linux (Ingo Molnar, 2006, Documentation/locking/robust-futexes.rst),
+ * which the kernel walks at the end of a thread. Those belong to threads, and what is held here belongs to
+ * a process: a task that takes a lock may release it in another thread. Also the event counts of Dmitry
+ * Vyukov, which fl_shm_eventcount is one of. Rejected: a queue of waiters with hand-off as in waitq.h, for
+ * the reason above, so there is no order here; who sleeps and who comes are equals.
+ *
+ * Words that decide are read and written in one total order (seq_cst): whoever is about to sleep first says
+ * so and then looks, and who changes something first changes it and then looks who sleeps.
+ */
+#ifndef FL_SYNC_PROCESSES_SHM_H
+#define FL_SYNC_PROCESSES_SHM_H
+
+#include "machine/atomic.h"
+#include "machine/process.h"
+
+#define FL_SHM_MAGIC 0x6461656c72696166u /* "fairlead" */
+#define FL_SHM_VERSION 1u
+
+/* What stands at the beginning of a segment; what it is of follows. Written before anybody else can open
+   it. */
+typedef struct {
+    uint64_t magic;
+    uint32_t version; /* of all that is laid out in this room */
+    uint32_t kind;
+    uint64_t size;  /* of the whole segment */
+    uint64_t space; /* fl_process_space() of who made it */
+    uint8_t token[16];
+    uint32_t amount, flags; /* what the kind was made with */
+    uint64_t spare;
+} fl_shm_header;
+
+_Static_assert(sizeof(fl_shm_header) == 64, "the layout is part of the version");
+
+/* What those sleep on who wait for a change. `asked` is odd if somebody may sleep, and another number
+   after each time that somebody was about to. */
+typedef struct {
+    fl_atomic(uint32_t) word, asked;
+} fl_shm_eventcount;
+
+/* One wait. Zero it, and while trying says FL_SHM_NOT (with `turn`, where to wait): if fl_shm_prepare() says
+   so try again, and otherwise sleep. `look` is for trying: see whether who stands in the way is dead. */
+typedef struct {
+    fl_shm_eventcount *eventcount;
+    uint32_t seen, looks;
+    bool asked, look, late;
+} fl_shm_wait;
+
+#define FL_SHM_FIRST_LOOK_NS 4000000
+#define FL_SHM_LAST_LOOK 4 /* doublings */
+
+/* True: it is known now that somebody waits here, and what is waited for may have come in between. */
+bool fl_shm_prepare(fl_shm_wait *wait, fl_shm_eventcount *eventcount);
+/* Blocks, detached, until there may be something, a signal, or the time is over (`late`). */
+fl_park_result fl_shm_sleep(fl_shm_wait *wait, int64_t deadline);
+/* After a change: wakes so many of those that sleep. Never blocks. */
+void fl_shm_notify(fl_shm_eventcount *eventcount, uint32_t count);
+/* By who was woken and has no use for it: the next may have. */
+static inline void fl_shm_pass_on(fl_shm_eventcount *eventcount)
+{
+    fl_unpark_shared(&eventcount->word, 1);
+}
+
+typedef enum {
+    FL_SHM_DONE,
+    FL_SHM_NOT,       /* not now */
+    FL_SHM_INHERITED, /* done; who had it before is dead */
+    FL_SHM_DIED,      /* not done, because who has it is dead; `dead` says who */
+    FL_SHM_SHUT_DOWN, /* not ever */
+} fl_shm_result;
+
+/* A lock, held by a process. 0: free. */
+typedef struct {
+    fl_atomic(uint64_t) owner;
+    fl_shm_eventcount eventcount;
+    fl_atomic(uint32_t) deaths; /* of owners, counted by who took over */
+} fl_shm_lock;
+
+/* Never blocks. `inherit`: takes over from a dead owner, which is only seen with wait->look. */
+fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool inherit, uint64_t *dead);
+/* False: it is not this process that holds it. Never blocks. */
+bool fl_shm_lock_release(fl_shm_lock *lock, uint64_t me);
+
+#endif

@@ -1,0 +1,387 @@
+/* The queue of a wait queue, the states of a waiter, and what a fork leaves. See waitq.h. */
+#include "sync/wait/waitq.h"
+
+#include <stdlib.h>
+#ifndef FL_MODEL
+#include <pthread.h>
+#endif
+
+#include "sync/wait/choice.h"
+#include "machine/clock.h"
+#include "machine/thread.h"
+#include "sync/wait/mailbox.h"
+#ifndef FL_MODEL
+#include "sync/wait/thread_table.h"
+#endif
+
+_Static_assert(sizeof(void *) > 8 || sizeof(fl_waitq) <= 64, "a cell is one cache line");
+
+uint64_t fl_fork_thread;
+bool (*fl_owner_ended)(uint64_t owner);
+
+void fl_waitq_forked(void)
+{
+    fl_fork_happened();
+    fl_fork_thread = fl_owner_thread();
+    fl_choice_forked();
+}
+
+#ifndef FL_MODEL
+static bool fork_handled;
+
+static void handle_fork(void)
+{
+    /* the thread table first, whose locks the forking thread holds until then */
+    fork_handled = fl_thread_table_setup() && fl_fork_call(NULL, NULL, fl_waitq_forked);
+}
+
+bool fl_waitq_setup(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_fork);
+    return fork_handled;
+}
+#endif
+
+fl_waitq *fl_waitq_new(const fl_waitq_ops *ops, uint64_t word, uint32_t limit, uint32_t flags)
+{
+    return fl_waitq_new_within(sizeof(fl_waitq), ops, word, limit, flags);
+}
+
+fl_waitq *fl_waitq_new_within(size_t size, const fl_waitq_ops *ops, uint64_t word, uint32_t limit,
+                              uint32_t flags)
+{
+    fl_waitq *waitq = calloc(1, size);
+    if (waitq != NULL) {
+        waitq->word = word;
+        waitq->ops = ops;
+        waitq->generation = fl_fork_generation;
+        waitq->refs = 1;
+        waitq->limit = limit;
+        waitq->flags = flags;
+    }
+    return waitq;
+}
+
+void fl_waitq_ref(fl_waitq *waitq)
+{
+    fl_fetch_add(&waitq->refs, 1, relaxed); /* who adds one has one */
+}
+
+void fl_waitq_unref(fl_waitq *waitq)
+{
+    if (fl_fetch_sub(&waitq->refs, 1, acq_rel) == 1) { /* pairs with itself: the last one sees what all did */
+        free(waitq);
+    }
+}
+
+void fl_waitq_refresh_slow(fl_waitq *waitq)
+{
+    fl_mutex_lock(&fl_fork_repairs);
+    if (fl_load(&waitq->generation, relaxed) != fl_fork_generation) { /* written under `fl_fork_repairs` */
+        /* The other threads of the parent do not exist here, and may have been anywhere. */
+        waitq->head = waitq->tail = NULL;
+        fl_store(&waitq->waiting, 0, relaxed); /* published with the generation, as all of this */
+        fl_store(&waitq->lock, 0, relaxed);
+        if (waitq->ops->forked != NULL) {
+            waitq->ops->forked(waitq);
+        }
+        fl_store(&waitq->generation, fl_fork_generation, release); /* pairs with fl_waitq_refresh */
+    }
+    fl_mutex_unlock(&fl_fork_repairs);
+}
+
+void fl_waitq_lock(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    fl_mutex_lock(&waitq->lock);
+}
+
+/* Who is woken may be gone as soon as its state says so, unless it is a task's, which is counted. */
+static void deliver(fl_wakes *wakes)
+{
+    for (uint32_t i = 0; i < wakes->count; i++) {
+        const fl_wake *wake = i < FL_WAKES ? &wakes->at[i] : &wakes->more[i - FL_WAKES];
+        if (wake->mailbox != NULL) {
+            fl_mailbox_post(wake->mailbox, wake->waiter);
+        } else {
+            fl_unpark(wake->word);
+        }
+    }
+    wakes->count = 0;
+}
+
+static void remember(fl_wakes *wakes, fl_wake wake)
+{
+    if (wakes->count == FL_WAKES + wakes->room) {
+        deliver(wakes);
+    }
+    uint32_t at = wakes->count++;
+    *(at < FL_WAKES ? &wakes->at[at] : &wakes->more[at - FL_WAKES]) = wake;
+}
+
+void fl_waitq_lock_for_all(fl_waitq *waitq, fl_wakes *wakes)
+{
+    uint32_t waiting = fl_waitq_waiting(waitq);
+    if (waiting > FL_WAKES) {
+        wakes->more = malloc((waiting - FL_WAKES) * sizeof *wakes->more);
+        wakes->room = wakes->more == NULL ? 0 : waiting - FL_WAKES;
+    }
+    fl_waitq_lock(waitq);
+}
+
+void fl_waitq_unlock(fl_waitq *waitq, fl_wakes *wakes)
+{
+    fl_mutex_unlock(&waitq->lock);
+    deliver(wakes);
+    free(wakes->more);
+    wakes->more = NULL;
+    wakes->room = 0;
+}
+
+void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter)
+{
+    if (waiter->since == 0) {
+        waiter->since = fl_clock_now();
+    }
+    fl_waiter *before = waitq->tail;
+    while (before != NULL && before->since > waiter->since) {
+        before = before->prev;
+    }
+    fl_waiter **next = before != NULL ? &before->next : &waitq->head;
+    waiter->prev = before;
+    waiter->next = *next;
+    *(waiter->next != NULL ? &waiter->next->prev : &waitq->tail) = waiter;
+    *next = waiter;
+    waiter->generation = fl_fork_generation;
+    waiter->queued = true;
+    fl_fetch_add(&waitq->waiting, 1, relaxed); /* a figure to show */
+}
+
+void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
+{
+    *(waiter->prev != NULL ? &waiter->prev->next : &waitq->head) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->prev : &waitq->tail) = waiter->prev;
+    waiter->queued = false;
+    fl_fetch_sub(&waitq->waiting, 1, relaxed); /* a figure to show */
+}
+
+/* Changes the state and notes whom to wake. Whoever is woken needs a reference before, because after the
+   change it may be forgotten by its own side. */
+static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
+{
+    fl_mailbox *mailbox = waiter->mailbox;
+    fl_choice *choice = waiter->choice;
+#if FL_MODEL_BREAK == 16
+    if (choice != NULL && to != FL_WOKEN) {
+        fl_choice_win(choice, waiter->place);
+    }
+#else
+    if (choice != NULL && to != FL_WOKEN && !fl_choice_win(choice, waiter->place)) {
+        return false; /* it is leaving */
+    }
+#endif
+    if (mailbox != NULL) {
+        fl_waiter_ref(waiter);
+    }
+    /* pairs with whoever looks at the state: what was done before the grant is seen after it */
+    while (!fl_cas(&waiter->state, &from, to, acq_rel, acquire)) {
+        if (from != FL_WAITING && from != FL_WOKEN) {
+            if (mailbox != NULL) {
+                fl_waiter_unref(waiter);
+            }
+            return false;
+        }
+    }
+    if (choice != NULL && to == FL_WOKEN) { /* it leaves under the queue lock, and so is here still */
+        fl_choice_wake(choice);
+    }
+    remember(wakes, (fl_wake){waiter, mailbox, choice != NULL ? &choice->word : &waiter->state});
+#if FL_MODEL_BREAK == 3
+    fl_store(&waiter->posted, 0, relaxed);
+#endif
+    return true;
+}
+
+bool fl_waitq_grant(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    fl_waitq_unlink(waitq, waiter);
+    return settle(waiter, FL_WAITING, FL_GRANTED, wakes);
+}
+
+void fl_waitq_refuse(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    fl_waitq_unlink(waitq, waiter);
+    settle(waiter, FL_WAITING, FL_REFUSED, wakes); /* or it had left by itself */
+}
+
+bool fl_waitq_wake(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+{
+    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the cas in fl_waitq_leave */
+    if (state == FL_WOKEN) {
+        return true;
+    }
+    if (state == FL_WAITING && settle(waiter, FL_WAITING, FL_WOKEN, wakes)) {
+        return true;
+    }
+    fl_waitq_unlink(waitq, waiter);
+    return false;
+}
+
+void fl_waitq_wake_head(fl_waitq *waitq)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    while (waitq->head != NULL && !fl_waitq_wake(waitq, waitq->head, &wakes)) {
+    }
+    fl_waitq_unlock(waitq, &wakes);
+}
+
+void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+{
+    *waiter = (fl_waiter){
+        .state = FL_WAITING, .waitq = waitq, .wanted = wanted, .owner = owner, .look = FL_FOREVER};
+}
+
+bool fl_waiter_waits(fl_waiter *waiter)
+{
+    fl_waitq_lock(waiter->waitq);
+    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+    fl_mutex_unlock(&waiter->waitq->lock);
+    return state == FL_WAITING || state == FL_WOKEN || state == FL_CLAIMED;
+}
+
+/* Queue lock. False of a waiter that a forked child has from its parent: the queue that it was in, and its
+   neighbours there, are the parent's. */
+static bool is_queued_here(const fl_waiter *waiter)
+{
+    return waiter->generation == fl_fork_generation || FL_MODEL_BREAK == 45;
+}
+
+bool fl_waitq_enter(fl_waiter *waiter)
+{
+    fl_waitq *waitq = waiter->waitq;
+    fl_waitq_lock(waitq);
+    fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
+    fl_wakes wakes; /* but for its array, which is as long as all the rest of this */
+    wakes.count = wakes.room = 0;
+    wakes.more = NULL;
+    wakes.left = NULL;
+    bool taken = waitq->ops->enter(waitq, waiter, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
+    return taken;
+}
+
+bool fl_waitq_retry(fl_waiter *waiter)
+{
+    fl_waitq *waitq = waiter->waitq;
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    uint32_t state = FL_WOKEN;
+    bool taken = false;
+    if (!fl_cas(&waiter->state, &state, FL_WAITING, acq_rel, acquire)) { /* pairs with settle */
+        taken = state == FL_GRANTED;
+    } else if (is_queued_here(waiter) && !waiter->queued && FL_MODEL_BREAK != 49) {
+        /* its turn came when its choice was decided elsewhere: it was taken out, and is about to leave */
+    } else if (is_queued_here(waiter) ? waitq->ops->retry(waitq, waiter, &wakes)
+                                      : waitq->ops->enter(waitq, waiter, &wakes)) {
+        /* not queued; a task may be cancelled at any moment, so this is a race like a grant */
+        state = FL_WAITING;
+        taken = (waiter->choice == NULL || fl_choice_win(waiter->choice, waiter->place)) &&
+                fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_waitq_leave */
+        if (!taken) {
+            fl_waitq_unlock(waitq, &wakes);
+            fl_waitq_give_back(waiter);
+            return false;
+        }
+    }
+    fl_waitq_unlock(waitq, &wakes);
+    return taken;
+}
+
+bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why)
+{
+    fl_waitq *waitq = waiter->waitq;
+    uint32_t state = FL_WAITING;
+    while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle */
+        if (state != FL_WOKEN) {
+            return false;
+        }
+    }
+    fl_wakes wakes = {0};
+    fl_waitq_lock(waitq);
+    if (waiter->queued && is_queued_here(waiter) && FL_MODEL_BREAK != 47) {
+        fl_waitq_unlink(waitq, waiter);
+        wakes.left = waiter;
+    }
+#if FL_MODEL_BREAK != 2
+    fl_waitq_serve(waitq, &wakes); /* it may have been woken, or in the next one's way */
+#endif
+    fl_waitq_unlock(waitq, &wakes);
+    return true;
+}
+
+bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
+{
+    if (fl_waitq_leave(waiter, why)) {
+        return true;
+    }
+    if (waiter->final && why == FL_CANCELLED) {
+        return false;
+    }
+    uint32_t state = FL_GRANTED;
+    while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle, fl_combine_done */
+        if (state != FL_CLAIMED && state != FL_DONE) {
+            return false;
+        }
+    }
+    if (state == FL_GRANTED) {
+        fl_waitq_give_back(waiter);
+    }
+    return true;
+}
+
+fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline)
+{
+    for (;;) {
+        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+        if (state == FL_GRANTED || (state == FL_WOKEN && fl_waitq_retry(waiter))) {
+            return FL_WAIT_GRANTED;
+        }
+        if (state == FL_REFUSED) {
+            return FL_WAIT_REFUSED;
+        }
+        if (!waiter->told && fl_waitq_orphaned(waiter->waitq)) {
+            waiter->told = true;
+            return FL_WAIT_INTERRUPTED;
+        }
+        int64_t until = waiter->look < deadline ? waiter->look : deadline;
+        fl_park_result result = fl_park(&waiter->state, FL_WAITING, until);
+        if (result == FL_PARK_TIMED_OUT && until < deadline) {
+            result = FL_PARK_INTERRUPTED;
+        }
+        if (result == FL_PARK_TIMED_OUT && fl_waitq_leave(waiter, FL_TIMED_OUT)) {
+            return FL_WAIT_TIMED_OUT;
+        }
+        if (result == FL_PARK_INTERRUPTED) {
+            return FL_WAIT_INTERRUPTED;
+        }
+    }
+}
+
+fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline)
+{
+    fl_wait_result result;
+    do {
+        result = fl_waitq_wait_in_place(waiter, deadline);
+    } while (result == FL_WAIT_INTERRUPTED && !fl_waitq_leave(waiter, FL_CANCELLED));
+#if FL_MODEL_BREAK != 7
+    if (result == FL_WAIT_GRANTED && waiter->waitq->flags & FL_WAITQ_CHAIN) {
+        fl_wakes wakes = {0};
+        fl_waitq_lock(waiter->waitq);
+        fl_waitq_serve(waiter->waitq, &wakes);
+        fl_waitq_unlock(waiter->waitq, &wakes);
+    }
+#endif
+    return result;
+}

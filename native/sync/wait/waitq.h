@@ -1,0 +1,297 @@
+/* wait queue: where threads and tasks wait for each other. Every primitive is a wait queue and a few rules.
+ *
+ * Prior art. The state word with a fast path of one compare-and-swap, the queue beside it that only waiting
+ * touches, and barging with a forced hand-off after half a millisecond are parking_lot's
+ * (https://webkit.org/blog/6161/locking-in-webkit/ and https://docs.rs/parking_lot); here the queue is in
+ * the object and not in a global table, because an object of Python has the room, and because a table could
+ * not be shared by the interpreters of two copies of an extension. Permits that are handed to the head of a
+ * first-in first-out queue are tokio's batch semaphore
+ * (https://docs.rs/tokio/latest/tokio/sync/struct.Semaphore.html) and AbstractQueuedSynchronizer's (Doug
+ * Lea, 2005, https://gee.cs.oswego.edu/dl/papers/aqs.pdf).
+ *
+ * A waiter is one wait of one thread or task, used once. Its state moves
+ *
+ *     WAITING <-> WOKEN       "look again": there may be something for you
+ *     WAITING or WOKEN -> GRANTED                         by whoever gives, under the queue lock
+ *     WAITING or WOKEN -> REFUSED                         by whoever closes it, under the queue lock
+ *     WAITING or WOKEN -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
+ *     GRANTED -> TAKEN, CANCELLED or BROKEN                task only: it resumed, will not, its loop ended
+ *
+ * and each arrow is one compare-and-swap, so that a grant, a time-out, a cancellation and the end of a loop
+ * at the same instant have one winner. Who loses knows by the state what it lost to: a cancellation that
+ * meets GRANTED has a permit, and gives it back.
+ *
+ * Invariants, checked by the model (native/tests/test_model.c):
+ * 1. Whenever the queue lock is free and what the head waits for is there, the head is WOKEN or someone who
+ *    will take the lock is on the way. So nothing is ever available to a queue that sleeps.
+ * 2. A waiter is touched by others only under the queue lock, and for the last time by the compare-and-swap
+ *    to GRANTED (or WOKEN). After that a thread's waiter, which is on its stack, may be gone: waking uses
+ *    its address and never its content. A task's waiter is counted, and whoever wakes it has a count.
+ * 3. A thread of Python has no waiter in any queue while it attaches again, because attaching may be its end
+ *    (finalization). So a time-out or a signal first leaves the queue; after a signal the wait begins
+ *    again, in its old place.
+ * 4. Under the queue lock there is no Python, no allocation, and no call that blocks.
+ *
+ * Rejected. Handing over at every release (strict order) is the option `fair` and not the default: each
+ * release is then a switch of threads, and under a GIL that is a convoy. Waking and letting all compete (no
+ * hand-off) starves. A waiter that is woken under the queue lock would run into it. A global table of
+ * queues (see above). A waiter allocated per thread and kept would have to survive its thread.
+ *
+ * To build a primitive: put what it counts into `word`, and fill in an fl_waitq_ops.
+ *   fast path    compare-and-swaps on `word`, after fl_waitq_refresh (fork), with a flag in `word` that says
+ *                that someone is queued; that flag is set under the queue lock by the same compare-and-swap
+ *                that sees that there is nothing to take. Then no fence is needed between "I queued" and
+ *                "is it free now?".
+ *   attempt      the same as a function, for the endings.
+ *   enter        under the queue lock: take it, or set the flag and fl_waitq_push. Where the others have gone
+ *                on with what is granted, so that it cannot be given back, the waiter is `final`.
+ *   serve        under the queue lock: give to the head and the next as long as there is something:
+ *                fl_waitq_grant (it is theirs), or fl_waitq_wake (they try themselves, by `retry`; only where
+ *                others may come first: a kind without that has no `retry`). Called after every leave, and by
+ *                what makes something available. Where nothing will ever come any more: fl_waitq_refuse.
+ *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as giving it to
+ *                nobody.
+ *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
+ * A thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox
+ * (mailbox.h); sync/bind/base/wait.h has both endings ready for Python. semaphore.c has all of it; event.c is
+ * the smallest.
+ */
+#ifndef FL_SYNC_WAIT_WAITQ_H
+#define FL_SYNC_WAIT_WAITQ_H
+
+#include "machine/atomic.h"
+#include "machine/fork.h"
+
+typedef enum {
+    FL_WAITING,
+    FL_WOKEN,
+    FL_GRANTED,
+    FL_REFUSED,
+    FL_TAKEN,
+    FL_CANCELLED,
+    FL_TIMED_OUT,
+    FL_BROKEN,
+    FL_CLAIMED, /* these two in combine.h only */
+    FL_DONE,
+} fl_waiter_state;
+
+typedef struct fl_waiter {
+    fl_atomic(uint32_t) state; /* a thread parks on it */
+    uint32_t wanted;           /* how many; up to the kind */
+    struct fl_waitq *waitq;
+    uint64_t owner;                 /* who will be the holder: fl_owner_* */
+    int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
+    int64_t look;                   /* it is interrupted then at the latest; FL_FOREVER: by signals only */
+    struct fl_waiter *prev, *next;  /* queue lock */
+    uint32_t generation;            /* queue lock; of the process it was queued in */
+    bool queued;                    /* queue lock */
+    bool final;                     /* queue lock; what it was granted cannot be given back */
+    fl_atomic(uint8_t) posted;      /* in the list of its mailbox */
+    fl_atomic(uint32_t) refs;       /* task only */
+    struct fl_mailbox *mailbox;           /* NULL: a thread */
+    struct fl_waiter *ready;        /* the list of its mailbox */
+    struct fl_waiter *before, *after; /* all waiters of the mailbox, under its lock */
+    fl_atomic(void *) payload;      /* what the loop's side completes */
+    void *request;                  /* what it waits for; of a combining lock what is to be run; constant */
+    struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
+    uint32_t place;                 /* among these; constant */
+    bool told;                      /* its own side's: that the holder has ended */
+    bool notified;                  /* queue lock; of a condition's: see condition.h */
+} fl_waiter;
+
+typedef struct {
+    fl_waiter *waiter;
+    struct fl_mailbox *mailbox;
+    const fl_atomic(uint32_t) *word; /* where its thread parks */
+} fl_wake;
+
+/* Waiters to wake once the queue lock is free. */
+#define FL_WAKES 8
+typedef struct fl_wakes {
+    uint32_t count;
+    uint32_t room; /* of `more` */
+    fl_wake at[FL_WAKES];
+    fl_wake *more;         /* for those beyond; NULL: none */
+    const fl_waiter *left; /* who has just left the queue by itself, for `serve`; NULL: nobody */
+} fl_wakes;
+
+typedef struct fl_waitq {
+    fl_atomic(uint64_t) word;
+    fl_atomic(uint64_t) owner; /* a lock's holder; 0: nobody, or about to say so; else up to the kind */
+    fl_waiter *head, *tail;    /* queue lock */
+    const struct fl_waitq_ops *ops;
+    fl_mutex lock; /* the queue lock */
+    fl_atomic(uint32_t) generation;
+    fl_atomic(uint32_t) waiting; /* written under the queue lock */
+    fl_atomic(uint32_t) refs;
+    uint32_t limit; /* of what `word` counts; constant */
+    uint32_t flags; /* constant */
+} fl_waitq;
+
+#define FL_WAITQ_FAIR 1u  /* strict first-in first-out */
+#define FL_WAITQ_OWNED 2u /* `owner` is kept */
+#define FL_WAITQ_CHAIN 4u /* a thread that was granted something serves the next before it goes on */
+#define FL_WAITQ_BREAKS 8u /* a lock that closes when its holder's thread ends */
+
+/* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
+   no waiter is woken; one that leaves was in no other's way; one that was granted has taken nothing; after a
+   fork the word is as it was; there is nothing to forget; nobody is told that an owner has ended. */
+typedef struct fl_waitq_ops {
+    bool (*attempt)(fl_waitq *waitq, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
+    bool (*enter)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
+    bool (*retry)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
+    void (*serve)(fl_waitq *waitq, fl_wakes *wakes);                    /* queue lock */
+    void (*give_back)(fl_waiter *waiter);                             /* no lock */
+    void (*forked)(fl_waitq *waitq); /* no lock, alone in this wait queue */
+    void (*forget)(fl_waiter *waiter); /* no lock; a task's waiter that is settled, before it goes */
+    void (*orphaned)(fl_waitq *waitq);   /* no lock; the owner's thread has ended, and somebody waits */
+    bool wakes; /* `attempt` may wake others */
+    bool marks; /* a waiter that leaves has changed something, and cannot be one of several */
+    bool timed; /* what is waited for comes with time, and is looked for (rate.h) */
+} fl_waitq_ops;
+
+/* What a granted waiter had and will not use. */
+static inline void fl_waitq_give_back(fl_waiter *waiter)
+{
+    const fl_waitq_ops *ops = waiter->waitq->ops;
+    if (ops->give_back != NULL) {
+        ops->give_back(waiter);
+    }
+}
+
+/* Queue lock. */
+static inline void fl_waitq_serve(fl_waitq *waitq, fl_wakes *wakes)
+{
+    if (waitq->ops->serve != NULL) {
+        waitq->ops->serve(waitq, wakes);
+    }
+}
+
+/* After this long at the head of a queue a waiter is served before anyone who comes (parking_lot's figure).
+   */
+#define FL_PATIENCE_NS 500000
+
+/* A holder: the thread, and whether a task of that thread's loop is meant and not the thread itself. */
+#define FL_OWNER_TASK 1u
+uint64_t fl_owner_thread(void);
+static inline uint64_t fl_owner_task(void)
+{
+    return fl_owner_thread() | FL_OWNER_TASK;
+}
+
+/* While deadlocks are looked for, a Lock's holder may also say which task it is, by a number above these. */
+#define FL_OWNER_PLACE ((UINT64_C(1) << 40) - 1)
+static inline uint64_t fl_owner_place(uint64_t owner)
+{
+    return owner & FL_OWNER_PLACE;
+}
+
+/* In a forked child, once, before anything else happens there. */
+void fl_waitq_forked(void);
+
+/* fl_owner_thread() of the thread that forked this process. */
+extern uint64_t fl_fork_thread;
+
+/* Once per process, before the first wait queue is used. False: no memory. */
+bool fl_waitq_setup(void);
+
+/* A new wait queue with one reference; NULL: no memory. Any thread. */
+fl_waitq *fl_waitq_new(const fl_waitq_ops *ops, uint64_t word, uint32_t limit, uint32_t flags);
+/* The same as the first member of something larger, which is zero otherwise and goes with it. */
+fl_waitq *fl_waitq_new_within(size_t size, const fl_waitq_ops *ops, uint64_t word, uint32_t limit,
+                              uint32_t flags);
+void fl_waitq_ref(fl_waitq *waitq);
+void fl_waitq_unref(fl_waitq *waitq);
+
+void fl_waitq_refresh_slow(fl_waitq *waitq);
+
+/* Begins every operation: in a forked child the first one puts the wait queue in order. Short, takes a mutex.
+ */
+static inline void fl_waitq_refresh(fl_waitq *waitq)
+{
+    /* pairs with the release in fl_waitq_refresh_slow */
+    if (__builtin_expect(FL_LOAD_GENERATION(&waitq->generation) != fl_fork_generation, false)) {
+        fl_waitq_refresh_slow(waitq);
+    }
+}
+
+/* How many wait: a figure to show. */
+static inline uint32_t fl_waitq_waiting(fl_waitq *waitq)
+{
+    fl_waitq_refresh(waitq);
+    return fl_load(&waitq->waiting, relaxed);
+}
+
+/* The queue lock. No Python inside, attached or not. Unlocking wakes the waiters that were granted something
+   or woken meanwhile. */
+void fl_waitq_lock(fl_waitq *waitq);
+/* The same where all may have to be woken, with room to remember them. Without that room, or if more have
+   come since, some are woken under the lock. */
+void fl_waitq_lock_for_all(fl_waitq *waitq, fl_wakes *wakes);
+void fl_waitq_unlock(fl_waitq *waitq, fl_wakes *wakes);
+
+/* Queue lock. push: behind all that began to wait before it. */
+void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter);
+void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter);
+/* Queue lock. True: it is the waiter's now, it is out of the queue, and must not be touched again. False: it
+   had left; it is out of the queue, and nothing was given. */
+bool fl_waitq_grant(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
+/* Queue lock. It is out of the queue, and its wait over without anything, as fl_waitq_grant otherwise. */
+void fl_waitq_refuse(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
+/* Queue lock. False: it had left, and is out of the queue. */
+bool fl_waitq_wake(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
+
+/* Whether the wait queue's holder is a thread, or a task of a thread, that has ended: what it holds only
+   another may give back. Set by the thread table; NULL: nobody ends. */
+extern bool (*fl_owner_ended)(uint64_t owner);
+static inline bool fl_owner_is_gone(uint64_t owner)
+{
+    return owner != 0 && fl_owner_ended != NULL && fl_owner_ended(owner);
+}
+static inline bool fl_waitq_orphaned(fl_waitq *waitq)
+{
+    uint64_t owner = waitq->flags & FL_WAITQ_OWNED ? fl_load(&waitq->owner, relaxed) : 0;
+    /* whoever has ended has written it before: one that let go first is in it no more, seen from its end */
+    return fl_owner_is_gone(owner) && fl_load(&waitq->owner, relaxed) == owner;
+}
+
+/* Any thread: the first one that waits looks again, and finds whose holder has ended. */
+void fl_waitq_wake_head(fl_waitq *waitq);
+
+/* A thread's waiter, on its stack. */
+void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, uint64_t owner);
+
+/* True: it has what it wants, and was never queued. False: it is queued, and somebody must wait for it; or it
+   was refused at once, as its state says and fl_waitq_wait returns. A waiter that left after a signal may
+   enter again. */
+bool fl_waitq_enter(fl_waiter *waiter);
+
+typedef enum {
+    FL_WAIT_GRANTED,
+    FL_WAIT_REFUSED,
+    FL_WAIT_TIMED_OUT,
+    FL_WAIT_INTERRUPTED, /* by a signal; or the holder has ended, and `told` says so now */
+} fl_wait_result;
+
+/* The thread's ending. Blocks, detached. The waiter is out of the queue when it returns, whatever it returns.
+   */
+fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline);
+/* The same for a waiter that is allocated (invariant 3), and stays queued when a signal interrupts. */
+fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline);
+
+/* Takes the waiter out of the queue, for a reason. False: it was granted first. */
+bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why);
+
+/* A woken waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
+bool fl_waitq_retry(fl_waiter *waiter);
+
+/* Whether it still waits, and its wait queue's `owner` was not set on its behalf before this call: both
+   change under the queue lock. The waiter is there meanwhile. */
+bool fl_waiter_waits(fl_waiter *waiter);
+
+/* Leaves, or gives back what it was granted. True: it did one or the other; false: it was settled before, or
+   is to be cancelled and what it was granted is final. For a thread's waiter that is not to be used, and for
+   a task's at any time, from any thread. */
+bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why);
+
+#endif

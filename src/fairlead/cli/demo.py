@@ -1,0 +1,95 @@
+"""``fairlead demo``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from fairlead.errors import UnsupportedInterpreterError
+from fairlead.gil.observe.access import why_not
+from fairlead.lab.demo import EXPERIMENT, REQUESTS_PER_S, WAYS, Demonstration, demonstrate
+from fairlead.lab.isolation.other_load import NOISY
+from fairlead.lab.isolation.stop import Stop
+from fairlead.report.common.units import seconds
+
+_BAR = 30
+_HEAD = "99 of 100 short requests are answered within"
+_UP = "\x1b[{}F\x1b[J"
+
+
+@click.command(short_help="Show a slow server and what makes it quick, in some 15 seconds.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="How often each way has its turn.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+)
+def demo(rounds: int, form: str) -> None:
+    """Show on this machine what one computing thread does to a threaded server, and what removes that.
+
+    A server with 16 threads answers requests on the loopback interface that arrive at random times. One more
+    thread computes all the time. It runs as CPython is, with a short switch interval, and with its GIL
+    scheduled, in turns.
+    """
+    if (why := why_not()) is not None:
+        raise UnsupportedInterpreterError(
+            f"{why}; `fairlead lab run {EXPERIMENT}` measures other interpreters of this machine"
+        )
+    shown, drawn = 0, form == "text" and sys.stdout.isatty()
+    if form == "text":
+        click.echo(
+            f"A threaded server, {REQUESTS_PER_S} requests a second at random times, beside a thread that"
+            f" computes.\nIt runs in three ways, in turns.\n"
+        )
+    with Stop() as stop:
+        for seen in demonstrate(rounds, stop):
+            if drawn:
+                lines = list(picture(seen))
+                click.echo((_UP.format(shown) if shown else "") + "\n".join(lines))
+                shown = len(lines)
+    if form == "json":
+        click.echo(json.dumps(asdict(seen), indent=2))
+        return
+    click.echo("\n".join([*([] if drawn else picture(seen)), "", *conclusion(seen)]))
+
+
+def picture(seen: Demonstration) -> Iterator[str]:
+    """A bar for each way: the p99 of the short requests."""
+    width = max(len(name) for name in WAYS)
+    longest = max(way.p99_s for way in seen.ways)
+    most = max(way.steps_per_s for way in seen.ways)
+    yield f"{'':{width}}  {_HEAD}  half     computed"
+    for way in seen.ways:
+        bar = "█" * max(1, round(_BAR * way.p99_s / longest))
+        yield (
+            f"{way.name:{width}}  {bar} {seconds(way.p99_s):{len(_HEAD) - len(bar) - 1}}"
+            f"  {seconds(way.median_s):8} {way.steps_per_s / most:5.0%}"
+        )
+
+
+def conclusion(seen: Demonstration) -> Iterator[str]:
+    """What that says, how far to believe it, and what to do next."""
+    stock, *_, scheduled = seen.ways
+    times = stock.p99_s / scheduled.p99_s
+    if times > 1.1:
+        yield f"Scheduled, 99 of 100 short requests are answered {times:.1f} times sooner."
+    elif times < 1 / 1.1:
+        yield f"Scheduled, 99 of 100 short requests took {1 / times:.1f} times as long; try more --rounds."
+    else:
+        yield "Scheduled or not, this server is as quick here."
+    if seen.other_load is None:
+        yield "How busy the machine was with other programs is not known."
+    elif seen.other_load > NOISY:
+        yield f"Other programs used {seen.other_load:.0%} of this machine meanwhile: a quiet one tells more."
+    yield ""
+    yield "Your own program:   fairlead run -- python app.py"
+    yield "Before and after:   fairlead advise --server ... --load ...   (fairlead advise --help)"
+    yield "Who waits for whom: fairlead record -- python app.py"

@@ -1,0 +1,119 @@
+"""What ``--loops`` has a program begin with: each of its event loops is watched, as by ``watch_loop``.
+
+Loops of asyncio and uvloop say that they run by ``asyncio._set_running_loop``, which is replaced when the
+program imports asyncio; one that does not pays nothing. The watch begins in a timer of the loop, so that many
+short runs of a loop do not start a thread each.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import FairleadError
+from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.starting import Action
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+INTERVAL, THRESHOLD = 0.05, 0.01
+"""Those of ``watch_loop``."""
+
+
+def action() -> Action:
+    """Watch the loops of a program that is started."""
+    return Action(__name__, {})
+
+
+def begin(_settings: str) -> str | None:
+    """Watch every loop that runs from now on, or return why that cannot be."""
+    if why := why_not():
+        return why
+    if "asyncio" in sys.modules:
+        _watch_all()
+    else:
+        sys.meta_path.insert(0, _Finder())
+    return None
+
+
+class _Finder:
+    """Finds asyncio as the other finders do, once, and has the rest done when it has been imported."""
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if name != "asyncio":
+            return None
+        with suppress(ValueError):  # another thread has
+            sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+
+            def execute(module: ModuleType) -> None:
+                del loader.exec_module
+                loader.exec_module(module)
+                _watch_all()
+
+            loader.exec_module = execute
+        return spec
+
+
+class _Here(threading.local):
+    """Of one thread: the loop that runs, and what ends its watch."""
+
+    loop: AbstractEventLoop | None = None
+    end: Callable[[], object] | None = None
+
+
+_here = _Here()
+
+
+def _watch_all() -> None:
+    import asyncio
+
+    original = asyncio._set_running_loop
+
+    def _set_running_loop(loop: AbstractEventLoop | None) -> None:
+        original(loop)
+        if loop is not _here.loop:
+            _changed(loop)
+
+    asyncio._set_running_loop = asyncio.events._set_running_loop = _set_running_loop
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """In a forked child, where the thread of no watch exists."""
+    global _here
+    _here = _Here()
+
+
+def _changed(loop: AbstractEventLoop | None) -> None:
+    _here.loop = loop
+    end, _here.end = _here.end, None
+    if end is not None:
+        end()
+    if loop is not None:
+        with suppress(RuntimeError, NotImplementedError):  # a loop that is none of asyncio's or uvloop's
+            _here.end = loop.call_later(INTERVAL, _begin).cancel
+
+
+def _begin() -> None:
+    """In the loop."""
+    from fairlead.gil.observe.loop_lag import LoopLag
+
+    lag = LoopLag(INTERVAL, THRESHOLD)
+    try:
+        lag.__enter__()
+    except FairleadError as error:
+        print(f"fairlead: an event loop is not watched: {error}", file=sys.stderr, flush=True)
+        _here.end = None
+    else:
+        _here.end = lambda: lag.__exit__(None, None, None)

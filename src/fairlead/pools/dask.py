@@ -1,0 +1,264 @@
+"""DaskPool: calls on the workers of a dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fairlead import machine
+from fairlead.errors import MissingExtraError, SerializationError
+from fairlead.pools.engine.contract import Broken, Lost, Task, Worker
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.executor.base import Pool, checked, checked_initializer
+from fairlead.pools.serialization import calls
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+CONNECT_S = 30
+LARGE = 1 << 20
+_numbers = itertools.count()
+
+
+class DaskPool(Pool):
+    """Calls on a dask cluster: many machines, or one that is started here for the purpose.
+
+    A task is with the cluster from its beginning on; at most as many are as there are workers, and the others
+    wait here. What is sent, and how, is as for ProcessPool, but in dask's own messages; large buffers go
+    beside them, without a copy. Functions go by reference, so that a cluster's workers must have the modules
+    and fairlead itself, of the same version; those of ``__main__`` go by value.
+
+    A task whose worker is lost is run again by the cluster, as often as its scheduler's
+    ``allowed-failures`` say, and raises WorkerDiedError then. Time-outs count from the beginning and, like
+    cancellation, end the future at once; the worker's thread is sent an exception, **which does not arrive
+    inside a call into C**. Dask has no way to kill one task's process.
+
+    Args:
+        address: the scheduler's, as "tcp://10.0.0.1:8786" or "tls://..."; None: a cluster of processes on
+            this machine, which ends with the pool.
+        max_workers: tasks at once; None: as many as the cluster has threads (embedded: as there are cores).
+        security: a ``distributed.security.Security``, whose TLS contexts are used for all connections.
+        initializer: called in each worker process before its first task, those that join later included. If
+            it raises, the constructor raises a BrokenPoolError whose cause is that exception.
+        thread_name_prefix: of the threads that wait for the cluster.
+
+    Raises:
+        MissingExtraError: distributed is not installed (``pip install 'fairlead[dask]'``).
+        BrokenPoolError: there is no cluster at the address, or it has no workers.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        max_workers: int | None = None,
+        security: Security | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        thread_name_prefix: str = "",
+    ) -> None:
+        checked_initializer(initializer)
+        if max_workers is not None:
+            checked("max_workers", max_workers)
+        cluster, client = _connect(address, max_workers, security)
+        try:
+            if initializer is not None:
+                _initialize(client, initializer, initargs)
+            threads = _threads(client)
+        except BaseException:
+            _disconnect(client, cluster)
+            raise
+        self._begin(
+            _Cluster(
+                max_workers or threads, client, cluster, thread_name_prefix or f"DaskPool-{next(_numbers)}"
+            )
+        )
+
+
+def _connect(address: str | None, workers: int | None, security: Security | None) -> tuple[Any, Client]:
+    """An embedded cluster, or None; and the client."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("DaskPool needs dask.distributed: pip install 'fairlead[dask]'") from error
+    cluster = None
+    try:
+        if address is None:
+            cluster = distributed.LocalCluster(
+                n_workers=workers or machine.cores().usable, threads_per_worker=1, processes=True,
+                dashboard_address="127.0.0.1:0", security=security,
+            )  # fmt: skip
+        # not asynchronous, and not the client that other code of dask's finds by itself
+        client = distributed.Client(
+            cluster or address, security=security, timeout=CONNECT_S, set_as_default=False
+        )
+    except Exception as error:
+        if cluster is not None:
+            cluster.close()
+        where = "on this machine could not be started" if address is None else f"at {address} is not reached"
+        raise Broken(f"the cluster {where}: {error}") from error
+    return cluster, client
+
+
+def _initialize(client: Client, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+    from fairlead.pools.distributed.remote import Initialize
+
+    try:
+        client.register_plugin(Initialize(function, args), name=f"fairlead-{uuid.uuid4()}")
+    except Exception as error:
+        raise Broken(str(error)) from error
+
+
+def _threads(client: Client) -> int:
+    threads: int = sum(client.nthreads().values())
+    if not threads:
+        raise Broken("the cluster has no workers: start some before the pool")
+    return threads
+
+
+def _disconnect(client: Client, cluster: Any) -> None:
+    with contextlib.suppress(TimeoutError, OSError):
+        client.close()
+    if cluster is not None:
+        cluster.close()
+
+
+class _Cluster(WorkerManager):
+    """A manager whose workers are the cluster's, and which leaves it when they have gone."""
+
+    sends = True
+
+    def __init__(self, workers: int, client: Client, cluster: Any, name: str) -> None:
+        self._client: Client | None = client
+        self._cluster = cluster
+        self._leaving_it = threading.Lock()
+        super().__init__("dask", workers, lambda: _Remote(client), name=name, call_cost_s=2e-3)
+
+    def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return calls.portable(function, by_value=_by_value(function))
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._leaving_it = threading.Lock()
+        self._client = self._cluster = None  # the parent's: not to be closed from here
+
+    def ended(self) -> None:
+        super().ended()
+        self._leave_cluster()
+
+    def join(self, timeout: float | None = None) -> bool:
+        if not super().join(timeout):
+            return False
+        self._leave_cluster()
+        return True
+
+    def _leave_cluster(self) -> None:
+        with self._leaving_it:
+            client, self._client = self._client, None
+            if client is not None:
+                _disconnect(client, self._cluster)
+
+
+def _by_value(function: Callable[..., Any]) -> bool:
+    return getattr(function, "__module__", None) == "__main__"
+
+
+class _Remote(Worker):
+    """One task at a time with the cluster."""
+
+    __slots__ = ("_client", "_future", "_number", "_received", "_sent", "_stopped")
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._future: Any = None
+        self._number = ""
+        self._stopped = False
+        self._sent = 0
+        self._received = 0
+
+    @property
+    def bytes_out(self) -> int:
+        return self._sent
+
+    @property
+    def bytes_in(self) -> int:
+        return self._received
+
+    def start(self) -> None:
+        """The cluster's own are running."""
+
+    def run(self, task: Task) -> Any:
+        from distributed import CancelledError
+        from distributed.scheduler import KilledWorker
+
+        from fairlead.pools.distributed import remote
+
+        self._number = f"fairlead-{uuid.uuid4()}"
+        parcel = remote.Parcel.of(calls.CALL, calls.pack(task, by_value=_by_value(task.function)))
+        self._sent += parcel.nbytes
+        try:
+            with _without_advice(parcel.nbytes):
+                self._future = future = self._client.submit(
+                    remote.call, parcel, self._number, key=self._number, pure=False
+                )
+            del parcel
+            if self._stopped:
+                self._stop(future)
+            answer = future.result()
+        except KilledWorker as lost:
+            raise Lost(f"the cluster has lost {lost.args[2] + 1} workers in a row with it") from None
+        except CancelledError:
+            raise Lost("the cluster has cancelled it") from None
+        finally:
+            self._future = None
+        self._received += answer.nbytes
+        try:
+            value = answer.load()
+        except Exception as error:
+            raise SerializationError(f"the result cannot be read here: {error!r}") from error
+        if answer.kind == calls.RESULT:
+            return value
+        if answer.kind == calls.FAILED:
+            raise value.error
+        raise SerializationError(
+            f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
+        ) from value.error
+
+    def stop(self) -> bool:
+        self._stopped = True
+        if (future := self._future) is not None:
+            self._stop(future)
+        return True
+
+    def _stop(self, future: Any) -> None:
+        future.cancel()
+        self._client.loop.add_callback(_tell_to_stop, self._client, self._number)
+
+    def close(self) -> None:
+        """Nothing of it is kept."""
+
+
+async def _tell_to_stop(client: Client, number: str) -> None:
+    """Tells all workers, because who has it is known to the scheduler alone. Nobody waits for the answer, and
+    if the cluster ends meanwhile it is none."""
+    from fairlead.pools.distributed import remote
+
+    with contextlib.suppress(OSError):
+        await client._run(remote.stop, number, on_error="ignore")
+
+
+@contextlib.contextmanager
+def _without_advice(size: int) -> Any:
+    """Dask advises against large calls; these are what was asked for."""
+    if size < LARGE:
+        yield
+        return
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        yield

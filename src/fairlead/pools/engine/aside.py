@@ -1,0 +1,84 @@
+"""Calls for threads that must not be kept waiting, which another thread makes.
+
+Those that watch time-outs or read replies have the done-callbacks of the futures that they end called so: a
+callback is a user's, and may block for as long as it likes. And event loops have calls pickled and sent so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from fairlead.pools.engine import shutdown
+
+LINGER_S = 1.0
+"""How long the thread waits for further calls: to start one takes far longer than most calls do."""
+
+
+class _Served(threading.local):
+    """Not a dictionary by thread: in a forked child, another thread may get the number of one that ended with
+    the fork."""
+
+    by: Aside | None = None
+
+
+_served = _Served()
+
+
+def of_this_thread() -> Aside | None:
+    return _served.by
+
+
+class Aside:
+    """Makes one call after another, in a thread that it starts with the first and ends some time after the
+    last; soon after it, once the block of the thread that it serves is left.
+
+    Args:
+        name: of its thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition(threading.Lock())
+        self._calls: deque[Callable[[], object]] = deque()
+        self._running = False
+        self._linger_s = LINGER_S
+
+    def __enter__(self) -> None:
+        """From now on it serves the calling thread."""
+        _served.by = self
+
+    def __exit__(self, *_: object) -> None:
+        _served.by = None
+        self._linger_no_longer()
+
+    def call(self, function: Callable[[], object]) -> None:
+        with self._changed:
+            self._calls.append(function)
+            self._changed.notify()
+            if self._running:
+                return
+            self._running = True
+        try:
+            shutdown.thread(self._run, None, self._name).start()
+        except RuntimeError:  # no thread is left: better late than never
+            self._linger_no_longer()
+            self._run(None)
+
+    def _linger_no_longer(self) -> None:
+        with self._changed:
+            self._linger_s = 0.0
+            self._changed.notify()
+
+    def _run(self, _: object) -> None:
+        while True:
+            with self._changed:
+                if not self._calls and self._linger_s:
+                    self._changed.wait(self._linger_s)
+                if not self._calls:
+                    self._running = False
+                    return
+                function = self._calls.popleft()
+            function()
+            del function

@@ -1,0 +1,378 @@
+"""What a kind of pool implements. The face that callers see (base.Pool) is the same for all kinds.
+
+A kind is an :class:`Engine`. It is given :class:`Task` objects and promises that the future of each ends
+exactly once. There are two ways to write one:
+
+* a :class:`Worker` for the engine in worker_manager.py, which has one thread in this process for each
+  worker. Threads and processes are of this kind: queue, time-outs, retries, replacement and the end are done
+  there, and the worker only runs one call after another;
+* an Engine of its own, where something else already has a queue and workers (an event loop, a cluster).
+
+How a task ends: whoever takes it calls ``task.begin()``, and leaves it alone when that says no (it was
+cancelled meanwhile). Then exactly one of those who want to end it (its worker, a time-out, a cancellation)
+wins, by a lock or on the engine's one thread, and calls ``task.succeed``, ``task.fail`` or ``task.give_up``.
+
+The states of an engine, in every kind:
+
+    OPEN ── close() ──> CLOSED ── the last worker ends ──> OVER
+      │                   │
+      │                   ├─ cancel_queued(): what has not begun is cancelled
+      ├─ terminate() ─────┴─> TERMINATED: every task has ended when terminate() returns or soon after ──> OVER
+      ├─ a worker that cannot be had ──> BROKEN: what is queued fails, and so does each further task
+      └─ fork ──> FORKED, in the child: CLOSED, with neither tasks nor workers
+
+* A task that was taken ends in every state, once, and its callbacks are called once.
+* OPEN and CLOSED run what was taken. Only OPEN takes more; the others raise PoolClosedError, or
+  BrokenPoolError.
+* ``cancel()`` says True if and only if the future is cancelled then.
+* OVER: nothing is queued, nothing runs, no worker is left but those that could not be stopped.
+
+tests/property/test_pools_machine.py explores them.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.errors import BrokenPoolError, PoolClosedError
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.future import Future
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How tasks are run: what ``with_options`` sets."""
+
+    timeout: float | None = None
+    """Seconds that one attempt may run."""
+    retries: int = 0
+    """Further attempts after a worker was lost or the time was up."""
+    context: bool | tuple[contextvars.ContextVar[Any], ...] = False
+    """Context variables that the task sees as they were at its submission: none, all, or these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a pool has done so far. Times are sums over tasks, in seconds; an attempt of a task counts as
+    one."""
+
+    kind: str
+    workers: int
+    """At most so many at once."""
+    started: int
+    """Workers that live now."""
+    queued: int
+    running: int
+    done: int
+    """Tasks that returned or raised by themselves."""
+    timed_out: int
+    cancelled: int
+    lost: int
+    """Attempts that ended with their worker."""
+    retried: int
+    restarts: int
+    """Workers that took the place of another."""
+    queue_time_s: float
+    run_time_s: float
+    bytes_out: int
+    """Sent to workers; 0 where nothing is."""
+    bytes_in: int
+
+
+class Broken(BrokenPoolError, BrokenExecutor):
+    """BrokenPoolError, also for those who look for the standard library's word."""
+
+
+def broken(said: str, error: BaseException) -> Broken:
+    """With the error as its cause."""
+    if isinstance(error, Broken):
+        return error
+    made = Broken(said)
+    made.__cause__ = error
+    return made
+
+
+class Lost(Exception):
+    """Raised by Worker.run: the worker is gone. The message says how it ended."""
+
+
+class Unread(Lost):
+    """Raised by Worker.run: the worker was gone before it had read the call, which has not begun."""
+
+
+def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:
+    here = contextvars.copy_context()
+    if wanted is True or wanted is False:
+        return here
+    chosen = contextvars.Context()
+    for variable in wanted:
+        if variable in here:
+            chosen.run(variable.set, here[variable])
+    return chosen
+
+
+class Task:
+    """One call and the future of its result."""
+
+    __slots__ = (
+        "args",
+        "attempts",
+        "began_ns",
+        "context",
+        "function",
+        "future",
+        "kwargs",
+        "options",
+        "queued_ns",
+        "unread",
+    )
+
+    def __init__(
+        self,
+        future: Future[Any],
+        function: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        options: Options,
+    ) -> None:
+        self.future = future
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.context = _context(options.context) if options.context else None
+        self.attempts = 0
+        self.unread = 0
+        """Workers that were gone before they had read it."""
+        self.queued_ns = time.monotonic_ns()
+        self.began_ns = 0
+
+    def begin(self) -> bool:
+        """Whether it may be run now by the caller: not if it was cancelled, or if somebody runs it
+        already."""
+        if self.attempts == 0 and not self.future.begin():
+            return False
+        self.attempts += 1
+        self.began_ns = time.monotonic_ns()
+        return True
+
+    def call(self) -> Any:
+        """Calls the function here, in the task's context."""
+        if self.context is not None:
+            return self.context.run(self.function, *self.args, **self.kwargs)
+        return self.function(*self.args, **self.kwargs)
+
+    def may_retry(self) -> bool:
+        return self.attempts - self.unread <= self.options.retries
+
+    def succeed(self, value: Any) -> None:
+        self.future.forget()
+        self.future.set_result(value)
+
+    def fail(self, error: BaseException) -> None:
+        self.future.forget()
+        self.future.set_exception(error)
+
+    def give_up(self) -> None:
+        """Ends it as cancelled, though it had begun."""
+        self.future.forget()
+        self.future.end_cancelled()
+
+
+class Worker(ABC):
+    """Runs one call after another, for the one thread of the engine that owns it.
+
+    All methods are called by that thread only, unless they say otherwise.
+    """
+
+    __slots__ = ()
+
+    @property
+    def bytes_out(self) -> int:
+        """Sent to it so far."""
+        return 0
+
+    @property
+    def bytes_in(self) -> int:
+        return 0
+
+    @abstractmethod
+    def start(self) -> None:
+        """Makes it ready, initializer included. Raises what is wrong, Lost if that is no fault of the pool's
+        and another may do better; nothing is left behind then."""
+
+    @abstractmethod
+    def run(self, task: Task) -> Any:
+        """Calls the task's function and returns its result or raises its exception; Lost if the worker is
+        gone."""
+
+    @abstractmethod
+    def stop(self) -> bool:
+        """From any thread, while ``start`` or ``run`` is going on: makes that end. Whether it surely will; if
+        so, soon."""
+
+    def settle(self) -> None:
+        """After ``stop``, by the worker's thread: whatever that has sent arrives now or never."""
+        return
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends it, also after Lost and after ``stop``; when it returns, nothing is left of it."""
+
+
+class DirectWorker(Worker):
+    """One whose ``run`` is made of parts, for the engine in direct_manager.py: a call is sent by the thread
+    that submits it, and its thread waits for answers, also while there is no task."""
+
+    __slots__ = ()
+
+    def run(self, task: Task) -> Any:
+        self.send(task)
+        self.wait()
+        return self.read(task)
+
+    @abstractmethod
+    def send(self, task: Task) -> None:
+        """By any thread, while nothing is under way: sends the call. Raises what keeps it from being sent; if
+        the worker is gone, ``wait`` will know."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Until an answer has come, or the worker is gone."""
+
+    @abstractmethod
+    def read(self, task: Task) -> Any:
+        """The answer, as ``run`` returns or raises it."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """By any thread, while nothing is under way: has it end, so that ``wait`` returns."""
+
+
+class Engine(ABC):
+    """Runs tasks. All methods may be called from any thread."""
+
+    kind: str
+    workers: int
+    call_cost_s = 20e-6
+    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+
+    task_type: type[Task] = Task
+    """What its tasks are, where there is more to know of them."""
+    sends = False
+    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
+    keeps_state = False
+    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
+    and ``wait``."""
+    _closed = False
+    """It takes no more tasks."""
+    forked = False
+    """Its workers are the parent's of this process."""
+    _broken: Broken | None = None
+    """Why it has no workers, and will not have any; it is closed then, too."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _check_open(self) -> None:
+        """Raises what ``enqueue`` raises, with the lock held."""
+        if self._broken is not None:
+            raise type(self._broken)(str(self._broken)) from self._broken
+        if self._closed:
+            if self.forked:
+                raise PoolClosedError(
+                    "the pool belongs to the process that this one was forked from; make another here"
+                )
+            raise PoolClosedError(shutdown.over or "the pool has been shut down: it takes no more tasks")
+
+    def portable(self, function: Function) -> Function:
+        """A function that does the same, if that one is cheaper to send many times."""
+        return function
+
+    @abstractmethod
+    def enqueue(self, task: Task) -> None:
+        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
+        ended."""
+
+    @abstractmethod
+    def stop(self, task: Task) -> bool:
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled."""
+
+    def help(self, task: Task) -> None:  # noqa: ARG002
+        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
+        and nobody has begun it. May do nothing."""
+        return
+
+    def here(self) -> bool:
+        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
+        return False
+
+    def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002
+        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
+        tasks of this engine. If their worker is needed for that, another takes its place until
+        ``take_back``, which is to be called if this returns True. Raises DeadlockError if the wait could
+        never end."""
+        return False
+
+    def take_back(self) -> None:
+        """By the thread or task that has lent its place."""
+        return
+
+    def runs(self, task: Task) -> bool:  # noqa: ARG002
+        """Where it keeps the state: whether a worker has the task."""
+        return False
+
+    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
+        """Where it keeps the state: waits for the task's end; returns at once if somebody else does."""
+        return
+
+    @abstractmethod
+    def close(self) -> None:
+        """No more tasks; those taken are run, and then the workers end. Does not wait."""
+
+    @abstractmethod
+    def cancel_queued(self) -> None:
+        """Cancels what has not begun."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
+
+    @abstractmethod
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
+        waited for. False if they had not within the time."""
+
+    def forget_after_fork(self) -> None:
+        """In a forked child, which has neither threads nor workers of it: takes no more tasks, and whoever
+        waits for one gets a DeadlockError. Makes its locks anew."""
+        self._closed = self.forked = True
+
+    @abstractmethod
+    def statistics(self) -> Statistics: ...
+
+
+class Lending:
+    """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
+
+    __slots__ = ("_blocking", "_engine", "_lent")
+
+    def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
+        self._engine = engine
+        self._blocking = blocking
+
+    def __enter__(self) -> None:
+        self._lent = self._engine.lend(blocking=self._blocking)
+
+    def __exit__(self, *_: object) -> None:
+        if self._lent:
+            self._engine.take_back()

@@ -1,0 +1,160 @@
+"""A manager whose tasks are sent to their workers by the thread that submits them, if a worker is idle.
+
+That thread is awake already: a slot's would have to be woken first, only to send. A slot's thread waits for
+its worker's answer instead, also while the worker has no task.
+
+Invariants, besides those of worker_manager.py:
+
+* While a slot is in ``_idle``, nothing is in the queue. Who takes it from there, under ``_lock``, hands it a
+  task, or has it end.
+* Handing over is done with ``slot.handing``, which the slot's thread takes before it looks at what has come.
+  If there is no task then, the worker has ended, and the slot is ``dead``: the task goes another way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from queue import Empty
+
+from fairlead.pools.engine.contract import DirectWorker, Task
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.engine.worker_slots import WorkerSlot
+
+
+class DirectCrew(WorkerManager):
+    """``make_worker`` makes a DirectWorker."""
+
+    _idle: list[WorkerSlot]
+
+    sends = True
+
+    def __init__(
+        self,
+        kind: str,
+        workers: int,
+        make_worker: Callable[[], DirectWorker],
+        *,
+        name: str,
+        most_tasks: int,
+        call_cost_s: float,
+    ) -> None:
+        self._idle = []
+        super().__init__(
+            kind, workers, make_worker, name=name, most_tasks=most_tasks, call_cost_s=call_cost_s
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            super().close()
+            idle, self._idle = self._idle, []
+            for slot in idle:
+                self._dismiss(slot)
+
+    def terminate(self) -> None:
+        super().terminate()
+        with self._lock:
+            slots = list(self._slots)
+        for slot in slots:
+            with slot.lock:
+                slot.worker.stop()
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._idle = []
+
+    # with the lock
+
+    def _put(self, task: Task) -> Callable[[], None] | None:
+        if not self._idle:
+            return super()._put(task)
+        self._taken += 1
+        return functools.partial(self._hand, self._idle.pop(), task)
+
+    def _dismiss(self, slot: WorkerSlot) -> None:
+        """Has an idle worker end."""
+        self._discard(slot, self._leaving)
+        _direct(slot).end()
+
+    def _shrink(self) -> None:
+        if self._idle:
+            self._dismiss(self._idle.pop())
+
+    def _next(self, slot: WorkerSlot) -> Task | None:
+        """Of the queue; None: there is none, and the slot is idle or, if the manager is closed, dismissed."""
+        with self._lock:
+            while not slot.dead:
+                try:
+                    task = self._queue.get_nowait()
+                except Empty:
+                    self._idle.append(slot)
+                    return None
+                if task is not None:
+                    return task
+                self._queue.put(None)
+                if self._queue.qsize() == 1:
+                    self._dismiss(slot)
+                    return None
+        return None
+
+    # the slot's thread
+
+    def _work(self, slot: WorkerSlot) -> None:
+        goes_on = True
+        while goes_on:
+            task = self._next(slot)
+            if task is not None:
+                goes_on = self._take(slot, task)
+                continue
+            worker = _direct(slot)
+            worker.wait()
+            with slot.handing:
+                task = slot.task
+                slot.dead = task is None
+            if task is None:  # it was stopped, told to end, or died while it was idle
+                with self._lock:
+                    if slot in self._idle:
+                        self._idle.remove(slot)
+                    if slot in self._slots:
+                        self._discard(slot, self._leaving)
+                worker.settle()
+                return
+            goes_on = self._conclude(slot, task, worker.read)
+
+    # the thread that submits
+
+    def _hand(self, slot: WorkerSlot, first: Task) -> None:
+        """Sends the task to the slot's worker. What cannot be sent leaves room for another."""
+        task: Task | None = first
+        while task is not None:
+            error: Exception | None = None
+            with slot.handing:
+                if not (dead := slot.dead):
+                    try:
+                        if self._enter(slot, task):
+                            _direct(slot).send(task)
+                            return
+                    except Exception as refusal:  # noqa: BLE001 - the task's
+                        error = refusal
+                        mine = self._withdraw(slot, task)
+                    except BaseException:
+                        with slot.lock:
+                            slot.worker.stop()  # it may have been sent in part
+                        raise
+            if dead:
+                with self._lock:
+                    self._taken -= 1
+                    then = self._put(task)
+                if then is not None:
+                    then()
+                return
+            if error is not None:
+                if not mine:
+                    return  # stopped, and the worker with it
+                task.fail(error)
+            task = self._next(slot)
+
+
+def _direct(slot: WorkerSlot) -> DirectWorker:
+    assert isinstance(slot.worker, DirectWorker)
+    return slot.worker

@@ -1,0 +1,413 @@
+"""The engine of kinds whose workers each have a thread in this process: threads, processes, interpreters.
+
+One queue, N slots. A slot is a thread of this process and the worker that it owns; it takes tasks from the
+queue and has its worker run them one by one. So whatever befalls a worker befalls one task: when it dies, or
+is stopped because its task's time is up or was cancelled, its slot is given up and a fresh one takes its
+place at once.
+
+Invariants:
+
+* A task that has begun is in exactly one slot, ``slot.task``. Who sets that to None, under ``slot.lock``,
+  ends the task; everybody else finds that it is not theirs. ``worker.stop()`` is called under that lock, so
+  that it never meets another task than the one meant.
+* A task that waits for a further attempt is in the queue and in ``_again``; who takes it from ``_again``,
+  under ``_lock``, runs it or ends it.
+* Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
+  rest. ``_looks`` counts those besides it, which only have a slot look whether it is one too many.
+* Slots are made on demand: ``_taken`` counts what was ever put into the queue, ``ended`` in each slot's
+  counts what was taken out and is over; no slot is idle when their difference is larger than the number of
+  slots.
+* A slot whose thread waits for tasks of this very manager (in its task or a done-callback) is in ``_lent``
+  and counts neither as a worker nor, with its task, as busy: another slot takes its place meanwhile. When it
+  goes on there may be one slot too many; the next that has nothing to do, or ends a task, leaves.
+* While tasks are queued there is a slot. Where no thread can be started and there is none, they are failed.
+
+No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
+finalizer, which closes its manager, may run wherever objects are freed.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.errors import TaskTimeoutError, WorkerDiedError
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Broken, Lost, Task, Unread, broken
+from fairlead.pools.engine.deadlines import Watch
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
+
+MOST_LOST_STARTS = 10
+"""So many workers in a row that are lost before they are ready break the pool."""
+
+
+class WorkerManager(WorkerSlots):
+    """Makes workers as they are needed, and ends them."""
+
+    _watch: Watch | None = None
+
+    # what the executor calls
+
+    def enqueue(self, task: Task) -> None:
+        with self._lock:
+            self._check_open()
+            then = self._put(task)
+        if then is not None:
+            then()
+
+    def stop(self, task: Task) -> bool:
+        with self._lock:
+            waits = task in self._again
+            self._again.discard(task)
+            slots = list(self._slots)
+        if waits:
+            task.give_up()
+            return True
+        return any(slot.task is task and self._cancel(slot, task) for slot in slots)
+
+    def help(self, task: Task) -> None:
+        if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
+            return
+        if task.attempts > 0 or not task.begin():
+            return
+        slot, outer = this_thread.slot, this_thread.slot.task
+        try:
+            value = slot.worker.run(task)
+        except BaseException as error:
+            if isinstance(error, Stopped) and slot.task is not outer:
+                task.give_up()
+                raise
+            task.fail(error)
+        else:
+            task.succeed(value)
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+
+    def cancel_queued(self) -> None:
+        for task in self._drain():
+            if task.attempts == 0:
+                task.future.cancel()
+            else:
+                self.stop(task)
+
+    def terminate(self) -> None:
+        self.close()
+        self._terminated = True  # before the slots are looked at: see _run
+        self.cancel_queued()
+        with self._lock:
+            slots = list(self._slots)
+        for slot in slots:
+            if (task := slot.task) is not None:
+                self._cancel(slot, task)
+            with slot.lock:
+                if slot.starting:
+                    slot.worker.stop()
+
+    def join(self, timeout: float | None = None) -> bool:
+        return shutdown.join(self._not_ended, self._watch, timeout)
+
+    def _not_ended(self) -> list[threading.Thread]:
+        with self._lock:
+            return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending]
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._watch = None
+
+    # without the lock
+
+    def _strand(self, error: RuntimeError) -> None:
+        """Fails what is queued: nobody is there to run it, and nobody can be had. What comes later may be
+        luckier."""
+        self._fail_queued(broken(f"no thread can be started for a worker: {error}", error))
+
+    def _fail_queued(self, error: Broken) -> None:
+        for task in self._drain():
+            if self._begin(task):
+                task.fail(error)
+
+    def _replace(self, slot: WorkerSlot, *, ends: bool) -> None:
+        """Takes the slot's place away, and gives it to another if there is, or may be, something to do."""
+        then = None
+        with self._lock:
+            if slot not in self._slots:
+                return
+            self._discard(slot, self._leaving if ends else self._left_behind)
+            if self._broken is None and not (self._closed and self._queue.qsize() <= 1 + self._looks):
+                self._restarts += 1
+                then = self._add_slot()
+        if then is not None:
+            then()
+
+    # the slots' threads
+
+    def _run_slot(self, slot: WorkerSlot) -> None:
+        this_thread.manager, this_thread.slot = self, slot
+        try:
+            try:
+                if self._terminated:
+                    return
+                slot.worker.start()
+                self._lost_starts = 0
+                with slot.lock:
+                    slot.starting = False
+            except Lost as gone:
+                if not self._start_another(slot):
+                    self._break(RuntimeError(str(gone)))
+            except BaseException as error:  # noqa: BLE001 - every task's error from now on
+                self._break(error)
+            else:
+                self._work(slot)
+        except Stopped:
+            pass  # it has come when the task was over
+        finally:
+            try:
+                slot.worker.close()
+            finally:
+                self._leave(slot)
+
+    def _start_another(self, slot: WorkerSlot) -> bool:
+        """In the place of one that was lost before it was ready; False after so many in a row."""
+        with self._lock:
+            self._lost_starts += 1
+            if self._lost_starts == MOST_LOST_STARTS:
+                return False
+        self._replace(slot, ends=True)
+        return True
+
+    def _leave(self, slot: WorkerSlot) -> None:
+        with self._lock:
+            for slots in (self._slots, self._lent, self._leaving, self._left_behind):
+                slots.discard(slot)
+            self._gone.add(slot.counts)
+            self._gone.bytes_out += slot.worker.bytes_out
+            self._gone.bytes_in += slot.worker.bytes_in
+            self._ending = shutdown.with_this_thread(self._ending)
+            last = self._closed and not self._slots
+        if last:
+            self.ended()
+
+    def ended(self) -> None:
+        """The last worker of a closed manager has gone, by whose thread this is called."""
+        if self._watch is not None:
+            self._watch.end()
+
+    def _work(self, slot: WorkerSlot) -> None:
+        queue = self._queue
+        while True:
+            task = queue.get()
+            if task is None:
+                if self._leaves(slot):
+                    return
+                continue
+            if not self._take(slot, task):
+                return
+            del task
+
+    def _leaves(self, slot: WorkerSlot) -> bool:
+        """Having taken a None: whether the slot is to leave, and has lost its place."""
+        with self._lock:
+            if self._looks:
+                self._looks -= 1
+                if not self._too_many():
+                    return False
+            else:
+                self._queue.put(None)
+                if self._queue.qsize() > 1 + self._looks:
+                    return False
+            self._discard(slot, self._leaving)
+            return True
+
+    # the task in its slot
+
+    def _begin(self, task: Task) -> bool:
+        if task.attempts > 0:
+            with self._lock:
+                if task not in self._again:
+                    return False
+                self._again.discard(task)
+        return task.begin()
+
+    def _take(self, slot: WorkerSlot, task: Task) -> bool:
+        """Has the worker run it; whether the slot can take another."""
+        return not self._enter(slot, task) or self._conclude(slot, task, slot.worker.run)
+
+    def _enter(self, slot: WorkerSlot, task: Task) -> bool:
+        """Begins it; False if it was cancelled meanwhile."""
+        counts = slot.counts
+        # _begin() for a first attempt, without the call: this is done for every task
+        if not (self._begin(task) if task.attempts else task.begin()):
+            counts.cancelled += task.future.cancelled()
+            counts.ended += 1
+            return False
+        counts.queue_ns += task.began_ns - task.queued_ns
+        if task.options.timeout is not None:
+            try:
+                self._guard(slot, task.options.timeout)
+            except RuntimeError as error:
+                counts.done += 1
+                counts.ended += 1
+                task.fail(broken(f"no thread can be started for time-outs: {error}", error))
+                return False
+        # from here on this thread may be sent an exception: it takes no lock that others need until the task
+        # is over, as that exception could arrive between the lock's taking and the block that gives it back
+        slot.task = task
+        return not (self._terminated and self._take_back(slot, task))
+
+    def _withdraw(self, slot: WorkerSlot, task: Task) -> bool:
+        """Takes a task from its slot that the worker has not been given; False if somebody else has."""
+        with slot.lock:
+            if slot.task is not task:
+                return False
+            slot.task = None
+            slot.deadline = math.inf
+        slot.counts.done += 1
+        slot.counts.ended += 1
+        return True
+
+    def _conclude(self, slot: WorkerSlot, task: Task, run: Callable[[Task], Any]) -> bool:
+        """Ends it with what ``run`` returns or raises; whether the slot can take another."""
+        counts = slot.counts
+        value = error = lost = None
+        slot.running = True
+        try:
+            value = run(task)
+        except Lost as gone:
+            lost = gone
+        except BaseException as raised:  # noqa: BLE001 - the task's
+            error = raised
+        slot.running = False
+        with slot.lock:
+            mine = slot.task is task
+            slot.task = None
+            slot.deadline = math.inf
+        if not mine:
+            del value, error
+            slot.worker.settle()
+            return False
+        counts.run_ns += time.monotonic_ns() - task.began_ns
+        # a slot whose thread calls callbacks is as busy as before
+        calls_back = bool(task.future._done_callbacks) and lost is None
+        counts.ended += not calls_back
+        if lost is not None:
+            self._replace(slot, ends=True)
+            if isinstance(lost, Unread) and task.unread < MOST_LOST_STARTS:
+                task.unread += 1
+                self._put_again(task)
+            else:
+                counts.lost += 1
+                self._again_or_fail(task, WorkerDiedError(f"{lost}; only this task is lost"))
+            return False
+        counts.done += 1
+        slot.tasks += 1
+        worn = 0 < self._most_tasks <= slot.tasks
+        if worn:
+            self._replace(slot, ends=True)
+        if error is None:
+            task.succeed(value)
+        else:
+            task.fail(error)
+            del error
+        counts.ended += calls_back
+        return not (worn or (self._surplus and self._retires(slot)))
+
+    def _retires(self, slot: WorkerSlot) -> bool:
+        """Whether it is one too many, and has lost its place."""
+        with self._lock:
+            retires = self._too_many()
+            if retires:
+                self._discard(slot, self._leaving)
+            self._surplus = self._too_many()
+            return retires
+
+    def _take_back(self, slot: WorkerSlot, task: Task) -> bool:
+        """Cancels a task that the worker has not been given; False if somebody else has."""
+        with slot.lock:
+            mine = slot.task is task
+            slot.task = None
+            slot.deadline = math.inf
+        if mine:
+            slot.counts.cancelled += 1
+            slot.counts.ended += 1
+            task.give_up()
+        return mine
+
+    def _break(self, error: BaseException) -> None:
+        why = broken(str(error), error)
+        with self._lock:
+            self._broken = why
+            self.close()
+        self._fail_queued(why)
+
+    # stopping
+
+    def _guard(self, slot: WorkerSlot, timeout: float) -> None:
+        if self._watch is None:
+            with self._lock:
+                if self._watch is None:
+                    self._watch = Watch(self._expire, f"{self._name}-watch")
+        slot.deadline = deadline = time.monotonic() + timeout
+        self._watch.expect(deadline)
+
+    def _expire(self) -> float:
+        """Ends the tasks whose time is up; when to look again."""
+        with self._lock:
+            slots = list(self._slots)
+        now = time.monotonic()
+        for slot in slots:
+            task = slot.task
+            if task is not None and slot.deadline <= now and self._stop(slot, task, late=True):
+                limit = f"{task.options.timeout:g} s"
+                self._again_or_fail(task, TaskTimeoutError(f"the task ran longer than {limit}"))
+        return min((slot.deadline for slot in slots), default=math.inf)
+
+    def _cancel(self, slot: WorkerSlot, task: Task) -> bool:
+        if not self._stop(slot, task, late=False):
+            return False
+        task.give_up()
+        return True
+
+    def _stop(self, slot: WorkerSlot, task: Task, *, late: bool) -> bool:
+        """Takes the task from its slot and has the worker stop; False if it is not there any more."""
+        with slot.lock:
+            if slot.task is not task:
+                return False
+            slot.task = None
+            slot.deadline = math.inf
+            ends = slot.worker.stop()
+        with self._lock:  # not in the slot's counts: its thread may have handed them in already
+            self._gone.ended += 1
+            self._gone.run_ns += time.monotonic_ns() - task.began_ns
+            self._gone.timed_out += late
+            self._gone.cancelled += not late
+        self._replace(slot, ends=ends)
+        return True
+
+    def _again_or_fail(self, task: Task, error: Exception) -> None:
+        with self._lock:
+            again = task.may_retry() and self._broken is None
+            self._gone.retried += again
+        if again:
+            self._put_again(task)
+        else:
+            task.fail(error)
+
+    def _put_again(self, task: Task) -> None:
+        with self._lock:
+            why = self._broken
+            if why is None:
+                task.queued_ns = time.monotonic_ns()
+                self._again.add(task)
+                then = self._put(task)
+        if why is not None:
+            task.fail(why)
+        elif then is not None:
+            then()

@@ -1,0 +1,278 @@
+"""Worker slots: where a manager keeps its workers, how many there are, what they did (worker_manager.py)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from queue import Empty, SimpleQueue
+
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Engine, Statistics, Task, Worker
+
+
+class Here(threading.local):
+    """Set in threads that run tasks themselves. All others find it here, which is quicker than not at all."""
+
+    manager: WorkerSlots | None = None
+    slot: WorkerSlot
+
+
+this_thread = Here()
+
+
+class Counts:
+    """What one slot has done, written by its thread; or all that are gone, and what others did to slots."""
+
+    __slots__ = (
+        "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "retried", "run_ns",
+        "timed_out",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)
+
+    def add(self, other: Counts) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    done: int
+    timed_out: int
+    cancelled: int
+    lost: int
+    retried: int
+    ended: int
+    queue_ns: int
+    run_ns: int
+    bytes_out: int
+    bytes_in: int
+
+
+class WorkerSlot:
+    """A thread, its worker, and the task that is in it."""
+
+    __slots__ = (
+        "counts", "dead", "deadline", "handing", "lent", "lock", "running", "starting", "task", "tasks",
+        "thread", "worker",
+    )  # fmt: skip
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.lock = threading.Lock()
+        self.handing = threading.Lock()
+        self.dead = False
+        self.lent = 0
+        """How often its thread has said that it waits, and not yet that it goes on."""
+        self.task: Task | None = None
+        self.running = False
+        """Its thread is in the call of a task, which may have been taken from it."""
+        self.deadline = math.inf
+        self.starting = True
+        self.tasks = 0
+        self.counts = Counts()
+        self.thread: threading.Thread
+
+
+class WorkerSlots(Engine):
+    """The part of a manager that keeps its queue and its slots, and counts.
+
+    Args:
+        kind: the pool's kind, as its statistics call it.
+        workers: how many there are at most.
+        make_worker: makes one, not started yet.
+        name: of the threads, before their number.
+        most_tasks: tasks after which a worker is replaced; 0 for never.
+        in_thread: the workers run tasks in their slots' own threads.
+        call_cost_s: what a task costs by itself.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        workers: int,
+        make_worker: Callable[[], Worker],
+        *,
+        name: str,
+        most_tasks: int = 0,
+        in_thread: bool = False,
+        call_cost_s: float,
+    ) -> None:
+        self.kind = kind
+        self.workers = workers
+        self.call_cost_s = call_cost_s
+        self._make_worker = make_worker
+        self._name = name
+        self._most_tasks = most_tasks
+        self._in_thread = in_thread
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._lock = threading.RLock()
+        self._taken = 0
+        self._again: set[Task] = set()
+        self._slots: set[WorkerSlot] = set()
+        self._lent: set[WorkerSlot] = set()
+        """Of ``_slots``."""
+        self._looks = 0
+        self._surplus = False
+        """There may be one slot too many."""
+        self._leaving: set[WorkerSlot] = set()
+        """Without a place, and their threads sure to end soon."""
+        self._left_behind: set[WorkerSlot] = set()
+        self._ending: list[threading.Thread] = []
+        """Stopped, and their threads may never end."""
+        self._gone = Counts()
+        self._restarts = 0
+        self._numbered = 0
+        self._lost_starts = 0
+        self._terminated = False
+        shutdown.remember(self)
+
+    # what the executor calls
+
+    def here(self) -> bool:
+        return this_thread.manager is self
+
+    def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002 - a thread waits, whatever for
+        if this_thread.manager is not self:
+            return False
+        slot = this_thread.slot
+        with self._lock:
+            slot.lent += 1
+            if slot.lent > 1 or slot not in self._slots:
+                return True
+            self._lent.add(slot)
+            then = self._add_slot() if self._wants_slot() else None
+        if then is not None:
+            then()
+        return True
+
+    def take_back(self) -> None:
+        if this_thread.manager is not self:
+            return
+        slot = this_thread.slot
+        with self._lock:
+            slot.lent -= 1
+            if not slot.lent and slot in self._lent:
+                self._lent.discard(slot)
+                if self._too_many():
+                    self._surplus = True
+                    self._shrink()
+
+    def statistics(self) -> Statistics:
+        with self._lock:
+            total = self._total()
+            return Statistics(
+                kind=self.kind, workers=self.workers, started=len(self._slots),
+                queued=max(self._queue.qsize() - self._closed - self._looks, 0),
+                running=sum(slot.task is not None for slot in self._slots),
+                done=total.done, timed_out=total.timed_out, cancelled=total.cancelled,
+                lost=total.lost, retried=total.retried, restarts=self._restarts,
+                queue_time_s=total.queue_ns / 1e9, run_time_s=total.run_ns / 1e9,
+                bytes_out=total.bytes_out, bytes_in=total.bytes_in,
+            )  # fmt: skip
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._lock = threading.RLock()
+        self._queue = SimpleQueue()
+        self._again, self._slots, self._leaving, self._left_behind = set(), set(), set(), set()
+        self._lent, self._looks = set(), 0
+
+    # queue and slots; the lock is held
+
+    def _put(self, task: Task) -> Callable[[], None] | None:
+        """Returns what the caller has to do for it once the lock is free, if anything."""
+        self._taken += 1
+        self._queue.put(task)
+        return self._add_slot() if self._wants_slot() else None
+
+    def _wants_slot(self) -> bool:
+        slots = len(self._slots)
+        if not self._lent:
+            return slots < self.workers and self._taken - self._ended() > slots
+        work = self._taken - self._ended() - len(self._lent)
+        return slots - len(self._lent) < self.workers and work > slots - len(self._lent)
+
+    def _too_many(self) -> bool:
+        return len(self._slots) - len(self._lent) > self.workers
+
+    def _shrink(self) -> None:
+        """Has a slot that has nothing to do leave."""
+        self._looks += 1
+        self._queue.put(None)
+
+    def _all_slots(self) -> tuple[WorkerSlot, ...]:
+        return (*self._slots, *self._leaving, *self._left_behind)
+
+    def _ended(self) -> int:
+        return self._gone.ended + sum([slot.counts.ended for slot in self._all_slots()])
+
+    def _total(self) -> Counts:
+        total = Counts()
+        total.add(self._gone)
+        for slot in self._all_slots():
+            total.add(slot.counts)
+            total.bytes_out += slot.worker.bytes_out
+            total.bytes_in += slot.worker.bytes_in
+        return total
+
+    def _add_slot(self) -> Callable[[], None] | None:
+        """As _put."""
+        slot = WorkerSlot(self._make_worker())
+        self._numbered += 1
+        try:
+            slot.thread = shutdown.thread(self._run_slot, slot, f"{self._name}-{self._numbered}")
+            self._slots.add(slot)
+            slot.thread.start()
+        except RuntimeError as error:
+            self._slots.discard(slot)
+            # if there are other slots that work, they will do
+            return None if len(self._slots) > len(self._lent) else functools.partial(self._strand, error)
+        return None
+
+    def _discard(self, slot: WorkerSlot, to: set[WorkerSlot]) -> None:
+        self._slots.discard(slot)
+        self._lent.discard(slot)
+        to.add(slot)
+
+    def _drain(self) -> list[Task]:
+        """What is in the queue."""
+        tasks = []
+        with self._lock:
+            marks = 0
+            try:
+                while True:
+                    task = self._queue.get_nowait()
+                    if task is None:
+                        marks += 1
+                    else:
+                        tasks.append(task)
+            except Empty:
+                pass
+            self._gone.ended += len(tasks)
+            for _ in range(marks):
+                self._queue.put(None)
+        return tasks
+
+    # what managers do with them
+
+    @abstractmethod
+    def _run_slot(self, slot: WorkerSlot) -> None:
+        """What a slot's thread runs."""
+
+    @abstractmethod
+    def _strand(self, error: RuntimeError) -> None:
+        """Nobody is there to run what is queued, and nobody can be had. Called without the lock."""
+
+
+def check_cancelled() -> None:
+    """Raises CancelledError in a task of a ThreadPool that was cancelled, or whose time is up.
+
+    For tasks that co-operate; elsewhere, and in workers of other kinds, it does nothing: those are stopped
+    from outside.
+    """
+    if this_thread.manager is not None and this_thread.slot.running and this_thread.slot.task is None:
+        raise CancelledError

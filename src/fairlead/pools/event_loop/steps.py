@@ -1,0 +1,135 @@
+"""What AsyncPool's loop runs: a task's coroutine, which another thread can interrupt while it computes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from fairlead.pools.engine.contract import Task
+from fairlead.pools.engine.interrupt import send_exception
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.failure import Failure
+
+if TYPE_CHECKING:
+    from fairlead.pools.event_loop.engine import Loop
+
+
+class Step(Coroutine[Any, Any, Any]):
+    """A task's coroutine, of which other threads see whether it is computing, and can then interrupt that.
+
+    Who interrupts takes ``loop.aim``, looks whether the step is ``loop.inside``, and sends the exception. The
+    loop's thread leaves in the other order: it takes itself out of ``loop.inside``, waits while somebody aims
+    at it, and takes back what has not arrived. So an exception arrives within ``send`` or ``throw``, whose
+    caller is asyncio's task, for which it is the coroutine's end. Who interrupts says so by ``gone`` before
+    it looks, and a step that begins looks at that after it is inside: one of the two sees the other.
+    """
+
+    __slots__ = ("coroutine", "gone", "handle", "loop", "shot", "task", "told")
+
+    def __init__(self, loop: Loop, task: Task) -> None:
+        self.loop = loop
+        self.task = task
+        self.coroutine = _call(task)
+        self.handle: asyncio.Task[Any] | None = None
+        self.gone = False
+        self.told = False
+        """The coroutine has seen that it is cancelled, or is about to."""
+        self.shot = False
+
+    def send(self, value: Any) -> Any:
+        self.loop.inside = self
+        try:
+            if self.gone and not self.told:
+                self.told = True
+                return self.coroutine.throw(asyncio.CancelledError())
+            return self.coroutine.send(value)
+        finally:
+            self._leave()
+
+    def throw(
+        self,
+        kind: Any,
+        value: BaseException | object = None,
+        traceback: TracebackType | None = None,
+    ) -> Any:
+        self.loop.inside = self
+        try:
+            self.told = self.gone
+            if value is None and traceback is None:
+                return self.coroutine.throw(kind)
+            return self.coroutine.throw(kind, value, traceback)
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        self.coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.coroutine.__await__()
+
+    def _leave(self) -> None:
+        loop = self.loop
+        while True:
+            try:
+                loop.inside = None
+                while loop.aim is self:
+                    time.sleep(0)
+                if self.shot:
+                    send_exception(loop.ident, None)
+            except Stopped:
+                continue
+            return
+
+    def interrupt(self) -> None:
+        """From any thread: cancels it, and if it is computing, ends that. Called once, with the loop's
+        lock."""
+        loop = self.loop
+        self.gone = True
+        if threading.get_ident() != loop.ident:
+            loop.aim = self
+            if loop.inside is self:
+                self.shot = True
+                send_exception(loop.ident, Stopped)
+            loop.aim = None
+        loop.soon(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self.told and self.handle is not None:
+            self.told = True
+            self.handle.cancel()
+
+
+async def _call(task: Task) -> Any:
+    """What the task's call comes to, or a Failure: asyncio would let some exceptions end the loop."""
+    try:
+        if task.function is call_chunk:
+            return await _call_chunk(*task.args)
+        value = task.function(*task.args, **task.kwargs)
+        return await value if inspect.isawaitable(value) else value
+    except (asyncio.CancelledError, Stopped, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the task's
+        return Failure(error)
+
+
+async def _call_chunk(
+    function: Callable[..., Any], items: Sequence[Any], star: bool
+) -> tuple[list[Any], int]:
+    """As chunks.call_chunk, one after the other."""
+    begin = time.monotonic_ns()
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            value = function(*item) if star else function(item)
+            outcomes.append(await value if inspect.isawaitable(value) else value)
+        except (asyncio.CancelledError, Stopped, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the item's outcome
+            outcomes.append(Failure(error))
+    return outcomes, time.monotonic_ns() - begin

@@ -1,0 +1,348 @@
+"""The face of every pool: an executor, tasks of event loops, and streams."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextvars
+import dataclasses
+import math
+import threading
+import weakref
+from collections.abc import AsyncIterable, Callable, Iterable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from fairlead import machine
+from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
+from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine.aside import Aside
+from fairlead.pools.engine.contract import Engine, Options, Statistics
+from fairlead.pools.engine.future import Future
+from fairlead.pools.executor.progress import Progress
+from fairlead.pools.executor.stream import Stream
+from fairlead.pools.from_thread import Caller
+
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+_KEEP: Any = object()
+"""An option that is not given."""
+
+
+def checked_workers(workers: int | None) -> int:
+    """The number asked for, or one for each core that this process may use (affinity and quota counted)."""
+    if workers is None:
+        return machine.cores().usable
+    return checked("max_workers", workers)
+
+
+def checked(name: str, number: int, least: int = 1) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a whole number, not {number!r}")
+    if number < least:
+        raise UsageError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def checked_initializer(function: Callable[..., object] | None) -> None:
+    if function is not None and not callable(function):
+        raise TypeError("initializer must be callable")
+
+
+class _Mappings:
+    """The streams of a pool and its views that its end has to see to."""
+
+    def __init__(self) -> None:
+        self._streams: weakref.WeakSet[Stream[Any]] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        forks.remember(self)
+
+    def forget_after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def add(self, stream: Stream[Any]) -> None:
+        with self._lock:
+            self._streams.add(stream)
+
+    def all(self) -> list[Stream[Any]]:
+        with self._lock:
+            return list(self._streams)
+
+
+class Pool(concurrent.futures.Executor):
+    """What all pools do; each kind has its class.
+
+    Guarantees, for every kind: the future of each task that was taken ends exactly once, with the function's
+    result, its exception, a cancellation, or one of TaskTimeoutError, WorkerDiedError, BrokenPoolError and
+    SerializationError. Tasks
+    begin in the order of their submission. All methods may be called from any thread.
+
+    Leaving a ``with`` block waits for the tasks; by Ctrl-C or ``sys.exit()`` it cancels them and stops the
+    workers.
+    """
+
+    _engine: Engine
+    _options: Options
+
+    def _begin(self, engine: Engine) -> None:
+        """For __init__ of the kinds."""
+        self._engine = engine
+        self._options = Options()
+        self._mappings = _Mappings()
+        self._courier = Aside("fairlead-courier")
+        # a pool that nobody can reach any more finishes its tasks and lets its workers go
+        weakref.finalize(self, engine.close).atexit = False
+
+    # executor
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Has ``fn(*args, **kwargs)`` called by a worker; PoolClosedError after shutdown, BrokenPoolError
+        without workers."""
+        return self._submit(fn, args, kwargs)
+
+    def _submit(
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        future: Future[T] | None = None,
+    ) -> Future[T]:
+        engine = self._engine
+        if future is None:
+            future = Future()
+        task = engine.task_type(future, fn, args, kwargs, self._options)
+        future.attach(engine, task)
+        engine.enqueue(task)
+        return future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        progress: Progress = False,
+    ) -> Stream[T]:
+        """As an executor's ``map``.
+
+        The iterables are read at once, or, with ``buffersize``, as results are taken, so many tasks ahead.
+
+        Args:
+            timeout: seconds from now after which taking a result raises TimeoutError.
+            chunksize: calls in one task. None: chosen from the time that calls take; one, where calls have a
+                time-out or retries.
+            progress: True for a bar of rich's, or an object with ``update(n)`` and ``close()``, as tqdm's,
+                advanced as results are taken.
+
+        Returns:
+            An iterator over the results in the order of the items; ``results()`` waits for all and returns a
+            list. A call's exception is raised in its place, and the iterator goes on behind it.
+        """
+        if not iterables:
+            raise UsageError("map needs at least one iterable")
+        if buffersize is not None:
+            checked("buffersize", buffersize)
+            source: Iterable[Any] = zip(*iterables, strict=False)
+            eager = False
+        else:
+            source = list(zip(*iterables, strict=False))
+            eager = True
+        return Stream(
+            self, fn, source, star=True, window=buffersize, chunksize=chunksize, eager=eager,
+            progress=progress, timeout=timeout,
+        )  # fmt: skip
+
+    def shutdown(
+        self, wait: bool = True, *, cancel_futures: bool = False, timeout: float | None = None
+    ) -> None:
+        """Takes no more tasks; those taken are finished, or with ``cancel_futures`` those that have begun.
+
+        Args:
+            timeout: seconds after which TimeoutError is raised if the workers have not ended.
+        """
+        if not cancel_futures and not self._engine.closed:
+            for mapping in self._mappings.all():
+                mapping.submit_rest()
+        self._engine.close()
+        if cancel_futures:
+            self._engine.cancel_queued()
+        if wait and not self._engine.join(timeout):
+            raise WaitTimeoutError(
+                f"the pool's workers have not ended within {timeout:g} s; terminate() stops them"
+            )
+
+    def terminate(self) -> None:
+        """Takes no more tasks, cancels what is queued and stops what runs; does not wait."""
+        self._engine.terminate()
+
+    def __enter__(self) -> Self:
+        if self._engine.closed:
+            raise PoolClosedError("the pool has been shut down: it takes no more tasks")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        if kind is not None and not issubclass(kind, Exception):
+            self._engine.terminate()
+        for mapping in self._mappings.all():
+            mapping.abandon()
+        self.shutdown(wait=True)
+        return None
+
+    # tasks of event loops
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As ``with``, without keeping the loop waiting; a cancelled task stops the workers."""
+        if kind is not None and not issubclass(kind, Exception):
+            self._engine.terminate()
+        for mapping in self._mappings.all():
+            mapping.abandon()
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Takes no more tasks, and waits for those taken without keeping the loop waiting."""
+        closed: Future[None] = Future()
+        closed.begin()  # so that it cannot be cancelled
+
+        def close(_: object) -> None:
+            try:
+                self.shutdown()
+            except BaseException as error:  # noqa: BLE001 - of whoever waits
+                closed.set_exception(error)
+            else:
+                closed.set_result(None)
+
+        shutdown.thread(close, None, "fairlead-aclose").start()
+        try:
+            await closed
+        except BaseException:
+            self._engine.terminate()
+            raise
+
+    async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """``await pool.run(fn, ...)``: the call's result, in any loop that fairlead.sync knows. If the task
+        that waits is cancelled, so is the call.
+
+        Where calls are sent elsewhere, a thread pickles and sends them, and not the loop's. Where they are
+        made in this interpreter, they see the caller's context variables, and
+        ``fairlead.pools.from_thread`` brings calls back to the loop.
+        """
+        if self._engine.sends:
+            self._engine._check_open()
+            future: Future[T] = Future()
+            here = contextvars.copy_context()
+            self._courier.call(lambda: here.run(self._submit_for, future, fn, args, kwargs))
+            return await future
+        view = self if self._options.context else self.with_options(context=True)
+        with Caller():
+            future = view._submit(fn, args, kwargs)
+        return await future
+
+    def _submit_for(
+        self, future: Future[T], fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        if future.done():
+            return  # cancelled meanwhile
+        try:
+            self._submit(fn, args, kwargs, future)
+        except Exception as error:  # noqa: BLE001 - of whoever waits
+            future.set_exception(error)
+
+    # streams
+
+    def stream(
+        self,
+        fn: Callable[[S], T],
+        iterable: Iterable[S] | AsyncIterable[S],
+        *,
+        ordered: bool = True,
+        window: int | None = None,
+        chunksize: int | None = None,
+        progress: Progress = False,
+    ) -> Stream[T]:
+        """The results of ``fn(item)``, with back-pressure: for endless inputs, and for ``for`` and ``async
+        for``.
+
+        The iterable is read by whoever takes results, and never more than ``window`` items ahead of what was
+        taken (None: four chunks for each worker). What it raises is raised behind the results of the items
+        before. A call's exception is raised in its place, and the stream goes on behind it. Closing the
+        stream, or letting go of it, cancels what is under way.
+
+        Args:
+            ordered: results in the order of the items; otherwise as they come.
+            chunksize: calls in one task; None: chosen from the time that calls take.
+            progress: True for a bar of rich's, or an object with ``update(n)`` and ``close()``, as tqdm's.
+        """
+        return Stream(
+            self, fn, iterable, star=False, ordered=ordered, window=window, chunksize=chunksize,
+            progress=progress,
+        )  # fmt: skip
+
+    # views and numbers
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = _KEEP,
+        retries: int = _KEEP,
+        context: bool | Iterable[ContextVar[Any]] = _KEEP,
+    ) -> Self:
+        """The same pool, its calls with these options besides those that it has: ``pool.with_options(
+        timeout=1.0, retries=2).submit(fn)``.
+
+        Args:
+            timeout: seconds that a task may run, waiting not counted. Then it is stopped, as by ``cancel()``,
+                and its future raises TaskTimeoutError.
+            retries: further attempts after a worker was lost or the time was up. Exceptions of the function
+                are results: they are not retried.
+            context: context variables that the task sees as they are when it is submitted: all, or only
+                these.
+        """
+        changes: dict[str, Any] = {}
+        if timeout is not _KEEP:
+            if timeout is not None and not 0 < timeout < math.inf:
+                raise UsageError(f"timeout must be a positive number of seconds, not {timeout}")
+            changes["timeout"] = timeout
+        if retries is not _KEEP:
+            changes["retries"] = checked("retries", retries, 0)
+        if context is not _KEEP:
+            changes["context"] = context if isinstance(context, bool) else tuple(context)
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
+        view._options = dataclasses.replace(self._options, **changes)
+        view._whole = self  # type: ignore[attr-defined] # as long as there is a view, the pool is in use
+        return view
+
+    def statistics(self) -> Statistics:
+        """What the pool has done so far, views included."""
+        return self._engine.statistics()
+
+    @property
+    def workers(self) -> int:
+        """The most workers that there will be at once."""
+        return self._engine.workers
+
+    @property
+    def _max_workers(self) -> int:
+        """As the standard library's executors have it, and dask asks for it."""
+        return self._engine.workers
+
+    def __repr__(self) -> str:
+        numbers = self._engine.statistics()
+        state = "closed" if self._engine.closed else "open"
+        return (
+            f"<{type(self).__name__} {state}, workers {numbers.started} of {numbers.workers}, "
+            f"tasks: {numbers.queued} queued, {numbers.running} running, {numbers.done} done>"
+        )
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or sent to a worker; make one there")

@@ -1,0 +1,186 @@
+"""Functions on their way to interpreters: pickled once, and unpickled once by each worker.
+
+By reference (``module:name``) where a worker can import them; by value otherwise, which is for lambdas,
+closures and whatever belongs to ``__main__``. One that goes by value takes along the values of the variables
+that it uses; so it is remembered only as long as these are the very same objects, and none of a kind that
+could have changed inside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from fairlead.errors import ModuleRefusedError, SerializationError
+from fairlead.pools.engine.contract import Task
+from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
+from fairlead.pools.serialization import contexts
+from fairlead.pools.serialization.calls import blame, name_of
+from fairlead.pools.serialization.chunks import call_chunk
+
+REMEMBERED = 128
+DEPTH = 3
+"""Functions that use functions that use functions: none deeper is remembered."""
+
+_FIXED = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType, type)
+
+
+class Shipping:
+    """For one pool. Any thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[int, str | bytes, tuple[Any, ...] | None]] = {}
+        self._numbers = itertools.count(1)
+
+    def ship(self, function: Callable[..., Any]) -> tuple[int, str | bytes]:
+        """Its number, by which workers remember it (0: they do not), and its reference or its pickle. Raises
+        SerializationError."""
+        kind = type(function)
+        if kind is not FunctionType and kind is not type and kind is not BuiltinFunctionType:
+            return 0, _pickled(function)
+        known = self._known.get(function)
+        if known is not None and (known[2] is None or _same(known[2], _uses(function, DEPTH))):
+            return known[0], known[1]
+        shipped = _by_reference(function)
+        uses = None
+        if shipped is None:
+            shipped = _pickled(function)
+            uses = _uses(function, DEPTH) if kind is FunctionType else ()
+            if uses is None:
+                return 0, shipped
+        while len(self._known) >= REMEMBERED:
+            self._known.pop(next(iter(self._known)), None)
+        number = next(self._numbers)
+        self._known[function] = number, shipped, uses
+        return number, shipped
+
+    def pack(self, task: Task, *, by_value: bool = False) -> tuple[Any, ...]:
+        """A call, as slot.py takes it. Raises SerializationError."""
+        function, args, kwargs = task.function, task.args, task.kwargs
+        star = None
+        if function is call_chunk:
+            function, items, star = args
+            args = tuple(items)
+        number, shipped = self.ship(function)
+        named = None if task.context is None else contexts.named(task)
+        if by_value:
+            import cloudpickle
+
+            try:
+                pickled = cloudpickle.dumps((args, kwargs, named), 5)
+            except Exception as error:
+                raise SerializationError(blame(task, error)) from error
+            return number, shipped, None, (None, None, star, pickled)
+        if kwargs or named is not None or star is not None:
+            return number, shipped, args, (kwargs or None, named, star, None)
+        return number, shipped, args, None
+
+
+def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
+    """Of a reply by worker.py: whether it is a result, and that or the exception."""
+    if kind == RESULT:
+        return True, value
+    if kind == CHUNK:
+        return True, (list(value[0]), value[1])
+    if kind != UNREADABLE_HERE:
+        try:
+            read = pickle.loads(value)
+        except BaseException as reason:  # noqa: BLE001 - whatever unpickling runs
+            value = reason
+        else:
+            return kind == PICKLED, read if kind == PICKLED else read.error
+    error = SerializationError(f"the result cannot be read here: {value!r}")
+    error.__cause__ = value
+    return False, error
+
+
+def goes_by_value(error: BaseException) -> bool:
+    """Whether a call that a worker could not read may be readable by value."""
+    return isinstance(error, AttributeError | ImportError) and not isinstance(error, ModuleRefusedError)
+
+
+def unreadable(task: Task, error: BaseException) -> BaseException:
+    """What becomes of a call that a worker cannot read."""
+    if isinstance(error, ModuleRefusedError):
+        return error
+    refusal = SerializationError(f"the worker cannot read the call of {name_of(task.function)}: {error}")
+    refusal.__cause__ = error
+    return refusal
+
+
+def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:
+    """Raises SerializationError."""
+    if function is None:
+        return None
+    import cloudpickle
+
+    try:
+        pickled: bytes = cloudpickle.dumps((function, args), 5)
+    except Exception as error:
+        raise SerializationError(
+            f"the initializer {name_of(function)} cannot be sent to a worker: {error}"
+        ) from error
+    return pickled
+
+
+def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
+    if function.__module__ == "__main__":
+        return None
+    try:
+        pickled = pickle.dumps(function, 5)
+    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+        return None
+    # what pickle has found there needs no pickle to be found by a worker, which then starts without that
+    named = type(function) is FunctionType and isinstance(function.__module__, str)
+    return f"{function.__module__}:{function.__qualname__}" if named else pickled
+
+
+def _pickled(function: Callable[..., Any]) -> bytes:
+    import cloudpickle
+
+    try:
+        pickled: bytes = cloudpickle.dumps(function, 5)
+    except Exception as refusal:
+        raise SerializationError(
+            f"the function {name_of(function)} cannot be sent to a worker: {refusal}"
+        ) from refusal
+    return pickled
+
+
+def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:
+    """All that it takes along, one object after another; None: something of it may change inside."""
+    assert isinstance(function, FunctionType)
+    used: list[Any] = [function.__code__, *(function.__defaults__ or ())]
+    if function.__kwdefaults__ or function.__dict__ or any(map(_is_code, function.__code__.co_consts)):
+        return None
+    names = function.__globals__
+    used += [names[name] for name in function.__code__.co_names if name in names]
+    for cell in function.__closure__ or ():
+        try:
+            used.append(cell.cell_contents)
+        except ValueError:
+            return None
+    for one in used[1:]:
+        if isinstance(one, FunctionType) and depth > 0 and one is not function:
+            inner = _uses(one, depth - 1)
+            if inner is None:
+                return None
+            used += inner
+        elif one is not function and type(one) not in _FIXED:
+            return None
+    return tuple(used)
+
+
+def _is_code(constant: object) -> bool:
+    return hasattr(constant, "co_code")
+
+
+def _same(before: tuple[Any, ...], now: tuple[Any, ...] | None) -> bool:
+    return now is not None and len(before) == len(now) and all(map(_is, before, now))
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

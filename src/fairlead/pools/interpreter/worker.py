@@ -1,0 +1,190 @@
+"""What a worker does in its interpreter: one call after another, from the board. Keep its imports few.
+
+Everything else that a call may need (pickle, exceptions, contexts, cloudpickle) is imported when it is
+needed: an interpreter's start and its memory are mostly imports.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fairlead import _native
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.serialization.chunks import call_chunk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Functions = dict[int, Callable[..., Any]]
+
+BEGUN, RESULT, CHUNK, PICKLED, FAILED, UNREADABLE, BROKEN = range(7)
+"""What news are. BEGUN is the board's own word; BROKEN: the initializer raised."""
+UNREADABLE_HERE = 255
+"""The board's word for a reply that cannot be read where it was to go; its value is the reason."""
+
+KEPT_FUNCTIONS = 256
+
+
+def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) -> None:
+    slot = _native.WorkerSlot(board, worker)
+    if initializer is not None:
+        try:
+            begin, args = _loads(initializer)
+            begin(*args)
+        except BaseException as error:  # noqa: BLE001 - shown where the pool is
+            slot.tell(BROKEN, packed(error))
+            return
+        del begin, args
+    take, reply = slot.take, slot.reply
+    value: Any
+    function: Callable[..., Any] | None
+    functions: Functions = {}
+    tasks = 0
+    while True:
+        try:
+            call = take()
+        except Stopped:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
+            kind, value, function = UNREADABLE, packed(error), None
+        else:
+            if call is None:
+                return
+            kind, value, function = outcome(functions, call)
+            del call  # what it refers to goes back before the reply comes
+        try:
+            goes_on = reply(kind, value)
+        except Stopped:
+            raise
+        except BaseException as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
+            goes_on = reply(*_by_value(function, kind, value, refusal))
+        value = function = None
+        tasks += 1
+        if not goes_on or tasks == most_tasks:
+            return
+
+
+def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Callable[..., Any] | None]:
+    """Makes the call: what came of it, and the function. ``functions`` are those known already."""
+    kwargs = context = star = None
+    try:
+        key, shipped, args, extra = call
+        function = functions.get(key) or _unpack(functions, key, shipped)
+        if extra is not None:
+            args, kwargs, context, star = _unpack_extra(args, extra)
+    except Stopped:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
+        return UNREADABLE, packed(error), None
+    try:
+        if star is not None:
+            outcomes, spent_ns = call_chunk(function, args, star, _failure)
+            return CHUNK, (tuple(outcomes), spent_ns), function
+        if context is not None:
+            return RESULT, context.run(function, *args, **(kwargs or {})), function
+        if kwargs:
+            return RESULT, function(*args, **kwargs), function
+        return RESULT, function(*args), function
+    except BaseException as error:  # noqa: BLE001 - the task's
+        return FAILED, packed(error), function
+
+
+def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..., Any]:
+    """A function of its reference (shipping.py) or its pickle."""
+    function: Callable[..., Any]
+    if isinstance(shipped, str):
+        module, _, path = shipped.partition(":")
+        __import__(module)
+        found: Any = sys.modules[module]
+        for name in path.split("."):
+            found = getattr(found, name)
+        function = found
+    else:
+        function = _loads(shipped)
+    if key:
+        while len(functions) >= KEPT_FUNCTIONS:
+            del functions[next(iter(functions))]
+        functions[key] = function
+    return function
+
+
+def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, bool | None]:
+    kwargs, named, star, pickled = extra
+    if pickled is not None:
+        args, kwargs, named = _loads(pickled)
+    context = None
+    if named is not None:
+        from fairlead.pools.serialization.contexts import in_context
+
+        context = in_context(named)
+    return args, kwargs, context, star
+
+
+def _by_value(
+    function: Callable[..., Any] | None, kind: int, value: Any, refusal: BaseException
+) -> tuple[int, bytes]:
+    """A reply that plain pickle has refused."""
+    if kind == CHUNK:
+        outcomes, spent_ns = value
+        return PICKLED, _dumps(([_sendable(function, one) for one in outcomes], spent_ns))
+    outcome = _sendable(function, value, refusal)
+    if isinstance(outcome, _ByValue):
+        return PICKLED, outcome.pickled
+    return FAILED, _dumps(outcome)
+
+
+class _ByValue:
+    """Becomes, elsewhere, what was pickled."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self.pickled = pickled
+
+    def __reduce__(self) -> Any:
+        import pickle
+
+        return pickle.loads, (self.pickled,)
+
+
+def _sendable(function: Callable[..., Any] | None, value: Any, refusal: BaseException | None = None) -> Any:
+    """The value in a form that pickle takes, or a Failure that says why there is none."""
+    from fairlead.pools.serialization import pickling
+
+    try:
+        return _ByValue(pickling.dumps(value))
+    except Stopped:
+        raise
+    except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
+        from fairlead.errors import SerializationError
+        from fairlead.pools.serialization.failure import Failure
+
+        name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
+        error = SerializationError(
+            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {refusal or reason}"
+        )
+        error.__cause__ = refusal or reason
+        return Failure(error)
+
+
+def _loads(pickled: bytes) -> Any:
+    import pickle
+
+    return pickle.loads(pickled)
+
+
+def _dumps(value: object) -> bytes:
+    import pickle
+
+    return pickle.dumps(value, 5)
+
+
+def packed(error: BaseException) -> bytes:
+    return _dumps(_failure(error))
+
+
+def _failure(error: BaseException) -> Any:
+    from fairlead.pools.interpreter.import_refusal import explained
+    from fairlead.pools.serialization.failure import Failure
+
+    return Failure(explained(error))

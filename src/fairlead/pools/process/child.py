@@ -1,0 +1,83 @@
+"""What a worker process does: one call after another, until its parent says so or is gone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from fairlead.pools.process.channel import Channel
+from fairlead.pools.serialization import calls, contexts, pickling
+from fairlead.pools.serialization.failure import Failure
+from fairlead.pools.serialization.messages import Message, pickled
+
+if sys.platform == "linux":
+    import fcntl
+
+
+def main(end: socket.socket, initializer: bytes | None, initargs: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, _leave_it_to_the_parent)
+    _end_with_the_parent()
+    channel = Channel(end)
+    try:
+        if initializer is not None:
+            try:
+                pickling.loads(initializer)(*initargs)
+            except BaseException as error:  # noqa: BLE001 - shown where the pool is
+                channel.send(calls.FAILED, pickled(Failure(error)))
+                return
+        channel.send(calls.READY, pickled(None))
+        while (message := channel.receive()).kind == calls.CALL:
+            _serve(channel, message)
+            del message
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone
+
+
+NO_GUARD = 119
+"""The exit status of a worker whose main module, on being imported, was about to start workers."""
+
+
+def end_if_imported_by_a_worker() -> None:
+    """Ends this process, if it is a worker that imports the program's main module: multiprocessing would
+    refuse to start another from there, by a traceback from each worker."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.stdout.flush()
+        os._exit(NO_GUARD)
+
+
+def _leave_it_to_the_parent(*_: object) -> None:
+    """Ctrl-C reaches all processes of a terminal; the parent's pool decides what becomes of its workers.
+
+    A handler, and not SIG_IGN, because programs that tasks start would inherit that.
+    """
+
+
+def _end_with_the_parent() -> None:
+    """Has the kernel end this process when its parent ends, whatever runs here: SIGIO, when the pipe that
+    multiprocessing keeps between them is closed at the parent's side."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and hasattr(os, "O_ASYNC"):
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _serve(channel: Channel, message: Message) -> None:
+    try:
+        function, args, kwargs, named = message.load()
+        context = None if named is None else contexts.in_context(named)
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
+        channel.send(calls.UNREADABLE, pickled(Failure(error)))
+        return
+    try:
+        value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
+        kind, parts = calls.pack_outcome(function, args, value)
+        del value
+    except BaseException as error:  # noqa: BLE001 - the task's
+        kind, parts = calls.FAILED, pickled(Failure(error))
+    del function, args, kwargs  # what they hold may live in a block, which this message gives back
+    channel.send(kind, parts)

@@ -1,0 +1,23 @@
+"""tools/cross_compile.py reads the lists of files out of the build, and must go on finding all of them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[2] / "native"
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "cross_compile.py"))
+
+
+@pytest.mark.parametrize("system", ["linux", "macos", "windows"])
+def test_files_of_the_core_are_found_in_the_build(system: str) -> None:
+    files = TOOL["sources"](system)
+    assert {"machine/fork.c", "sync/wait/waitq.c", f"machine/os/{system}.c"} <= set(files)
+    assert [file for file in [*files, *TOOL["tests"](system)] if not (NATIVE / file).is_file()] == []
+
+
+def test_every_file_of_machine_os_belongs_to_a_platform() -> None:
+    used = {file for system in ("linux", "macos", "posix", "windows") for file in TOOL["sources"](system)}
+    assert {f"machine/os/{path.name}" for path in (NATIVE / "machine/os").glob("*.c")} - used == set()

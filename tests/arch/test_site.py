@@ -1,0 +1,103 @@
+"""The documents as a whole: every page is in the navigation, every link leads somewhere, and what is
+generated from the code (man pages, API) is whole. ``make site``, which builds the site, is as strict.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import unicodedata
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "upstream" / "README.md", *DOCS.rglob("*.md")])
+NAVIGATION = re.findall(r": ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "tools" / "site" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+api, cli = tool("api"), tool("cli")
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```|`[^`\n]*`(?!\])|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings that mean the same to GitHub and to mkdocs."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = [
+        re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)$", text, re.M)
+    ]
+    github = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    ascii_ones = [unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode() for title in titles]
+    mkdocs = {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in ascii_ones}
+    return github & mkdocs
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    written = [page for page in NAVIGATION if not page.startswith(("project/", "reference/api/"))]
+    assert sorted(written) == sorted([*pages, "reference/cli.md"])
+
+
+def test_every_page_but_parts_of_a_whole_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
+    parts = {page for page in pages if page.startswith(("reference/pools/", "reference/experiments/"))}
+    assert set(re.findall(r"\]\(([\w/.-]+\.md)\)", index)) == pages - parts
+
+
+def test_every_public_module_has_its_page_of_the_api() -> None:
+    assert [f"reference/api/{name}.md" for name in api.MODULES] == [
+        page for page in NAVIGATION if page.startswith("reference/api/")
+    ]
+
+
+def test_links_and_anchors_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text(encoding="utf-8"))):
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            target, _, anchor = link.partition("#")
+            goal = page.parent / target if target else page
+            if not goal.exists() or (anchor and anchor not in anchors(goal)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+
+
+def test_man_pages_are_those_of_the_command() -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in cli.MAN.iterdir()}
+    assert written == cli.man_pages(), "run tools/site/cli.py"
+
+
+def test_the_page_of_the_command_names_every_option() -> None:
+    page = cli.page()
+    for context in cli.contexts():
+        for parameter in context.command.get_params(context):
+            if not getattr(parameter, "hidden", False) and parameter.param_type_name == "option":
+                assert parameter.opts[0] in page
+
+
+@pytest.mark.parametrize("module", api.MODULES)
+def test_every_public_name_has_a_docstring_and_its_section(module: str) -> None:
+    page = api.page(module)
+    found = importlib.import_module(module)
+    assert sorted(re.findall(r"^### (\w+) ", page, re.MULTILINE)) == sorted(found.__all__)
+    values = {name: getattr(found, name) for name in found.__all__}
+    assert [name for name, value in values.items() if api.documented(value) and not value.__doc__] == []

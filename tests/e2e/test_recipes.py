@@ -1,0 +1,381 @@
+"""The commands and files of docs/how-to/recipes.md: what they start answers, and is scheduled.
+
+`make companions` installs the programs, and runs these tests; a program that is not installed is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from companions import CLONE, environment, variables
+from waiting import until
+
+from fairlead.gil.observe.access import why_not
+
+ENVIRONMENT = environment()
+PAGE = (CLONE / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+
+pytestmark = [
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.long,
+    pytest.mark.timeout(120),
+]
+
+WSGI = """
+import os
+import fairlead.gil
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    policy = fairlead.gil.scheduler().policy
+    return [f"{os.getpid()} {os.getppid()} {policy}".encode()]
+
+application = app
+"""
+MANAGE = """
+import os, sys
+from django.conf import settings
+from django.core.management import execute_from_command_line
+from django.core.management.commands.runserver import Command
+from django.http import HttpResponse
+from django.urls import path
+import fairlead.gil
+
+def look(_):
+    return HttpResponse(f"{os.getpid()} {os.getppid()} {fairlead.gil.scheduler().policy}")
+
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x", DEBUG=True)
+urlpatterns = [path("", look)]
+Command.default_port = os.environ["PORT"]
+execute_from_command_line(sys.argv)
+"""
+ASGI = """
+import os
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+import fairlead.gil
+
+app = FastAPI()
+
+@app.get("/", response_class=PlainTextResponse)
+def look():
+    return f"{os.getpid()} {os.getppid()} {fairlead.gil.scheduler().policy}"
+"""
+TASKS = """
+import os
+from celery import Celery
+import fairlead.gil
+
+app = Celery("tasks", broker="filesystem://", backend="file://" + os.path.abspath("results"))
+folders = ("data_folder_in", "data_folder_out", "control_folder")
+app.conf.broker_transport_options = {name: "queue" for name in folders} | {"polling_interval": 0.1}
+
+@app.task
+def policy():
+    return fairlead.gil.scheduler().policy
+"""
+
+
+def blocks(section: str, kind: str) -> list[str]:
+    """The fenced blocks of a kind in a section of the page."""
+    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(section: str) -> list[str]:
+    return [line for block in blocks(section, "sh") for line in block.splitlines()]
+
+
+class Said(NamedTuple):
+    """What a process that answers says of itself."""
+
+    pid: int
+    parent: int
+    policy: str
+
+
+class Server:
+    def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
+        self.process, self.port, self.log = process, port, log
+
+    def ask(self) -> Said | None:
+        """What the process that answers says; None while none does."""
+        with suppress(OSError, urllib.error.URLError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=30) as answer:
+                pid, parent, policy = answer.read().decode().split()
+            return Said(int(pid), int(parent), policy)
+        return None
+
+    def first(self, without: Container[int] = (), not_of: int = 0) -> Said:
+        """The first answer of a process that is not one of `without`, nor a child of `not_of`."""
+        found: list[Said] = []
+
+        def there() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            said = self.ask()
+            if said and said.pid not in without and said.parent != not_of:
+                found.append(said)
+            return bool(found)
+
+        until(there)
+        return found[0]
+
+    def several(self, count: int) -> dict[int, str]:
+        """The policies of so many processes that answer."""
+        seen: dict[int, str] = {}
+        while len(seen) < count:
+            said = self.first(without=seen)
+            seen[said.pid] = said.policy
+        return seen
+
+
+def needs(*packages: str) -> None:
+    for package in packages:  # each is installed by itself
+        if not ENVIRONMENT.has([package]):
+            pytest.skip(f"{package} is not installed: make companions")
+
+
+def surroundings(more: Mapping[str, str]) -> dict[str, str]:
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("FAIRLEAD", "PYTHON", "COV"))}
+    path = os.pathsep.join([str(BIN), str(ENVIRONMENT.python.parent), os.environ["PATH"]])
+    # "python" is the environment's, "fairlead" is ours
+    return {**own, **variables(), "PATH": path, **more}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def started(command: str, directory: Path, port: int = 0, **more: str) -> Iterator[Server]:
+    """The command in a session of its own, which ends with all that it started."""
+    for name, text in {"app.py": WSGI, "main.py": ASGI, "manage.py": MANAGE, "tasks.py": TASKS}.items():
+        (directory / name).write_text(text)
+    log = directory / "log"
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"],
+            cwd=directory,
+            env=surroundings({"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{port}", "PORT": str(port), **more}),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield Server(process, port, log)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def served(command: str, directory: Path, **more: str) -> Iterator[Server]:
+    with started(command, directory, free_port(), **more) as server:
+        yield server
+
+
+def test_every_command_of_the_page_is_run_here() -> None:
+    sections = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    counts = {section: len(commands(section)) for section in sections}
+    assert counts == {
+        "gunicorn": 2,
+        "uWSGI": 1,
+        "Celery": 2,
+        "Django": 3,
+        "FastAPI, Starlette": 2,
+        "Launchers: OpenTelemetry, ddtrace": 2,
+        "systemd": 1,
+        "Docker": 1,
+        "Kubernetes": 1,
+    }
+
+
+def test_gunicorn_has_scheduled_workers_after_a_reload_and_a_renewal_too(tmp_path: Path) -> None:
+    needs("gunicorn")
+    with served(commands("gunicorn")[0], tmp_path) as server:
+        old = server.several(2)
+        server.process.send_signal(signal.SIGHUP)
+        reloaded = server.first(without=old)
+        server.process.send_signal(signal.SIGUSR2)
+        renewed = server.first(not_of=server.process.pid)  # a child of a new master
+    assert {*old.values(), reloaded.policy, renewed.policy} == {"interactive"}
+
+
+def test_gunicorn_tries_the_scheduler_in_each_worker(tmp_path: Path) -> None:
+    needs("gunicorn")
+    with served(commands("gunicorn")[1], tmp_path) as server:
+        tried = server.several(2)
+    assert set(tried.values()) <= {"interactive", "stock"}
+
+
+def test_workers_of_uwsgi_are_scheduled(tmp_path: Path) -> None:
+    needs("uwsgi")
+    port = free_port()
+    [command] = commands("uWSGI")
+    command = command.replace("/srv/app", str(ENVIRONMENT.path)).replace(":8000", f"127.0.0.1:{port}")
+    with started(command, tmp_path, port) as server:
+        policies = server.several(2)
+    assert set(policies.values()) == {"interactive"}
+
+
+@pytest.mark.parametrize("command", commands("Celery"), ids=["threads", "prefork"])
+def test_tasks_of_celery_run_scheduled(command: str, tmp_path: Path) -> None:
+    needs("celery")
+    for name in ("queue", "results"):
+        (tmp_path / name).mkdir()
+    with started(command, tmp_path):
+        done = subprocess.run(
+            [ENVIRONMENT.python, "-c", "import tasks; print(tasks.policy.delay().get(timeout=60))"],
+            cwd=tmp_path,
+            env=surroundings({}),
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+    assert (done.returncode, done.stdout) == (0, "interactive\n"), (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("command", commands("Django"))
+def test_django_is_scheduled(command: str, tmp_path: Path) -> None:
+    needs("django", "gunicorn")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "wsgi.py").write_text(WSGI)
+    python = str(ENVIRONMENT.python)
+    with served(command.replace(" python ", f" {python} "), tmp_path) as server:
+        assert server.first().policy == "interactive"
+
+
+@pytest.mark.parametrize("command", commands("FastAPI, Starlette"))
+def test_fastapi_is_scheduled(command: str, tmp_path: Path) -> None:
+    needs("uvicorn", "fastapi")
+    port = free_port()
+    with started(command, tmp_path, port, UVICORN_PORT=str(port)) as server:
+        assert server.first().policy == "interactive"
+
+
+@pytest.mark.parametrize("command", commands("Launchers: OpenTelemetry, ddtrace"))
+def test_program_behind_a_launcher_is_scheduled(command: str, tmp_path: Path) -> None:
+    needs("gunicorn", "opentelemetry-distro" if "opentelemetry" in command else "ddtrace")
+    nothing = {f"OTEL_{what}_EXPORTER": "none" for what in ("TRACES", "METRICS", "LOGS")}
+    nothing |= {"DD_TRACE_ENABLED": "false", "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false"}
+    with served(command, tmp_path, **nothing) as server:
+        assert server.first().policy == "interactive"
+
+
+def unit(directory: Path) -> Path:
+    """The unit file of the page, whose paths lead to the programs that are here."""
+    places = {
+        "/srv/app/bin/fairlead": str(BIN / "fairlead"),
+        "/srv/app/bin/gunicorn": str(ENVIRONMENT.python.with_name("gunicorn")),
+        "=/srv/app": f"={directory}",
+    }
+    [text] = blocks("systemd", "ini")
+    for old, new in places.items():
+        text = text.replace(old, new)
+    path = directory / "fairlead-recipe.service"
+    path.write_text(text)
+    return path
+
+
+def test_unit_of_systemd_is_one(tmp_path: Path) -> None:
+    needs("gunicorn")
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze on this machine")
+    command = ["systemd-analyze", "verify", "--man=no", str(unit(tmp_path))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert "fairlead-recipe" not in done.stderr
+
+
+def test_service_of_systemd_is_scheduled_and_takes_orders(tmp_path: Path) -> None:
+    """Its command, in namespaces as those of PrivateTmp, PrivateIPC and ProtectSystem."""
+    needs("gunicorn")
+    if subprocess.run(["unshare", "--mount", "--ipc", "true"], capture_output=True).returncode != 0:
+        pytest.skip("this user may not make namespaces")
+    [command] = re.findall(r"^ExecStart=(.*)$", unit(tmp_path).read_text(), re.MULTILINE)
+    steps = [
+        f"mount --bind {CLONE} {CLONE}",  # stays writable: what is imported from there is built there
+        "mount -o remount,bind,ro /",
+        "mount -t tmpfs none /var/tmp",
+        'exec "$@"',
+    ]
+    confined = f"unshare --mount --ipc sh -c '{' && '.join(steps)}' -"
+    with served(f"{confined} {command}", tmp_path, TMPDIR="/var/tmp") as server:
+        said = server.first()
+        assert said.policy == "interactive"
+        [asked] = commands("systemd")
+        shown = re.sub(r"\$\(.*\)", str(said.pid), asked)
+        done = subprocess.run(shown.split(), env=surroundings({}), capture_output=True, text=True, timeout=99)
+        assert done.stdout.startswith(f"process {said.pid}: policy interactive"), done.stderr
+
+
+def as_process_1(command: list[str]) -> str:
+    """As a container starts it: the first process of its space of numbers."""
+    if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode:
+        pytest.skip("this user may not make namespaces")
+    words = ["127.0.0.1:{port}" if word == "0.0.0.0:8000" else word for word in command]
+    return " ".join(["unshare --pid --fork --mount-proc --kill-child", *words])
+
+
+def in_it(server: Server, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command as `docker exec` and `kubectl exec` run it."""
+    pid = server.process.pid
+    [first] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    enter = ["nsenter", "--target", first, "--pid", "--mount", *words]
+    return subprocess.run(enter, env=surroundings({}), capture_output=True, text=True, timeout=100)
+
+
+def test_docker_and_process_1_is_scheduled_and_takes_orders(tmp_path: Path) -> None:
+    needs("gunicorn")
+    [file] = blocks("Docker", "dockerfile")
+    [words] = re.findall(r"^CMD (.*)$", file, re.MULTILINE)
+    port = free_port()
+    command = as_process_1(json.loads(words)).format(port=port)
+    with started(command, tmp_path, port) as server:
+        assert server.first().policy == "interactive"
+        [asked] = commands("Docker")
+        done = in_it(server, asked.removeprefix("docker exec web ").split())
+        assert done.stdout.startswith("process 1: policy "), done.stderr
+
+
+def test_kubernetes_takes_the_file_and_its_command_is_switched_off_from_outside(tmp_path: Path) -> None:
+    needs("gunicorn")
+    [file] = blocks("Kubernetes", "yaml")
+    (tmp_path / "web.yaml").write_text(file)
+    [words] = re.findall(r"^ *command: (.*)$", file, re.MULTILINE)
+    if shutil.which("kubectl"):
+        local = ["kubectl", "set", "env", "--local", "-f", "web.yaml", "A=b", "-o", "json"]
+        done = subprocess.run(local, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        [container] = json.loads(done.stdout)["spec"]["template"]["spec"]["containers"]
+        assert container["command"] == json.loads(words)
+    port = free_port()
+    with started(as_process_1(json.loads(words)).format(port=port), tmp_path, port) as server:
+        assert server.first().policy == "interactive"
+        [order] = commands("Kubernetes")
+        done = in_it(server, order.partition("kubectl exec {} -- ")[2].split())
+        assert done.stdout.startswith("process 1: policy stock (switched off"), done.stderr
+        worker = server.first()
+        assert worker.policy == "stock"
+        in_it(server, ["kill", "-KILL", str(worker.pid)])
+        assert server.first(without={worker.pid}).policy == "stock"

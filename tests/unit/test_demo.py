@@ -1,0 +1,53 @@
+"""`fairlead demo`: what it draws and concludes, and where it cannot run."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from fairlead import cli
+from fairlead.cli.demo import conclusion, picture
+from fairlead.lab.demo import WAYS, Demonstration, Way
+
+
+def seen(*p99_s: float, other_load: float | None = 0.0) -> Demonstration:
+    ways = (Way(name, p99 / 5, p99, 1e6, 3) for name, p99 in zip(WAYS, p99_s, strict=False))
+    return Demonstration(tuple(ways), other_load)
+
+
+def test_bars_are_as_long_as_what_they_stand_for_and_figures_stand_below_each_other() -> None:
+    head, *rows = picture(seen(0.040, 0.010, 0.00001))
+    assert [row.count("█") for row in rows] == [30, 8, 1]
+    assert len({row.index("100%") for row in rows}) == 1
+    assert head.index("half") == rows[0].index("8.00 ms")
+
+
+def test_picture_grows_with_the_ways_that_were_measured() -> None:
+    assert len(list(picture(seen(0.040)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("p99_s", "other_load", "said"),
+    [
+        ((0.040, 0.010, 0.004), 0.0, "10.0 times sooner"),
+        ((0.004, 0.004, 0.0041), 0.0, "as quick here"),
+        ((0.004, 0.004, 0.010), 0.0, "2.5 times as long"),
+        ((0.040, 0.010, 0.004), 0.4, "used 40% of this machine"),
+        ((0.040, 0.010, 0.004), None, "is not known"),
+    ],
+)
+def test_conclusion_is_what_was_measured(
+    p99_s: tuple[float, ...], other_load: float | None, said: str
+) -> None:
+    assert said in "\n".join(conclusion(seen(*p99_s, other_load=other_load)))
+
+
+def test_where_no_gil_can_be_scheduled_it_says_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["fairlead.cli.demo"], "why_not", lambda: "this interpreter has no GIL")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["demo"])
+    assert ended.value.code == 1
+    assert "no GIL; `fairlead lab run" in capsys.readouterr().err

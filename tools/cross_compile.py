@@ -1,0 +1,116 @@
+"""Compile and link the core, which knows no Python, for other systems with zig's compiler; run its C tests.
+
+    pip install ziglang; python tools/cross_compile.py [--run COMMAND] [TARGET...]
+
+For each target the files of fairlead_core and of its platform in native/meson.build are compiled, and every
+C test of the core that the system can have is linked. With --run each of these is run by the command: wine64
+runs those of x86_64-windows-gnu, qemu-aarch64-static those of aarch64-linux-musl, "" those of this system.
+The status is 1 if anything fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+NATIVE = Path(__file__).parents[1] / "native"
+TARGETS = (
+    "x86_64-macos",
+    "aarch64-macos",
+    "x86_64-windows-gnu",
+    "aarch64-windows-gnu",
+    "x86_64-linux-musl",
+    "aarch64-linux-musl",
+    "aarch64-linux-gnu",
+)
+LIBRARIES = {"windows": ["-lws2_32", "-lapi-ms-win-core-synch-l1-2-0"], "macos": [], "linux": []}
+SECONDS = 120
+"""that one command may take"""
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I."]
+
+
+def listed(build: str, begin: str, end: str) -> list[str]:
+    """The names in quotes between two texts of a file of the build."""
+    found = re.search(f"{begin}(.*?){end}", (NATIVE / build).read_text(), re.S)
+    assert found is not None, f"native/{build} has no {begin}"
+    return re.findall(r"'(.+?)'", found[1])
+
+
+def sources(system: str) -> list[str]:
+    """The files of the core, the simulator and the platform, as the build names them."""
+    core = listed("meson.build", "'fairlead_core',", "dependencies:")
+    simulator = listed("meson.build", "'fairlead_sim',", "link_with:")
+    trace = [] if system == "windows" else listed("meson.build", r"trace = files\(", r"\)")
+    platform = listed("meson.build", f"'{system}': ", r"\],")
+    return [*core, *simulator, *trace, *(f"machine/os/{name}.c" for name in platform)]
+
+
+def tests(system: str) -> list[str]:
+    """The C tests of the core that this system can have."""
+    names = listed("tests/meson.build", r"\bnames = ", r"\]")
+    names += listed("tests/meson.build", r"What has no platform underneath.*?foreach name : ", r"\]")
+    if system != "windows":
+        names += listed("tests/meson.build", "unix_names = ", r"\]")
+    return [f"tests/test_{name}.c" for name in names]
+
+
+def failure(words: list[str]) -> str:
+    """What a command says first of what went wrong; empty if nothing did."""
+    try:
+        done = subprocess.run(words, cwd=NATIVE, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"not over after {SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    errors = re.findall(r"^.*error: .*$", done.stderr, re.M)
+    return errors[0] if errors else (done.stderr.strip() or f"status {done.returncode}")
+
+
+def each(target: str, what: str, commands: dict[str, list[str]], workers: int | None) -> bool:
+    """Carry out the command of each file; say for how many it succeeded, and a line for each other."""
+    with ThreadPoolExecutor(workers) as pool:
+        said = dict(zip(commands, pool.map(failure, commands.values()), strict=True))
+    failed = [f"    {file}: {text}" for file, text in said.items() if text]
+    print(f"{target}: {len(said) - len(failed)} of {len(said)} {what}", *failed, sep="\n", flush=True)
+    return not failed
+
+
+def check(target: str, run: str | None) -> bool:
+    """Compile, link and perhaps run for one target, as far as nothing fails."""
+    system = target.split("-")[1]
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS]
+    compiler.append(f"-DFL_TEST_PLATFORM_{system.upper()}=1")
+    with tempfile.TemporaryDirectory() as folder:
+        objects = {file: str(Path(folder, file.replace("/", "_") + ".o")) for file in sources(system)}
+        programs = {file: str(Path(folder, Path(file).stem + ".exe")) for file in tests(system)}
+        ends = [*objects.values(), *LIBRARIES[system], "-lpthread", "-lm", "-o"]
+        compiling = {file: [*compiler, "-c", file, "-o", made] for file, made in objects.items()}
+        linking = {file: [*compiler, file, *ends, made] for file, made in programs.items()}
+        fine = each(target, "files compile", compiling, os.cpu_count())
+        fine = fine and each(target, "C tests link", linking, os.cpu_count())
+        if fine and run is not None:
+            running = {file: [*run.split(), made] for file, made in programs.items()}
+            fine = each(target, f"C tests pass{run and ' under ' + run}", running, 1)
+    return fine
+
+
+def main() -> int:
+    """Check each target."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", metavar="COMMAND", help="run each linked C test by this command")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of zig; default: {' '.join(TARGETS)}")
+    given = parser.parse_args()
+    fine = [check(target, given.run) for target in given.targets or TARGETS]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
