@@ -153,8 +153,9 @@ def test_switch_interval_is_followed_at_run_time() -> None:
     program = """
 gil.schedule()
 def work():
-    for _ in range(20_000):
-        sum(range(500))
+    with gil.priority("background"):  # a computation from the start: between two, only turns force drops
+        for _ in range(20_000):
+            sum(range(500))
 def forced_drops(interval):
     sys.setswitchinterval(interval)
     before = gil.scheduler().forced_drops
