@@ -69,7 +69,7 @@ def test_beside_a_library_that_tells_another_time(clock: str) -> None:
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
         pytest.skip("libfaketime is not installed")
-    # the times of files stay what they are: an editable install would find them changed, and build itself anew
+    # the times of files stay true: an editable install would find all changed, and build itself anew
     preloaded = {"LD_PRELOAD": str(found[0]), "FAKETIME": clock, "NO_FAKE_STAT": "1"}
     assert answer(ran([sys.executable, "-c", SCHEDULED], preloaded)) == "interactive"
 
