@@ -10,6 +10,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from fairlead.pools import AutoPool, ProcessPool, auto, pool
 from fairlead.pools.choose.call_profile import Meter, Sample
 from fairlead.pools.choose.choice import Facts, choose
 from fairlead.pools.choose.rules import has_gil
+from fairlead.pools.engine.contract import Task
 from fairlead.pools.serialization import function
 
 COMPUTES = Sample(0.05, 0.049, held=True)
@@ -236,6 +238,28 @@ def test_pool_gives_what_computes_to_workers_with_a_gil_of_their_own(tmp_path: P
         assert chosen.choice.kind in ("interpreters", "processes")
         assert chosen.submit(square, 3).result() == 9
         assert first.cancel()
+
+
+def test_cancel_of_a_task_while_it_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Task.begin
+
+    def begin_and_cancel(task: Task) -> bool:
+        begun = begin(task)
+        monkeypatch.setattr(Task, "begin", begin)  # the chosen pool's task begins as it would
+        task.future.cancel()
+        return begun
+
+    with pool(max_workers=1) as chosen:
+        assert chosen.submit(square, 2).result() == 4
+        assert chosen.choice is not None
+        monkeypatch.setattr(Task, "begin", begin_and_cancel)
+        future = chosen.submit(announce_and_ask, str(tmp_path / "begun"))
+        try:
+            with pytest.raises(CancelledError):
+                future.result(20)
+            assert chosen.submit(square, 3).result(20) == 9
+        finally:
+            chosen.terminate()
 
 
 def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from poolkinds import Make
+from poolkinds import KINDS, Make, making
 from pooltasks import (
     announce_and_spin,
     spin,
@@ -19,6 +20,7 @@ from pooltasks import (
 from waiting import until
 
 from fairlead import errors
+from fairlead.pools.engine.contract import Task
 
 # time-outs, cancelling, retries
 
@@ -52,6 +54,47 @@ def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
     with pytest.raises(concurrent.futures.CancelledError):
         future.result()
     assert pool.submit(square, 3).result() == 9
+
+
+@pytest.fixture(params=["threads", "processes"])
+def in_slots(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Kinds whose tasks are for a moment neither queued nor with a worker."""
+    yield from making(KINDS[request.param])
+
+
+def test_cancel_of_a_task_that_has_begun_and_that_no_worker_has_yet(
+    in_slots: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Task.begin
+
+    def begin_and_cancel(task: Task) -> bool:
+        begun = begin(task)
+        if task.function is spin:
+            task.future.cancel()
+        return begun
+
+    pool = in_slots(max_workers=1)
+    monkeypatch.setattr(Task, "begin", begin_and_cancel)
+    future = pool.submit(spin)
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(20)
+    assert pool.submit(square, 3).result(20) == 9
+
+
+def test_cancel_of_a_task_between_two_attempts(in_slots: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_retry = Task.may_retry
+
+    def cancel_and_retry(task: Task) -> bool:
+        task.future.cancel()
+        return may_retry(task)
+
+    pool = in_slots(max_workers=1)
+    assert pool.submit(square, 2).result() == 4
+    monkeypatch.setattr(Task, "may_retry", cancel_and_retry)
+    future = pool.with_options(timeout=0.05, retries=1_000_000).submit(spin)
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(20)
+    assert pool.submit(square, 3).result(20) == 9
 
 
 def test_cancel_of_a_queued_task_keeps_it_from_beginning(several: Make, tmp_path: Path) -> None:

@@ -189,7 +189,10 @@ class _Auto(Engine):
             task.fail(error)
             return
         self._passed_on[task] = future
-        future.listen(lambda _: self._over(task))
+        if task.unwanted:
+            self.stop(task)
+        else:
+            future.listen(lambda _: self._over(task))
 
     def _over(self, task: Task) -> None:
         future = self._passed_on.pop(task, None)
@@ -208,6 +211,7 @@ class _Auto(Engine):
         return self.choice
 
     def stop(self, task: Task) -> bool:
+        task.unwanted = True  # before it is looked for: see _pass_on
         if (future := self._passed_on.pop(task, None)) is not None:
             future.cancel()
             task.give_up()

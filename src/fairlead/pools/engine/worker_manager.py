@@ -63,6 +63,7 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             waits = task in self._again
             self._again.discard(task)
+            task.unwanted = True  # before the slots are looked at: see _enter
             slots = list(self._slots)
         if waits:
             task.give_up()
@@ -259,8 +260,10 @@ class WorkerManager(WorkerSlots):
                 return False
         # from here on this thread may be sent an exception: it takes no lock that others need until the task
         # is over, as that exception could arrive between the lock's taking and the block that gives it back
-        slot.task = task
-        return not (self._terminated and self._take_back(slot, task))
+        with slot.lock:
+            slot.task = task
+        # a cancellation since it began has not found it, unless it has left word before this
+        return not ((task.unwanted or self._terminated) and self._take_back(slot, task))
 
     def _withdraw(self, slot: WorkerSlot, task: Task) -> bool:
         """Takes a task from its slot that the worker has not been given; False if somebody else has."""
@@ -401,13 +404,16 @@ class WorkerManager(WorkerSlots):
             task.fail(error)
 
     def _put_again(self, task: Task) -> None:
+        then = None
         with self._lock:
-            why = self._broken
-            if why is None:
+            why, unwanted = self._broken, task.unwanted
+            if why is None and not unwanted:
                 task.queued_ns = time.monotonic_ns()
                 self._again.add(task)
                 then = self._put(task)
-        if why is not None:
+        if unwanted:
+            task.give_up()
+        elif why is not None:
             task.fail(why)
         elif then is not None:
             then()
