@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
+import random
+import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from poolkinds import KINDS, Make, making
+from cancelling import Cancelling
+from poolkinds import Make
 from pooltasks import (
     announce_and_spin,
     spin,
@@ -56,45 +58,67 @@ def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
     assert pool.submit(square, 3).result() == 9
 
 
-@pytest.fixture(params=["threads", "processes"])
-def in_slots(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Kinds whose tasks are for a moment neither queued nor with a worker."""
-    yield from making(KINDS[request.param])
-
-
 def test_cancel_of_a_task_that_has_begun_and_that_no_worker_has_yet(
-    in_slots: Make, monkeypatch: pytest.MonkeyPatch
+    several: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = Task.begin
+    cancel = Cancelling()
 
     def begin_and_cancel(task: Task) -> bool:
         begun = begin(task)
-        if task.function is spin:
-            task.future.cancel()
+        if task.function is spin and not cancel.threads:
+            cancel(task.future)
         return begun
 
-    pool = in_slots(max_workers=1)
+    pool = several(max_workers=1)
     monkeypatch.setattr(Task, "begin", begin_and_cancel)
     future = pool.submit(spin)
+    if pool.statistics().kind == "interpreters":  # begins on the other side
+        cancel(future)
     with pytest.raises(concurrent.futures.CancelledError):
         future.result(20)
+    assert cancel.answer()
     assert pool.submit(square, 3).result(20) == 9
 
 
-def test_cancel_of_a_task_between_two_attempts(in_slots: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_of_a_task_between_two_attempts(several: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     may_retry = Task.may_retry
+    cancel = Cancelling()
 
     def cancel_and_retry(task: Task) -> bool:
-        task.future.cancel()
+        if not cancel.threads:
+            cancel(task.future)
         return may_retry(task)
 
-    pool = in_slots(max_workers=1)
+    pool = several(max_workers=1)
     assert pool.submit(square, 2).result() == 4
     monkeypatch.setattr(Task, "may_retry", cancel_and_retry)
     future = pool.with_options(timeout=0.05, retries=1_000_000).submit(spin)
     with pytest.raises(concurrent.futures.CancelledError):
         future.result(20)
+    assert cancel.answer()
     assert pool.submit(square, 3).result(20) == 9
+
+
+def test_cancel_says_how_the_task_ends(several: Make) -> None:
+    """Whatever the moment of its life at which it is cancelled."""
+    pool = several(max_workers=2)
+    rounds = 60 if pool.statistics().kind in ("processes", "interpreters") else 600
+    chance = random.Random(7)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(rounds):
+            brief = pool.with_options(timeout=0.002, retries=2)
+            futures = [
+                brief.submit(spin) if chance.random() < 0.2 else pool.submit(square, number) for _ in range(3)
+            ]
+            time.sleep(chance.choice((0, 0, 1e-5, 1e-4, 2e-3)))
+            said = [future.cancel() for future in futures]
+            concurrent.futures.wait(futures, 20)
+            assert said == [future.cancelled() for future in futures]
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_cancel_of_a_queued_task_keeps_it_from_beginning(several: Make, tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ class _Auto(Engine):
         self._scout: WorkerManager | None = None
         self.chosen: Engine | None = None
         self._thread: threading.Thread | None = None
-        self._passed_on: dict[Task, Future[Any]] = {}
+        self._passed_on: dict[Task, Future[Any] | None] = {}
+        """What has begun, by the chosen pool's future; None: that pool is being asked. Who takes a task from
+        here ends it."""
         self._meter = Meter()
         self._results: list[Any] = []
         self._cancels = False
@@ -177,7 +179,9 @@ class _Auto(Engine):
 
     def _pass_on(self, task: Task) -> None:
         """To the chosen pool, whose future ends that of the task."""
+        self._passed_on[task] = None  # before it begins: a cancellation finds it queued or here
         if not task.begin():
+            del self._passed_on[task]
             return
         view = self.view(task.options)
         try:
@@ -186,13 +190,16 @@ class _Auto(Engine):
             else:
                 future = task.context.run(view._submit, task.function, tuple(task.args), task.kwargs)
         except Exception as error:  # noqa: BLE001 - the task's
-            task.fail(error)
+            if self._passed_on.pop(task, self) is not self:
+                task.fail(error)
             return
-        self._passed_on[task] = future
-        if task.unwanted:
-            self.stop(task)
-        else:
+        with self._lock:
+            if wanted := task in self._passed_on:
+                self._passed_on[task] = future
+        if wanted:
             future.listen(lambda _: self._over(task))
+        else:
+            future.cancel()
 
     def _over(self, task: Task) -> None:
         future = self._passed_on.pop(task, None)
@@ -211,9 +218,12 @@ class _Auto(Engine):
         return self.choice
 
     def stop(self, task: Task) -> bool:
-        task.unwanted = True  # before it is looked for: see _pass_on
-        if (future := self._passed_on.pop(task, None)) is not None:
-            future.cancel()
+        with self._lock:
+            passed_on = task in self._passed_on
+            future = self._passed_on.pop(task, None)
+        if passed_on:
+            if future is not None:
+                future.cancel()
             task.give_up()
             return True
         return any(engine.stop(task) for engine in self._engines())

@@ -133,7 +133,6 @@ class Task:
         "options",
         "queued_ns",
         "unread",
-        "unwanted",
     )
 
     def __init__(
@@ -153,8 +152,6 @@ class Task:
         self.attempts = 0
         self.unread = 0
         """Workers that were gone before they had read it."""
-        self.unwanted = False
-        """It was cancelled while it was neither queued nor with a worker: the engine's next step ends it."""
         self.queued_ns = time.monotonic_ns()
         self.began_ns = 0
 
@@ -308,8 +305,8 @@ class Engine(ABC):
 
     @abstractmethod
     def stop(self, task: Task) -> bool:
-        """Cancels a task that may have begun. Whether this ended its future, as cancelled. A task that is
-        neither queued nor with a worker at this moment is cancelled when the engine takes it up again."""
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
+        ends otherwise, or has ended, or somebody else cancels it at this moment."""
 
     def help(self, task: Task) -> None:  # noqa: ARG002
         """The calling thread is about to wait for the task: run it here if that thread is one of the workers

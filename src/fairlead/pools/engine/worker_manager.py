@@ -7,11 +7,12 @@ place at once.
 
 Invariants:
 
-* A task that has begun is in exactly one slot, ``slot.task``. Who sets that to None, under ``slot.lock``,
-  ends the task; everybody else finds that it is not theirs. ``worker.stop()`` is called under that lock, so
-  that it never meets another task than the one meant.
-* A task that waits for a further attempt is in the queue and in ``_again``; who takes it from ``_again``,
-  under ``_lock``, runs it or ends it.
+* A task that has begun and is not over is in exactly one place: in a slot, ``slot.task``, or in ``_again``,
+  where it waits for a further attempt. So a cancellation finds it, and can say at once whether it ended it.
+* Who sets ``slot.task`` to None, under ``slot.lock``, ends the task or has it in ``_again`` before;
+  everybody else finds that it is not theirs. ``worker.stop()`` is called under that lock, so that it never
+  meets another task than the one meant. A task is put into the slot before it begins, under the same lock.
+* Who takes a task from ``_again``, under ``_lock``, runs it or ends it. It is put into the queue after that.
 * Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
   rest. ``_looks`` counts those besides it, which only have a slot look whether it is one too many.
 * Slots are made on demand: ``_taken`` counts what was ever put into the queue, ``ended`` in each slot's
@@ -60,15 +61,18 @@ class WorkerManager(WorkerSlots):
             then()
 
     def stop(self, task: Task) -> bool:
-        with self._lock:
-            waits = task in self._again
-            self._again.discard(task)
-            task.unwanted = True  # before the slots are looked at: see _enter
-            slots = list(self._slots)
-        if waits:
-            task.give_up()
-            return True
-        return any(slot.task is task and self._cancel(slot, task) for slot in slots)
+        while True:
+            with self._lock:  # no task goes between a slot and _again meanwhile
+                if task in self._again:
+                    self._again.discard(task)
+                    break
+                holder = next((slot for slot in self._all_slots() if slot.task is task), None)
+            if holder is None:
+                return False
+            if self._stop(holder, task, late=False):
+                return True
+        task.give_up()
+        return True
 
     def help(self, task: Task) -> None:
         if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
@@ -107,7 +111,7 @@ class WorkerManager(WorkerSlots):
             slots = list(self._slots)
         for slot in slots:
             if (task := slot.task) is not None:
-                self._cancel(slot, task)
+                self._stop(slot, task, late=False)
             with slot.lock:
                 if slot.starting:
                     slot.worker.stop()
@@ -244,26 +248,29 @@ class WorkerManager(WorkerSlots):
     def _enter(self, slot: WorkerSlot, task: Task) -> bool:
         """Begins it; False if it was cancelled meanwhile."""
         counts = slot.counts
-        # _begin() for a first attempt, without the call: this is done for every task
-        if not (self._begin(task) if task.attempts else task.begin()):
-            counts.cancelled += task.future.cancelled()
-            counts.ended += 1
-            return False
-        counts.queue_ns += task.began_ns - task.queued_ns
         if task.options.timeout is not None:
             try:
                 self._guard(slot, task.options.timeout)
             except RuntimeError as error:
-                counts.done += 1
                 counts.ended += 1
-                task.fail(broken(f"no thread can be started for time-outs: {error}", error))
+                if self._begin(task):
+                    counts.done += 1
+                    task.fail(broken(f"no thread can be started for time-outs: {error}", error))
                 return False
-        # from here on this thread may be sent an exception: it takes no lock that others need until the task
-        # is over, as that exception could arrive between the lock's taking and the block that gives it back
         with slot.lock:
             slot.task = task
-        # a cancellation since it began has not found it, unless it has left word before this
-        return not ((task.unwanted or self._terminated) and self._take_back(slot, task))
+            # _begin() for a first attempt, without the call: this is done for every task
+            begun = self._begin(task) if task.attempts else task.begin()
+            if begun:
+                counts.queue_ns += task.began_ns - task.queued_ns
+            else:
+                slot.task = None
+                slot.deadline = math.inf
+                counts.cancelled += task.future.cancelled()
+                counts.ended += 1
+        # from here on this thread may be sent an exception: it takes no lock that others need until the task
+        # is over, as that exception could arrive between the lock's taking and the block that gives it back
+        return begun and not (self._terminated and self._take_back(slot, task))
 
     def _withdraw(self, slot: WorkerSlot, task: Task) -> bool:
         """Takes a task from its slot that the worker has not been given; False if somebody else has."""
@@ -290,6 +297,7 @@ class WorkerManager(WorkerSlots):
         slot.running = False
         with slot.lock:
             mine = slot.task is task
+            again = mine and lost is not None and self._tries_again(task, unread=isinstance(lost, Unread))
             slot.task = None
             slot.deadline = math.inf
         if not mine:
@@ -301,13 +309,12 @@ class WorkerManager(WorkerSlots):
         calls_back = bool(task.future._done_callbacks) and lost is None
         counts.ended += not calls_back
         if lost is not None:
+            counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
-            if isinstance(lost, Unread) and task.unread < MOST_LOST_STARTS:
-                task.unread += 1
+            if again:
                 self._put_again(task)
             else:
-                counts.lost += 1
-                self._again_or_fail(task, WorkerDiedError(f"{lost}; only this task is lost"))
+                task.fail(WorkerDiedError(f"{lost}; only this task is lost"))
             return False
         counts.done += 1
         slot.tasks += 1
@@ -367,22 +374,17 @@ class WorkerManager(WorkerSlots):
         now = time.monotonic()
         for slot in slots:
             task = slot.task
-            if task is not None and slot.deadline <= now and self._stop(slot, task, late=True):
-                limit = f"{task.options.timeout:g} s"
-                self._again_or_fail(task, TaskTimeoutError(f"the task ran longer than {limit}"))
+            if task is not None and slot.deadline <= now:
+                self._stop(slot, task, late=True)
         return min((slot.deadline for slot in slots), default=math.inf)
 
-    def _cancel(self, slot: WorkerSlot, task: Task) -> bool:
-        if not self._stop(slot, task, late=False):
-            return False
-        task.give_up()
-        return True
-
     def _stop(self, slot: WorkerSlot, task: Task, *, late: bool) -> bool:
-        """Takes the task from its slot and has the worker stop; False if it is not there any more."""
+        """Takes the task from its slot and has the worker stop. What is late is tried again or fails, the
+        rest is cancelled. False if it is not there any more."""
         with slot.lock:
             if slot.task is not task:
                 return False
+            again = late and self._tries_again(task)
             slot.task = None
             slot.deadline = math.inf
             ends = slot.worker.stop()
@@ -392,28 +394,39 @@ class WorkerManager(WorkerSlots):
             self._gone.timed_out += late
             self._gone.cancelled += not late
         self._replace(slot, ends=ends)
-        return True
-
-    def _again_or_fail(self, task: Task, error: Exception) -> None:
-        with self._lock:
-            again = task.may_retry() and self._broken is None
-            self._gone.retried += again
         if again:
             self._put_again(task)
+        elif late:
+            task.fail(TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s"))
         else:
-            task.fail(error)
+            task.give_up()
+        return True
+
+    def _tries_again(self, task: Task, *, unread: bool = False) -> bool:
+        """Whether there will be a further attempt: it is in ``_again`` then. With the lock of its slot, which
+        it is about to leave."""
+        with self._lock:
+            if unread and task.unread < MOST_LOST_STARTS:
+                task.unread += 1
+            elif task.may_retry() and self._broken is None:
+                self._gone.retried += 1
+            else:
+                return False
+            self._again.add(task)
+            return True
 
     def _put_again(self, task: Task) -> None:
+        """Queues it for the further attempt, if it has not been cancelled meanwhile."""
         then = None
         with self._lock:
-            why, unwanted = self._broken, task.unwanted
-            if why is None and not unwanted:
+            if task not in self._again:
+                return
+            if (why := self._broken) is None:
                 task.queued_ns = time.monotonic_ns()
-                self._again.add(task)
                 then = self._put(task)
-        if unwanted:
-            task.give_up()
-        elif why is not None:
+            else:
+                self._again.discard(task)
+        if why is not None:
             task.fail(why)
         elif then is not None:
             then()

@@ -7,6 +7,9 @@ that waits for that very result; one thread here, the reader, takes those that n
 Invariants:
 
 * A job on the board ends once (board.h says how), and who ends it ends the task's future, or posts it again.
+* A task that is to be posted again is in ``_between`` until it has been. A cancellation that takes it from
+  there, under ``_lock``, ends its future and marks it ``dropped``; its new job, if it comes to that, is taken
+  back or its reply left alone.
 * The future of a task is PENDING until it has ended; whether it runs, the board knows.
 * Of workers there are as many as jobs, up to the limit: whoever posts one, and whoever sees a worker end,
   makes another when there are fewer.
@@ -24,7 +27,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import InvalidStateError
 from typing import Any
 
 from fairlead import _native
@@ -48,7 +50,7 @@ worker.main({board}, {worker}, {initializer!r}, {most_tasks})
 class Posted(Task):
     """A task and the job that it is on the board."""
 
-    __slots__ = ("by_value", "deadline", "job")
+    __slots__ = ("by_value", "deadline", "dropped", "job")
 
     def __init__(
         self,
@@ -62,6 +64,8 @@ class Posted(Task):
         self.job: _native.Job | None = None
         self.deadline = math.inf
         self.by_value = False
+        self.dropped = False
+        """Cancelled between two attempts."""
 
 
 class _Worker:
@@ -109,6 +113,8 @@ class Interpreters(Engine):
         self._leaving: dict[int, _Worker] = {}
         self._ending: list[threading.Thread] = []
         self._timed: set[Posted] = set()
+        self._between: set[Posted] = set()
+        """Between two attempts: taken from the board, and not posted again yet."""
         self._numbered = 0
         self._restarts = 0
         self._timed_out = self._cancelled = self._lost = self._retried = 0
@@ -119,34 +125,24 @@ class Interpreters(Engine):
     # what the executor calls
 
     def enqueue(self, task: Task) -> None:
-        if not isinstance(task, Posted):
-            task = self._adopt(task)
+        assert isinstance(task, Posted)
         try:
-            call = self._pack(task)
+            posted = self._post(task)
         except SerializationError as error:
             self._check_open()
             task.fail(error)
-            return
-        if not self._post(task, call):
-            self._check_open()
+        else:
+            if not posted:
+                self._check_open()
 
-    def _adopt(self, other: Task) -> Posted:
-        """The same task for this engine, if it has come from another."""
-        task = Posted(other.future, other.function, other.args, other.kwargs, other.options)
-        task.context = other.context
-        task.future.attach(self, task)
-        return task
-
-    def _post(self, task: Posted, call: Any) -> bool:
+    def _post(self, task: Posted) -> bool:
+        """False if the board is closed. Raises SerializationError for a call that cannot be sent."""
+        call = self._pack(task)
         task.attempts += 1
         try:
             posted = self._board.post(task, call, task.options.timeout is not None)
         except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
-            try:
-                call = self._pack(task, by_value=True)
-            except SerializationError as error:
-                task.fail(error)
-                return True
+            call = self._pack(task, by_value=True)
             posted = self._board.post(task, call, task.options.timeout is not None)
         if posted is None:
             return False
@@ -165,13 +161,15 @@ class Interpreters(Engine):
     def stop(self, task: Task) -> bool:
         if not isinstance(task, Posted):
             return False
-        while True:
-            job = task.job
-            worker = -1 if job is None else self._board.take_back(job)
-            if worker >= 0:
-                break
-            if job is task.job:
-                return False
+        with self._lock:
+            if task in self._between:
+                task.dropped = True  # before it is taken away: see _succeed
+                self._between.discard(task)
+                worker = 0
+            else:
+                worker = -1 if task.job is None else self._board.take_back(task.job)
+        if worker < 0:
+            return False
         self._cancelled += 1
         if worker > 0:
             self._interrupt(worker)
@@ -222,7 +220,7 @@ class Interpreters(Engine):
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
         self._lock = threading.RLock()
-        self._places, self._leaving, self._timed = {}, {}, set()
+        self._places, self._leaving, self._timed, self._between = {}, {}, set(), set()
         self._reader = self._watch = None
         self._board = _native.JobQueue()
         self._board.close()
@@ -299,9 +297,10 @@ class Interpreters(Engine):
                 self._restarts += 1
         if lost is not None:
             self._lost += 1
-            self._again_or_fail(
-                lost, WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost")
-            )
+            if self._tries_again(lost):
+                self._repost(lost)
+            else:
+                self._fail(lost, WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost"))
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
         self._perhaps_add_worker()
@@ -372,15 +371,17 @@ class Interpreters(Engine):
     def _succeed(self, task: Posted, value: Any) -> None:
         if task.deadline != math.inf:
             self._timed.discard(task)
-        try:  # noqa: SIM105 - contextlib.suppress() would take as long as all the rest, for each task
+        if self._between:
+            self._claim(task)
+        if not task.dropped:
             task.succeed(value)
-        except InvalidStateError:  # cancelled at the moment when it was adopted
-            pass
 
     def _fail(self, task: Posted, error: BaseException) -> None:
         if task.deadline != math.inf:
             self._timed.discard(task)
-        with contextlib.suppress(InvalidStateError):  # as above
+        if self._between:
+            self._claim(task)
+        if not task.dropped:
             task.fail(error)
 
     def _unreadable(self, task: Posted, error: BaseException) -> None:
@@ -388,27 +389,41 @@ class Interpreters(Engine):
         if not task.by_value and goes_by_value(error):
             task.by_value = True
             task.attempts -= 1
+            with self._lock:
+                self._between.add(task)
             self._repost(task)
         else:
             self._fail(task, unreadable(task, error))
 
-    def _repost(self, task: Posted) -> None:
-        try:
-            call = self._pack(task)
-        except SerializationError as error:
-            self._fail(task, error)
-            return
-        if not self._post(task, call):
-            self._fail(
-                task, self._broken or WorkerDiedError("the pool ended before the task could be run again")
-            )
+    def _tries_again(self, task: Posted) -> bool:
+        """Whether there is to be a further attempt: it is in ``_between`` then, and to be posted again."""
+        with self._lock:
+            again = task.may_retry() and self._broken is None
+            if again:
+                self._retried += 1
+                self._between.add(task)
+            return again
 
-    def _again_or_fail(self, task: Posted, error: Exception) -> None:
-        if task.may_retry() and self._broken is None:
-            self._retried += 1
-            self._repost(task)
-        else:
+    def _repost(self, task: Posted) -> None:
+        error: Exception | None = None
+        try:
+            if not self._post(task):
+                error = self._broken or WorkerDiedError("the pool ended before the task could be run again")
+        except SerializationError as refusal:
+            error = refusal
+        if error is not None:
             self._fail(task, error)
+        elif not self._claim(task) and task.job is not None:  # cancelled meanwhile, or ended already
+            worker = self._board.take_back(task.job)
+            if worker > 0:
+                self._interrupt(worker)
+
+    def _claim(self, task: Posted) -> bool:
+        """Takes it from ``_between``; False if it is not there any more."""
+        with self._lock:
+            claimed = task in self._between
+            self._between.discard(task)
+            return claimed
 
     # time-outs
 
@@ -443,8 +458,13 @@ class Interpreters(Engine):
 
     def _give_up_on(self, task: Posted, error: Exception) -> None:
         """Takes a task from its worker, if it is there still, and has that end."""
-        worker = -1 if task.job is None else self._board.take_back(task.job)
+        with self._lock:
+            worker = -1 if task.job is None else self._board.take_back(task.job)
+            again = worker > 0 and self._tries_again(task)
         if worker > 0:
             self._timed_out += isinstance(error, TaskTimeoutError)
             self._interrupt(worker)
-            self._again_or_fail(task, error)
+            if again:
+                self._repost(task)
+            else:
+                self._fail(task, error)
