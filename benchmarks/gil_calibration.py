@@ -15,7 +15,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from gil_open_loop import Cell, mixture
@@ -30,6 +30,8 @@ CELLS = [
 ]
 """The mixture, the load and the computing threads of each."""
 WITHIN = 1.25
+WORSE = 1.1
+"""A ratio to a rival above this is worse; a verdict is whether it is."""
 SIMULATED: dict[str, dict[str, Any]] = {
     "stock": {"policy": "stock"},
     "interval": {"policy": "stock", "interval_seconds": SWITCH_INTERVAL_S},
@@ -105,13 +107,34 @@ def summary(found: list[Comparison]) -> Iterator[str]:
             some = [one for one in found if one.mode == mode and one.figure.endswith(figure)]
             ratios = sorted(one.ratio for one in some)
             if ratios:
-                mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+                mean = geometric_mean(ratios)
                 near = sum(one.within for one in some)
                 yield (
                     f"  {'met' if near == len(some) else 'MISSED':<6} {mode}: {figure}, predicted / measured"
                     f" x{mean:.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}]; {near} of {len(some)} within"
                     f" {WITHIN - 1:.0%}"
                 )
+
+
+def verdicts(found: list[Comparison]) -> Iterator[str]:
+    """One line a figure and rival: what fairlead makes of it, and whether the simulator calls it rightly."""
+    by_key = {(one.row, one.figure, one.mode): one for one in found}
+    for figure, rival in itertools.product(("p50, ms", "p99, ms", "slowdown mean"), ("stock", "interval")):
+        pairs = [
+            (one, other)
+            for one in found
+            if one.mode == "fairlead" and one.figure.endswith(figure)
+            if (other := by_key.get((one.row, one.figure, rival))) is not None
+        ]
+        if pairs:
+            predicted = [one.predicted / other.predicted for one, other in pairs]
+            measured = [one.measured / other.measured for one, other in pairs]
+            same = sum((p > WORSE) == (m > WORSE) for p, m in zip(predicted, measured, strict=True))
+            yield (
+                f"  fairlead / {rival}: {figure}, predicted x{geometric_mean(predicted):.2f}, measured"
+                f" x{geometric_mean(measured):.2f} [{min(measured):.2f}..{max(measured):.2f}]; same verdict"
+                f" on {same} of {len(pairs)}"
+            )
 
 
 def main() -> None:
@@ -140,7 +163,7 @@ def main() -> None:
             f"   x{one.ratio:.2f}{near}"
         )
     print("\nsummary")
-    print(*summary(found), sep="\n")
+    print(*summary(found), *verdicts(found), sep="\n")
 
 
 if __name__ == "__main__":
