@@ -115,10 +115,11 @@ def start(program: str, *arguments: str, head: str = HEAD) -> subprocess.Popen[s
 
 def finish(process: subprocess.Popen[str], timeout: float = 50, said: str = "") -> Any:
     """What it printed last, read as JSON; it must end with status 0, and fairlead have said just this."""
-    try:
-        printed, errors = process.communicate(timeout=timeout)
-    finally:
-        process.kill()
+    with process:  # so that one that is killed is no other test's warning
+        try:
+            printed, errors = process.communicate(timeout=timeout)
+        finally:
+            process.kill()
     assert process.returncode == 0, errors
     assert [line for line in errors.splitlines() if line.startswith("fairlead:")] == [said] * bool(said)
     return json.loads(printed.splitlines()[-1])
