@@ -23,6 +23,8 @@ from waiting import until
 
 from fairlead import errors
 from fairlead.pools.engine.contract import Task
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.engine.worker_slots import WorkerSlot
 
 # time-outs, cancelling, retries
 
@@ -98,6 +100,55 @@ def test_cancel_of_a_task_between_two_attempts(several: Make, monkeypatch: pytes
         future.result(20)
     assert cancel.answer()
     assert pool.submit(square, 3).result(20) == 9
+
+
+def test_slot_that_is_gone_before_it_is_replaced_has_a_successor(
+    several: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops a worker may be slower than that is to end; a task waits already."""
+    replace = WorkerManager._replace
+
+    def replace_late(manager: WorkerManager, slot: WorkerSlot, *, ends: bool) -> None:
+        if threading.current_thread() is not slot.thread:
+            slot.thread.join(20)
+        replace(manager, slot, ends=ends)
+
+    pool = several(max_workers=1)
+    assert pool.submit(square, 2).result() == 4
+    monkeypatch.setattr(WorkerManager, "_replace", replace_late)
+    late = pool.with_options(timeout=0.05).submit(spin)
+    assert pool.submit(square, 3).result(20) == 9
+    with pytest.raises(errors.TaskTimeoutError):
+        late.result(20)
+    numbers = pool.statistics()
+    assert (numbers.timed_out, numbers.restarts, numbers.done) == (1, numbers.kind != "async", 2)
+
+
+def test_terminate_between_two_attempts_ends_the_task(several: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_retry = Task.may_retry
+    replace = WorkerManager._replace
+    pool = several(max_workers=1)
+    ending = threading.Thread(target=pool.terminate)
+
+    def terminate_and_retry(task: Task) -> bool:
+        if ending.ident is None:
+            ending.start()
+            ending.join(0.05)  # it may have to wait for what the caller holds
+        return may_retry(task)
+
+    def replace_after(manager: WorkerManager, slot: WorkerSlot, *, ends: bool) -> None:
+        if threading.current_thread() not in (slot.thread, ending):
+            ending.join(20)
+        replace(manager, slot, ends=ends)
+
+    assert pool.submit(square, 2).result() == 4
+    monkeypatch.setattr(Task, "may_retry", terminate_and_retry)
+    monkeypatch.setattr(WorkerManager, "_replace", replace_after)
+    future = pool.with_options(timeout=0.05, retries=1_000_000).submit(spin)
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(20)
+    ending.join(20)
+    pool.shutdown()
 
 
 def test_cancel_says_how_the_task_ends(several: Make) -> None:

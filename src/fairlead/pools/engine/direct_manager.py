@@ -113,9 +113,8 @@ class DirectCrew(WorkerManager):
                 slot.dead = task is None
             if task is None:  # it was stopped, told to end, or died while it was idle
                 with self._lock:
-                    if slot in self._idle:
+                    if slot in self._idle:  # the next task will have another
                         self._idle.remove(slot)
-                    if slot in self._slots:
                         self._discard(slot, self._leaving)
                 worker.settle()
                 return

@@ -21,7 +21,8 @@ Invariants:
 * A slot whose thread waits for tasks of this very manager (in its task or a done-callback) is in ``_lent``
   and counts neither as a worker nor, with its task, as busy: another slot takes its place meanwhile. When it
   goes on there may be one slot too many; the next that has nothing to do, or ends a task, leaves.
-* While tasks are queued there is a slot. Where no thread can be started and there is none, they are failed.
+* While tasks are queued there is a slot. One that ends gives its place to another, which its own thread sees
+  to if nobody else has. Where no thread can be started and there is no slot, the queued tasks are failed.
 
 No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
 finalizer, which closes its manager, may run wherever objects are freed.
@@ -174,6 +175,8 @@ class WorkerManager(WorkerSlots):
         except Stopped:
             pass  # it has come when the task was over
         finally:
+            # whoever stopped it may not have come so far, and may find it gone
+            self._replace(slot, ends=True)
             try:
                 slot.worker.close()
             finally:
@@ -243,7 +246,11 @@ class WorkerManager(WorkerSlots):
 
     def _take(self, slot: WorkerSlot, task: Task) -> bool:
         """Has the worker run it; whether the slot can take another."""
-        return not self._enter(slot, task) or self._conclude(slot, task, slot.worker.run)
+        if self._enter(slot, task):
+            return self._conclude(slot, task, slot.worker.run)
+        if self._terminated:  # what its being stopped has sent must not come later
+            slot.worker.settle()
+        return True
 
     def _enter(self, slot: WorkerSlot, task: Task) -> bool:
         """Begins it; False if it was cancelled meanwhile."""
@@ -421,12 +428,16 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             if task not in self._again:
                 return
-            if (why := self._broken) is None:
+            why = self._broken
+            over = self._terminated or why is not None
+            if over:
+                self._again.discard(task)
+            else:
                 task.queued_ns = time.monotonic_ns()
                 then = self._put(task)
-            else:
-                self._again.discard(task)
-        if why is not None:
-            task.fail(why)
-        elif then is not None:
+        if then is not None:
             then()
+        elif why is not None:
+            task.fail(why)
+        elif over:
+            task.give_up()
