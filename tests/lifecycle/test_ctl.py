@@ -63,8 +63,8 @@ outside.send(pid, "status")
 os.setuid(65533)
 try:
     outside.send(pid, "stock")
-except UsageError:
-    sys.exit(3)
+except UsageError as error:
+    sys.exit(3 * ("the kernel does not let this user into process" in str(error)))
 """
 FORK = (
     "r, w = os.pipe(); child = os.fork();"

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
-from fairlead.pools.engine.direct_manager import DirectCrew
+from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
 from fairlead.pools.process import child
 from fairlead.pools.process.channel import Channel, Corrupt
@@ -124,7 +124,7 @@ def _preload() -> None:
         modules.append(child.__name__)
 
 
-class _Processes(DirectCrew):
+class _Processes(DirectManager):
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         by_value = _Process.by_value and getattr(function, "__module__", None) == "__main__"
         return calls.portable(function, by_value=by_value)

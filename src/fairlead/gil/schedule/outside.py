@@ -103,9 +103,7 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
             " fairlead run -- COMMAND, or schedule it now with fairlead run --pid"
         ) from None
     except PermissionError:
-        raise UsageError(
-            f"process {pid} is another user's: give the order as that user, or as root"
-        ) from None
+        raise _kept_out(pid) from None
     try:
         if os.fstat(file).st_uid not in {0, _asked(pid, lambda: os.stat(f"/proc/{pid}").st_uid)}:  # noqa: PTH116
             raise UsageError(f"{path} was put there by another user: it is not process {pid}'s")
@@ -120,6 +118,13 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
         os.close(file)
 
 
+def _kept_out(pid: int) -> UsageError:
+    return UsageError(
+        f"the kernel does not let this user into process {pid}: give the order as that process's user, or as"
+        " root with the capability CAP_SYS_PTRACE, which containers often lack"
+    )
+
+
 def _inner_pid(pid: int) -> int:
     """Its number as it knows itself: another one in a container."""
     with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
@@ -132,6 +137,4 @@ def _asked(pid: int, ask: Callable[[], int]) -> int:
     except (FileNotFoundError, ProcessLookupError):
         raise UsageError(f"there is no process {pid}") from None
     except PermissionError:
-        raise UsageError(
-            f"process {pid} is another user's: give the order as that user, or as root"
-        ) from None
+        raise _kept_out(pid) from None

@@ -22,7 +22,7 @@ from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
 
 
-class DirectCrew(WorkerManager):
+class DirectManager(WorkerManager):
     """``make_worker`` makes a DirectWorker."""
 
     _idle: list[WorkerSlot]
