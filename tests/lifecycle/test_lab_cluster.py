@@ -97,6 +97,15 @@ def test_no_scheduler_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, t
         lab_cluster.run_on("tcp://127.0.0.1:9", Options(), {}, tmp_path, stop=stop, report=lambda *_: None)
 
 
+@pytest.mark.parametrize("address", ["host", "/bin/true", "nosuch://host:1"])
+def test_what_is_no_address_is_refused_before_there_is_a_client(
+    address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("distributed.Client", None)  # one that was refused its address takes a minute to end
+    with Stop() as stop, pytest.raises(FairleadError, match=f"no .* is reached at {address}"):
+        lab_cluster.run_on(address, Options(), {}, tmp_path, stop=stop, report=lambda *_: None)
+
+
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with Stop() as stop, pytest.raises(MissingExtraError, match=r"pip install 'fairlead\[dask\]'"):

@@ -137,6 +137,8 @@ def _connected(scheduler: str) -> Iterator[Client]:
     except ImportError as error:
         raise MissingExtraError("--on needs dask.distributed: pip install 'fairlead[dask]'") from error
     try:
+        # a client that was refused its address is not closed within a minute
+        distributed.comm.resolve_address(scheduler)
         client = distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise FairleadError(

@@ -115,6 +115,7 @@ class Interpreters(Engine):
         self._timed: set[Posted] = set()
         self._between: set[Posted] = set()
         """Between two attempts: taken from the board, and not posted again yet."""
+        self._terminated = False
         self._numbered = 0
         self._restarts = 0
         self._timed_out = self._cancelled = self._lost = self._retried = 0
@@ -196,6 +197,7 @@ class Interpreters(Engine):
             task.give_up()
 
     def terminate(self) -> None:
+        self._terminated = True  # before the board is closed: see _repost
         self.close()
         self.cancel_queued()
         for task, worker in self._board.seize():
@@ -405,14 +407,20 @@ class Interpreters(Engine):
             return again
 
     def _repost(self, task: Posted) -> None:
+        posted = False
         error: Exception | None = None
         try:
-            if not self._post(task):
-                error = self._broken or WorkerDiedError("the pool ended before the task could be run again")
+            posted = self._post(task)
         except SerializationError as refusal:
             error = refusal
+        if error is None and not posted and not self._terminated:
+            error = self._broken or WorkerDiedError("the pool ended before the task could be run again")
         if error is not None:
             self._fail(task, error)
+        elif not posted:
+            if self._claim(task):
+                self._cancelled += 1
+                task.give_up()
         elif not self._claim(task) and task.job is not None:  # cancelled meanwhile, or ended already
             worker = self._board.take_back(task.job)
             if worker > 0:
