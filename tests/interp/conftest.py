@@ -21,8 +21,6 @@ sys.path[:] = [{str(Path(fairlead.__file__).parents[1])!r}, *{sys.path!r}]
 import fairlead
 fairlead.__path__.append({str(Path(_native.__file__).parent)!r})
 """
-if sys.version_info[:2] == (3, 12):  # importing ssl there corrupts tuples of the main interpreter: gh-112140
-    IMPORTABLE += "sys.modules['ssl'] = None\n"
 
 MODULE = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
 
