@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from waiting import Thread, until, until_async
+from rwlocks import Inside, end, queued, waits
+from waiting import Thread, until_async
 
 from fairlead import errors
 from fairlead.sync import RWLock, RWLockView
@@ -29,54 +30,6 @@ def lock() -> Iterator[RWLock]:
 
 def run(coroutine: Any) -> Any:
     return asyncio.run(asyncio.wait_for(coroutine, 40))
-
-
-class Inside:
-    """A thread that comes in, says so, and goes out when it is told."""
-
-    def __init__(self, face: RWLockView, log: list[str] | None = None, name: str = "") -> None:
-        self.entered, self._go = threading.Event(), threading.Event()
-
-        def body() -> None:
-            with face:
-                if log is not None:
-                    log.append(name)
-                self.entered.set()
-                assert self._go.wait(40)
-
-        self._thread = Thread(body)
-
-    def wait(self) -> Inside:
-        assert self.entered.wait(40)
-        return self
-
-    def go(self) -> None:
-        self._go.set()
-        self._thread.result()
-
-
-def waits(lock: RWLock, count: int) -> None:
-    until(lambda: lock.statistics().waiting == count)
-
-
-async def queued(lock: RWLock, face: RWLockView, log: list[str], name: str) -> asyncio.Task[Any]:
-    """A task that waits for this face, and stays inside until it is cancelled."""
-
-    async def body() -> None:
-        async with face:
-            log.append(name)
-            await asyncio.get_running_loop().create_future()
-
-    waiting = lock.statistics().waiting
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: lock.statistics().waiting == waiting + 1)
-    return task
-
-
-async def end(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 def test_readers_are_inside_together_and_a_writer_alone(lock: RWLock) -> None:

@@ -1,0 +1,121 @@
+"""Streams that are interrupted, cancelled or slow lose no result, in every kind of pool."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from poolkinds import Make
+from pooltasks import square, wait_for
+from waiting import run, until
+
+from fairlead.pools.executor.stream import Stream
+
+
+class Enough(Exception):
+    pass
+
+
+@pytest.fixture
+def alarm() -> Iterator[Any]:
+    """Has this thread raise Enough once, while it waits for the next result."""
+
+    def enough(_: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not Stream._wait.__code__:
+            frame = frame.f_back
+        if frame is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise Enough
+
+    before = signal.signal(signal.SIGALRM, enough)
+    # again and again: the first may find it still at starting workers, and a signal that comes as a thread is
+    # about to sleep does not wake it
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="only the main thread sees to signals"
+)
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("timeout", [None, 40])
+def test_interrupted_next_loses_no_result(
+    several: Make, alarm: Any, tmp_path: Path, timeout: float | None, *, ordered: bool
+) -> None:
+    gates = [str(tmp_path / str(n)) for n in range(3)]
+    stream = several(max_workers=3).stream(wait_for, gates, ordered=ordered, chunksize=1)
+    alarm()
+    with pytest.raises(Enough):
+        stream.next(timeout)
+    for gate in gates:
+        Path(gate).touch()
+    assert sorted(stream) == gates
+
+
+def test_cancelled_anext_loses_no_item_of_an_asynchronous_source(several: Make) -> None:
+    pool = several()
+
+    async def main() -> list[int]:
+        go = asyncio.Event()
+
+        async def source() -> AsyncIterator[int]:
+            yield 1
+            yield 2
+            await go.wait()
+            yield 3
+
+        stream = pool.stream(square, source(), window=10, chunksize=3)
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(stream), 0.02)
+        go.set()
+        return [one async for one in stream]
+
+    assert run(main()) == [1, 4, 9]
+
+
+def test_ready_result_does_not_wait_for_a_slow_asynchronous_source(several: Make) -> None:
+    pool = several()
+
+    async def main() -> list[int]:
+        go = asyncio.Event()
+
+        async def source() -> AsyncIterator[int]:
+            yield 1
+            yield 2
+            await go.wait()
+            yield 3
+
+        stream = pool.stream(square, source(), window=10, chunksize=1)
+        found = [await anext(stream), await anext(stream)]
+        go.set()
+        return found + [one async for one in stream]
+
+    assert run(main()) == [1, 4, 9]
+
+
+def test_ready_result_waits_for_one_item_of_a_slow_source_at_most(several: Make) -> None:
+    pool = several()
+    asked: list[int] = []
+
+    def source() -> Iterator[int]:
+        for n in range(20):
+            asked.append(n)
+            if n > 0:
+                until(lambda: stream._ready() or not stream._under_way)
+            time.sleep(0.001)  # slow, for a source
+            yield n
+
+    stream = pool.stream(square, source(), window=10, chunksize=1)
+    for n in range(10):
+        assert next(stream) == n * n
+        assert len(asked) <= n + 2
+    stream.close()
