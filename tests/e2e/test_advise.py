@@ -253,3 +253,21 @@ def test_programs_with_known_answers_get_theirs(name: str, monkeypatch: pytest.M
     made = truth.ask(program, 2.0)
     assert made.choice.kind not in program.harmful
     assert made.choice.kind in program.right, str(made)
+
+
+@pytest.mark.parametrize("place", [".", "shop.py/run.json", "/proc/absent/run.json"])
+def test_place_that_cannot_be_written_is_said_before_anything_is_called(shop: Path, place: str) -> None:
+    of_server = ["--server", "false", "--load", "false"]
+    for what in (["shop:sell", "--items", "range(30)", "--budget", "2s"], of_server):
+        done = command(shop, "advise", *what, "-o", place)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"fairlead: {place}: cannot be written (")
+        assert done.stderr.count("\n") == 1
+
+
+def test_place_that_can_be_written_is_left_as_it_was_by_what_fails(shop: Path) -> None:
+    (shop / "run.json").write_text("precious")
+    assert command(shop, "advise", "shop:absent", "--items", "range(3)", "-o", "run.json").returncode != 0
+    assert (shop / "run.json").read_text() == "precious"
+    assert command(shop, "advise", "shop:absent", "--items", "range(3)", "-o", "new.json").returncode != 0
+    assert not (shop / "new.json").exists()

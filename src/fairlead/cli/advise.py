@@ -10,7 +10,7 @@ import click
 
 from fairlead.cli import words
 from fairlead.cli.progress import shown
-from fairlead.errors import UsageError
+from fairlead.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from fairlead.record.advice import Advice
@@ -127,6 +127,8 @@ def advise(
     from fairlead.advice.session import Session
     from fairlead.advice.target import named
 
+    if out is not None and not dry_run:
+        _try_out(out)
     if server is not None or load is not None:
         of_functions = (target, items, inputs, requests, max_calls, kinds, memory_mib)
         if server is None or load is None:
@@ -161,6 +163,19 @@ def advise(
         # what keeps it from being kept does not cost what was found
         _show(advice, form)
     click.echo(f"Saved: {out} (fairlead report shows it again)", err=True)
+
+
+def _try_out(out: Path) -> None:
+    """Has what cannot be written said before minutes of measuring. Leaves no file."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if not out.exists():
+            out.touch()
+            out.unlink()
+        elif out.is_file() or out.is_dir():
+            out.open("ab").close()
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another place") from error
 
 
 def _advise_server(
