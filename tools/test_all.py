@@ -238,10 +238,12 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
     return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
 
 
-def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
-    """(exit status, closing line) of pytest, whose output is passed on as it comes."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+def run_tests(python: Path, arguments: list[str]) -> tuple[int, str, list[str]]:
+    """(exit status, closing line, a line for each test that failed) of pytest, whose output is passed on as
+    it comes. Skipped tests are counted and not listed: what an interpreter lacks would hide what failed."""
+    command = [python, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *arguments]
     last = ""
+    bad: list[str] = []
     with subprocess.Popen(
         command,
         cwd=CLONE,
@@ -254,7 +256,9 @@ def run_tests(python: Path, arguments: list[str]) -> tuple[int, str]:
         for line in process.stdout:
             print(line, end="", flush=True)
             last = line.strip(" =\n") or last
-    return process.returncode, last
+            if line.startswith(("FAILED ", "ERROR ")):
+                bad.append(line.strip())
+    return process.returncode, last, bad
 
 
 def main(arguments: list[str]) -> int:
@@ -273,6 +277,7 @@ def main(arguments: list[str]) -> int:
             sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE, ENDS and ENDS_AND_FREE")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
+    failures: list[str] = []
     if not wanted:
         for one in [one for one in found if "#" in one.name]:
             results[one.name] = f"left out, {one.path} is one more of its kind"
@@ -292,7 +297,8 @@ def main(arguments: list[str]) -> int:
             if pytest_arguments
             else choice(interpreter, discovery.running, interpreter == found[-1])
         )
-        status, closing = run_tests(python, chosen)
+        status, closing, bad = run_tests(python, chosen)
+        failures += [f"{interpreter.name:8} {line}" for line in bad]
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)", closing)}
         totals["passed"] += counts.get("passed", 0)
         totals["failed"] += sum(number for word, number in counts.items() if word != "passed") or bool(status)
@@ -303,6 +309,8 @@ def main(arguments: list[str]) -> int:
     print()
     for name, result in results.items():
         print(f"{name:8} {result}")
+    if failures:
+        print("", *failures, sep="\n")
     print(f"\n{totals['passed']} passed, {totals['failed']} failed")
     return 1 if totals["failed"] or not totals["passed"] else 0
 
