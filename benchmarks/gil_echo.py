@@ -1,84 +1,109 @@
-"""Does a threaded echo server stay quick beside CPU-bound threads, and do those get their share?
+"""Does a threaded echo server stay quick beside CPU-bound threads, and do those get on?
 
-    python benchmarks/gil_echo.py [--clients 1,16,64] [--cpu-threads 1,2,4] [--shares 0.1,0.3,0.5]
+    python benchmarks/gil_echo.py [--clients 1,16,64] [--cpu-threads 1,4] [--floors 0.3] [--go]
 
-For each number of clients and CPU-bound threads: stock CPython, the scheduled one at each CPU share, and the
-yardstick: the same server with no CPU-bound thread inside but a CPU-bound *process* beside it, which is what
-the operating system's own scheduler makes of the same work.
+For each number of clients and CPU-bound threads: stock CPython, `sys.setswitchinterval(.0005)`, `fairlead
+run`, the same with each of the floors as its `--cpu-share`, and two yardsticks. `process` is the same
+server with no CPU-bound thread inside but a CPU-bound *process* beside it: what the operating system's own
+scheduler makes of the same work. `go` (with `--go`, which takes Go's compiler) is the same server in Go,
+with CPU-bound goroutines, on all cores.
 """
 
 from __future__ import annotations
 
-from harness import FIGURES, Row, Target, arguments, cpu_bound_process, load, run, subject
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import (
+    FIGURES,
+    STOCK,
+    SUBJECTS,
+    Row,
+    Target,
+    arguments,
+    cpu_bound_process,
+    load,
+    program,
+    run,
+    scheduled,
+    subject,
+    ways,
+)
 
 
-def numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",") if part]
 
 
-def serve(clients: int, cpu_threads: int, share: float | None, seconds: float) -> FIGURES:
-    with subject("echo_server", share=share, cpu_threads=cpu_threads) as (_, facts):
-        return load(facts, clients=clients, seconds=seconds, warm_up=seconds / 3)
+def go_server(directory: str) -> str:
+    go = shutil.which("go")
+    if go is None:
+        sys.exit("gil_echo.py: --go needs Go's compiler, and there is no `go` on the PATH")
+    server = str(Path(directory) / "echo_server")
+    subprocess.run([go, "build", "-o", server, SUBJECTS / "echo_server.go"], check=True)
+    return server
 
 
-def row(clients: int, cpu_threads: int, shares: list[float], seconds: float) -> Row:
-    scheduled = {f"share {share:g}": share for share in shares}
+def row(clients: int, cpu_threads: int, floors: Sequence[float], go: str | None, seconds: float) -> Row:
+    ours = {**ways(), **{f"floor {floor:g}": scheduled("--cpu-share", f"{floor:g}") for floor in floors}}
+    how = {"clients": clients, "seconds": seconds, "warm_up": seconds / 3}
 
     def take(mode: str) -> FIGURES:
+        if mode == "go" and go is not None:
+            with program(go, cpu_threads=cpu_threads) as (_, facts):
+                return load(facts, **how)
         if mode == "process":
-            with cpu_bound_process():
-                return serve(clients, 0, None, seconds)
-        return serve(clients, cpu_threads, scheduled.get(mode), seconds)
+            with cpu_bound_process(), subject("echo_server", STOCK) as (_, facts):
+                return load(facts, **how)
+        with subject("echo_server", ours[mode], cpu_threads=cpu_threads) as (_, facts):
+            return load(facts, **how)
 
     return Row(
         name=f"{clients} clients + {cpu_threads} CPU threads",
         take=take,
-        modes=["stock", *scheduled, "process"],
+        modes=[*ours, "process", *(["go"] if go else [])],
         targets=[
-            target
-            for mode, share in scheduled.items()
-            for target in targets(clients, cpu_threads, mode, share)
+            *targets(clients, cpu_threads),
+            *(Target("CPU share", f"floor {floor:g}", at_least=floor - 0.05) for floor in floors),
         ],
     )
 
 
-def targets(clients: int, cpu_threads: int, mode: str, share: float) -> list[Target]:
-    """With the share that is the default; others are there for the share."""
-    yardstick = Target("requests/s", mode, of="process", at_least=0.6 if clients + cpu_threads == 2 else 0.5)
-    if clients > 1:
-        kept = Target("CPU share", mode, at_least=share - 0.05, at_most=share + 0.05)
-        slow = Target("p99 us", mode, of="stock", at_most=0.1)
-        return [yardstick, slow, kept] if share == 0.3 else [kept]
-    kept = Target("CPU share", mode, at_least=share)  # what one client leaves idle comes on top
-    if share != 0.3:
-        return [kept]
-    if cpu_threads == 1:
-        return [
-            Target("requests/s", mode, of="stock", at_least=100),
-            yardstick,
-            Target("p99 us", mode, at_most=200),
-            kept,
-        ]
-    always = Target("requests/s", mode, of="process", at_least=0.5, how="every")
-    return [always, Target("p99 us", mode, at_most=500, how="every"), kept]
+def targets(clients: int, cpu_threads: int) -> list[Target]:
+    def rate(at_least: float, of: str = "process", plus: str | None = None, how: str = "median") -> Target:
+        return Target("requests/s", "fairlead", of=of, plus=plus, at_least=at_least, how=how)
+
+    if clients == 1 and cpu_threads > 1:
+        return [rate(0.5, how="every"), Target("p99 us", "fairlead", at_most=500, how="every")]
+    if clients == 1:
+        efficient = rate(0.95, plus="CPU share")
+        return [rate(0.6), efficient, rate(1, of="go"), Target("p99 us", "fairlead", at_most=200)]
+    slow = Target("p99 us", "fairlead", of="stock", at_most=0.1)
+    return [slow, rate(0.9, plus="CPU share"), *([rate(0.7, of="go")] if clients == 16 else [])]
 
 
 def main() -> None:
     parser = arguments(__doc__ or "", rounds=5)
     parser.add_argument("--clients", default="1,16,64")
-    parser.add_argument("--cpu-threads", default="1,2,4")
-    parser.add_argument("--shares", default="0.1,0.3,0.5")
+    parser.add_argument("--cpu-threads", default="1,4")
+    parser.add_argument("--floors", default="0.3")
+    parser.add_argument("--go", action="store_true")
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args()
     if options.quick:
-        options.clients, options.cpu_threads, options.shares, options.seconds = "1,4", "1", "0.3", 0.1
-    shares = [float(share) for share in options.shares.split(",")]
-    rows = [
-        row(clients, cpu_threads, shares, options.seconds)
-        for clients in numbers(options.clients)
-        for cpu_threads in numbers(options.cpu_threads)
-    ]
-    run("Does a threaded echo server stay quick beside CPU-bound threads?", rows, options)
+        options.clients, options.cpu_threads, options.seconds = "1,4", "1", 0.1
+    with tempfile.TemporaryDirectory() as directory:
+        go = go_server(directory) if options.go else None
+        rows = [
+            row(int(clients), int(cpu_threads), numbers(options.floors), go, options.seconds)
+            for clients in numbers(options.clients)
+            for cpu_threads in numbers(options.cpu_threads)
+        ]
+        run("Does a threaded echo server stay quick beside CPU-bound threads?", rows, options)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Does scheduling cost programs of one thread anything? A part of pyperformance, stock and scheduled.
+"""Does scheduling cost programs of one thread anything? A part of pyperformance, stock and `fairlead run`.
 
     python benchmarks/gil_pyperformance.py [--only nbody,json_dumps] [--values 5]
 
-The programs are those of the package pyperformance (dependency group `bench`) that need nothing else;
-scheduled is under `fairlead run`. Each sample is a process of its own, and its figure the quickest of its
-values: what slows a single thread down now and then is the machine.
+The programs are those of the package pyperformance (dependency group `bench`) that need nothing else. Each
+sample is a process of its own, and its figure the quickest of its values: what slows a single thread down
+now and then is the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness import FIGURES, Row, Target, arguments, run
+from harness import FIGURES, Row, Target, arguments, run, scheduled
 
 PROGRAMS = {  # loops of one value, some tenths of a second; and what else the program wants to be told
     "nbody": (2, ()),
@@ -42,7 +42,6 @@ PROGRAMS = {  # loops of one value, some tenths of a second; and what else the p
 def row(name: str, programs: Path, values: int, loops: int) -> Row:
     _, told = PROGRAMS[name]
     program = [sys.executable, str(programs / f"bm_{name}" / "run_benchmark.py"), *told]
-    scheduled = [str(Path(sys.executable).with_name("fairlead")), "run", "--", *program]
 
     def take(mode: str) -> FIGURES:
         with tempfile.TemporaryDirectory() as directory:
@@ -59,7 +58,7 @@ def row(name: str, programs: Path, values: int, loops: int) -> Row:
                 str(out),
             ]
             subprocess.run(
-                [*(scheduled if mode == "scheduled" else program), *options],
+                [*(scheduled().command if mode == "fairlead" else ()), *program, *options],
                 stdout=subprocess.DEVNULL,
                 env={name: value for name, value in os.environ.items() if name != "FAIRLEAD_GIL"},
                 timeout=300,
@@ -68,7 +67,7 @@ def row(name: str, programs: Path, values: int, loops: int) -> Row:
             [benchmark] = json.loads(out.read_text())["benchmarks"]
         return {"seconds": min(benchmark["runs"][0]["values"])}
 
-    return Row(name, take, ["stock", "scheduled"], [Target("seconds", "scheduled", of="stock", at_most=1.02)])
+    return Row(name, take, ["stock", "fairlead"], [Target("seconds", "fairlead", of="stock", at_most=1.02)])
 
 
 def main() -> None:

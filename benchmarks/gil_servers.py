@@ -2,19 +2,19 @@
 
     python benchmarks/gil_servers.py [--only waitress,uvicorn,asyncio,timer] [--clients 4] [--cpu-threads 1]
 
-waitress: a Flask application, 8 threads. uvicorn: a Starlette application with a synchronous endpoint, which
-runs in a thread of a pool. asyncio: an echo server on streams, its loop beside the CPU-bound thread. timer:
-how late an asyncio loop calls what is due. The first two need the packages of the dependency group `bench`;
-a row whose packages are missing is left out, and named.
+waitress: a Flask application, 8 threads. uvicorn: a Starlette application with a synchronous endpoint,
+which runs in a thread of a pool. asyncio: an echo server on streams, its loop beside the CPU-bound thread.
+timer: how late an asyncio loop calls what is due. Stock CPython, `sys.setswitchinterval(.0005)`, `fairlead
+run`, and stock without the CPU-bound thread take turns. The first two need the packages of the dependency
+group `bench`; a row whose packages are missing is left out, and named.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-from harness import FIGURES, Row, Target, answer, arguments, load, run, subject
+from harness import FIGURES, STOCK, Row, Target, answer, arguments, load, run, subject, ways
 
-SHARE = 0.3
 NEEDS = {"waitress": ("flask", "waitress"), "uvicorn": ("starlette", "uvicorn"), "asyncio": (), "timer": ()}
 TITLES = {
     "waitress": "Flask under waitress",
@@ -25,22 +25,20 @@ TITLES = {
 
 
 def row(name: str, clients: int, cpu_threads: int, seconds: float) -> Row:
+    modes = {**ways(), "alone": STOCK}
+
     def take(mode: str) -> FIGURES:
-        settings = {"share": SHARE if mode == "scheduled" else None, "cpu_threads": cpu_threads}
-        if mode == "alone":
-            settings["cpu_threads"] = 0
+        threads = 0 if mode == "alone" else cpu_threads
         if name == "timer":
-            with subject("asyncio_timer", **settings, seconds=seconds) as (process, _):
+            with subject("asyncio_timer", modes[mode], cpu_threads=threads, seconds=seconds) as (process, _):
                 return answer(process)
         program = "asyncio_server" if name == "asyncio" else "http_server"
         http = None if name == "asyncio" else "/"
-        with subject(program, **settings, kind=name) as (_, facts):
+        with subject(program, modes[mode], cpu_threads=threads, kind=name) as (_, facts):
             return load(facts, clients=clients, seconds=seconds, warm_up=seconds / 2, http=http)
 
     title = f"{TITLES[name]}, {cpu_threads} CPU threads" + ("" if name == "timer" else f", {clients} clients")
-    return Row(
-        title, take, ["stock", "scheduled", "alone"], [Target("p99 us", "scheduled", of="stock", at_most=0.1)]
-    )
+    return Row(title, take, list(modes), [Target("p99 us", "fairlead", of="stock", at_most=0.1)])
 
 
 def main() -> None:

@@ -3,9 +3,8 @@
     python benchmarks/gil_squares.py [--squares thread_start,mutex,semaphore] [--sizes 100,200,400,800]
                                      [--rounds 3] [--repeats 50]
 
-The programs are the lab's experiments, started here so that the GIL can be scheduled in them. Every size is
-taken in both modes, alternating; the scheduled one goes on at the largest size until it has had `repeats`
-rounds, for its outliers.
+The programs are the lab's experiments. Stock CPython, `sys.setswitchinterval(.0005)` and `fairlead run` take
+turns at every size; the last goes on at the largest size until it has had `repeats` rounds, for its outliers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from argparse import Namespace
 from pathlib import Path
 from statistics import linear_regression, median
 
-from harness import FIGURES, Row, Sample, Target, answer, arguments, run, show, subject
+from harness import FIGURES, Row, Sample, Target, answer, arguments, run, show, subject, ways
 
 import fairlead.lab
 
@@ -24,7 +23,7 @@ EXPERIMENTS = Path(fairlead.lab.__file__).parent / "experiments"
 
 def seconds(square: str, n: int, mode: str) -> FIGURES:
     path = str(EXPERIMENTS / f"square_{square}.py")
-    with subject("square", path=path, n=n, share=None if mode == "stock" else 0.3) as (process, _):
+    with subject("square", ways()[mode], path=path, n=n) as (process, _):
         result = answer(process)
     if "wall_s" not in result:
         raise RuntimeError(f"{square}, n = {n}, {mode}: {result}")
@@ -33,13 +32,13 @@ def seconds(square: str, n: int, mode: str) -> FIGURES:
 
 def row(square: str, n: int, options: Namespace) -> Row:
     repeats = options.repeats if n == options.sizes[-1] else 0
-    faster = Target("seconds", "scheduled", of="stock", at_most=1 / 30)
+    faster = Target("seconds", "fairlead", of="stock", at_most=1 / 30)
     return Row(
         f"{square}, n = {n}",
         lambda mode: seconds(square, n, mode),
-        ["stock", "scheduled"],
+        list(ways()),
         [faster] if repeats else [],
-        rounds={"stock": options.rounds, "scheduled": max(options.rounds, repeats)},
+        rounds={"fairlead": max(options.rounds, repeats)},
     )
 
 
@@ -55,14 +54,16 @@ def exponent(samples: list[Sample], square: str, mode: str, sizes: list[int]) ->
 
 def report(samples: list[Sample], squares: list[str], sizes: list[int]) -> None:
     for square in squares:
-        if not all(times_of(samples, square, n, mode) for n in sizes for mode in ("stock", "scheduled")):
+        if not all(times_of(samples, square, n, mode) for n in sizes for mode in ways()):
             continue
         print(f"\n{square}")
-        for mode in ("stock", "scheduled"):
+        for mode in ways():
             found = exponent(samples, square, mode, sizes)
-            verdict = "" if mode == "stock" else f"   must be <= 1.15: {'met' if found <= 1.15 else 'MISSED'}"
+            verdict = (
+                "" if mode != "fairlead" else f"   must be <= 1.15: {'met' if found <= 1.15 else 'MISSED'}"
+            )
             print(f"    exponent, {mode:<10} {found:.2f}{verdict}")
-        times = times_of(samples, square, sizes[-1], "scheduled")
+        times = times_of(samples, square, sizes[-1], "fairlead")
         middle, longest = median(times), max(times)
         verdict = "met" if longest <= 3 * middle else "MISSED"
         print(

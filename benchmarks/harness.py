@@ -46,8 +46,9 @@ class Sample:
 class Target:
     """What the figure of one mode must be, by itself or as a multiple of another mode's (within a round).
 
-    With several modes in ``of``, of whichever ``which`` picks: ``min`` or ``max``. ``how`` says what must
-    keep to it: the typical round, as far as the rounds tell, or every one.
+    With several modes in ``of``, of whichever ``which`` picks: ``min`` or ``max``. ``plus`` is a further
+    figure of the mode, which is added. ``how`` says what must keep to it: the typical round, as far as the
+    rounds tell, or every one.
     """
 
     figure: str
@@ -55,23 +56,27 @@ class Target:
     at_least: float = -math.inf
     at_most: float = math.inf
     of: str | tuple[str, ...] | None = None
+    plus: str | None = None
     which: Callable[[Iterable[float]], float] = min
     how: str = "median"
 
     def values(self, samples: Iterable[Sample]) -> list[float]:
         rounds: dict[int, dict[str, float]] = {}
+        added: dict[int, float] = {}
         for sample in samples:
             if self.figure in sample.figures:
                 rounds.setdefault(sample.round, {})[sample.mode] = sample.figures[self.figure]
+            if sample.mode == self.mode and self.plus:
+                added[sample.round] = sample.figures[self.plus]
         if self.of is None:
             return [modes[self.mode] for modes in rounds.values() if self.mode in modes]
         others = (self.of,) if isinstance(self.of, str) else self.of
         pairs = [
-            (m[self.mode], self.which(m[other] for other in others))
-            for m in rounds.values()
+            (m[self.mode], self.which(m[other] for other in others), added.get(number, 0))
+            for number, m in rounds.items()
             if m.keys() >= {self.mode, *others}
         ]
-        return [mine / other if other else math.inf for mine, other in pairs]
+        return [mine / other + more if other else math.inf for mine, other, more in pairs]
 
     def verdict(self, values: Sequence[float]) -> str:
         """ "met" or "MISSED" where the interval over rounds lies on one side of the bound; else "open".
@@ -95,7 +100,7 @@ class Target:
 
     def reference(self) -> str:
         if self.of is None or isinstance(self.of, str):
-            return f", x {self.of}" if self.of else ""
+            return (f", x {self.of}" if self.of else "") + (f" + {self.plus}" if self.plus else "")
         return f", x the {'lower' if self.which is min else 'higher'} of {' and '.join(self.of)}"
 
     def __str__(self) -> str:
@@ -238,13 +243,15 @@ class Way:
 STOCK = Way()
 
 
+def scheduled(*options: str) -> Way:
+    """`fairlead run` with these options."""
+    return Way((str(Path(sys.executable).with_name("fairlead")), "run", *options, "--"))
+
+
 def ways() -> dict[str, Way]:
     """Stock, the short switch interval that programs set to help themselves, and `fairlead run`."""
-    return {
-        "stock": STOCK,
-        "interval": Way(settings={"switch_interval": SWITCH_INTERVAL_S}),
-        "fairlead": Way((str(Path(sys.executable).with_name("fairlead")), "run", "--")),
-    }
+    interval = Way(settings={"switch_interval": SWITCH_INTERVAL_S})
+    return {"stock": STOCK, "interval": interval, "fairlead": scheduled()}
 
 
 @contextmanager
@@ -252,19 +259,19 @@ def subject(
     name: str, way: Way = STOCK, **settings: Any
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A program of subjects/ in a process of its own, and the line of JSON that it begins with."""
-    settings.update(way.settings)
+    command = [*way.command, way.python, str(SUBJECTS / f"{name}.py")]
+    with program(*command, **settings, **way.settings) as started:
+        yield started
+
+
+@contextmanager
+def program(*command: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """The same with a program that is no script of subjects/."""
     with subprocess.Popen(
-        [*way.command, way.python, SUBJECTS / f"{name}.py", json.dumps(settings)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"{name} ended before it had begun")
-            yield process, json.loads(line)
+            yield process, answer(process)
         finally:
             process.kill()
 

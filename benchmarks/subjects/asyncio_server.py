@@ -23,5 +23,5 @@ async def main() -> None:
     await server.serve_forever()
 
 
-subject.schedule()
+subject.set_switch_interval()
 asyncio.run(main())

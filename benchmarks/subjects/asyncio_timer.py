@@ -31,6 +31,6 @@ async def main() -> None:
     subject.say(**{name: late[min(len(late) - 1, int(len(late) * part))] for name, part in at.items()})
 
 
-subject.schedule()
+subject.set_switch_interval()
 subject.say()
 asyncio.run(main())

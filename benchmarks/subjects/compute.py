@@ -146,6 +146,6 @@ def main() -> None:
     subject.say(**{"CPU s": min(cpu), "wall s": min(wall)})
 
 
-subject.schedule()
+subject.set_switch_interval()
 subject.say(work=list(WORK))
 main()

@@ -40,7 +40,7 @@ def uvicorn(listener: socket.socket) -> Callable[[], None]:
     return lambda: server.run([listener])
 
 
-subject.schedule()
+subject.set_switch_interval()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 # connections inherit it; without, an answer in two parts waits 40 ms for the client's acknowledgement
 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -31,7 +31,7 @@ def accept(listener: socket.socket) -> None:
         threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
 
-subject.schedule()
+subject.set_switch_interval()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 threading.Thread(target=accept, args=(listener,), daemon=True).start()
 work = subject.spinners()

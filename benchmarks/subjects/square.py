@@ -9,7 +9,7 @@ from pathlib import Path
 
 import subject
 
-subject.schedule()
+subject.set_switch_interval()
 subject.say()
 path = Path(subject.SETTINGS["path"])
 sys.path.insert(0, str(path.parent))

@@ -124,7 +124,7 @@ def locked() -> dict[str, float]:
     return figures(took)
 
 
-subject.schedule()
+subject.set_switch_interval()
 work = subject.spinners()
 subject.say(**work)
 subject.say(**{"yielding": yielding, "workers": workers, "locked": locked}[subject.SETTINGS["kind"]]())

@@ -14,16 +14,10 @@ from steps import spin
 SETTINGS: dict[str, Any] = json.loads(sys.argv[1])
 
 
-def schedule() -> None:
-    """Schedule the GIL, or shorten the switch interval, if the settings say so; stock imports nothing of
-    fairlead."""
+def set_switch_interval() -> None:
+    """Shorten the switch interval, if the settings say so."""
     if "switch_interval" in SETTINGS:
         sys.setswitchinterval(SETTINGS["switch_interval"])
-    share = SETTINGS.get("share")
-    if share is not None:
-        import fairlead.gil
-
-        fairlead.gil.schedule(cpu_share=share)
 
 
 def spinners() -> dict[str, Any]:

@@ -33,7 +33,13 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
 @pytest.mark.parametrize(
     ("script", "arguments", "modes", "figure"),
     [
-        pytest.param("gil_echo.py", [], {"stock", "share 0.3", "process"}, "p99 us", marks=pytest.mark.long),
+        pytest.param(
+            "gil_echo.py",
+            [],
+            {"stock", "interval", "fairlead", "floor 0.3", "process"},
+            "p99 us",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "gil_open_loop.py", [], {"stock", "interval", "fairlead"}, "requests/s", marks=pytest.mark.long
         ),
@@ -46,12 +52,17 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         pytest.param(
             "gil_servers.py",
             ["--only", "asyncio"],
-            {"stock", "scheduled", "alone"},
+            {"stock", "interval", "fairlead", "alone"},
             "p99 us",
             marks=pytest.mark.long,
         ),
-        ("gil_squares.py", ["--squares", "mutex"], {"stock", "scheduled"}, "seconds"),
-        ("gil_cpu_threads.py", ["--threads", "2", "--work", "json"], {"stock", "scheduled"}, "CPU s"),
+        ("gil_squares.py", ["--squares", "mutex"], {"stock", "interval", "fairlead"}, "seconds"),
+        (
+            "gil_cpu_threads.py",
+            ["--threads", "2", "--work", "json"],
+            {"stock", "interval", "fairlead"},
+            "CPU s",
+        ),
         ("sync_queue.py", ["--only", "to tasks"], {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
         ("sync_rwlock.py", ["--only", "alone"], {"readers first", "writers first", "fairlead"}, "CPU ns"),
         ("sync_stamped.py", ["--only", "alone"], {"threading.Lock", "RWLock", "looking"}, "CPU ns"),
@@ -97,7 +108,7 @@ def test_benchmark_measures_every_row_in_every_mode(
 def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:
     if find_spec("pyperformance") is not None:
         found, _ = samples("gil_pyperformance.py", tmp_path / "samples.json", "--only", "json_dumps")
-        assert {sample["mode"] for sample in found} == {"stock", "scheduled"}
+        assert {sample["mode"] for sample in found} == {"stock", "fairlead"}
         return
     done = subprocess.run(
         [sys.executable, BENCHMARKS / "gil_pyperformance.py"], capture_output=True, text=True, timeout=100
