@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest wheels site test-site lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest peers wheels site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -64,6 +64,10 @@ upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, m
 
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)
 	$(VENV)/bin/python tools/regrtest.py
+
+# SUITE="futures pebble" for some of them; PEERS_PYTHON must have come with the standard library's tests
+peers: $(VENV)/.installed $(VENV)/.test  ## other libraries' own tests over fairlead's classes; fetches them (half an hour)
+	$(VENV)/bin/python tools/peers.py $(SUITE) --python $(or $(PEERS_PYTHON),3.13)
 
 wheels: $(VENV)/.installed $(VENV)/.release  ## the sdist, and a wheel for every CPython that is found, each tried without a compiler
 	$(VENV)/bin/python tools/wheels.py

@@ -1,0 +1,18 @@
+"""docs/reference/peers.md says of other libraries' tests what tools/peer_suites says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+def test_page_tells_each_difference_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    import peers
+
+    page = peers.PAGE.read_text().splitlines()
+    told = [line for suite in peers.suites().values() for line in peers.explained(suite)]
+    assert [line for line in told if line not in page] == []
