@@ -76,6 +76,7 @@ PARTS = {
     "probe_methods.py": "party",
     "probe_workloads.py": "party",
     "probe_interpreters.py": "party",
+    "probe_specialisation.py": "party",
 }
 """Shared parts by the beginning of the names of those that they are parts of."""
 
@@ -257,6 +258,34 @@ def test_method_does_every_task_and_says_what_it_took(
         assert details["not_measured"] == {}
     else:
         assert details["not_measured"]["gil_share"]
+
+
+SPECIALISED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import probe_specialisation, probe_workloads
+for _ in range(20):
+    probe_workloads.fib2(10), probe_workloads.nbody(20), probe_workloads.raytrace(6)
+print(probe_specialisation.share(probe_workloads))
+"""
+
+
+@pytest.mark.parametrize("interpreter", on(FOUND, *TWO), ids=lambda i: i.name)
+def test_specialisation_that_is_off_leaves_every_instruction_as_it_is(interpreter: Interpreter) -> None:
+    if reason := CATALOGUE["party.fib2"].runs_on(interpreter):
+        pytest.skip(reason)
+    answer = measured(interpreter, CATALOGUE["party.fib2"], specialisation="off")
+    if "skipped" in answer:
+        assert "speciali" in answer["skipped"]
+        pytest.skip(answer["skipped"])
+    assert answer["details"]["done"] == N
+
+    def share(**orders: str) -> float:
+        argv = [interpreter.path, "-c", SPECIALISED, str(registry.DIRECTORY)]
+        return float(subprocess.check_output(argv, env={**os.environ, **orders}))
+
+    assert share(FAIRLEAD_PROBE_SPECIALISATION="off", PYTHON_TLBC="0") == 0
+    assert share() > 0.2, "what finds none where it is off finds them where it is on"
 
 
 @pytest.mark.parametrize("work", ["yield", "spin"])

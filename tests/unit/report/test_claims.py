@@ -83,7 +83,7 @@ def io(case: str, wall_s: float, cpu_s: float, version: str = "3.13") -> list[Sa
 
 
 def party(method: str, wall_s: float, *, version: str = "3.13", **metrics: float) -> list[Sample]:
-    more = {"case": "fib", "method": method, "workers": "cores", "task": "whole"}
+    more = {"case": "fib", "method": method, "workers": "cores", "task": "whole", "specialisation": "on"}
     reasons = {} if "gil_share" in metrics else {"gil_share": "nothing observes it on this build"}
     return samples(
         "party.fib", wall_s, 16, version=version, metrics=metrics, details={"not_measured": reasons}, **more

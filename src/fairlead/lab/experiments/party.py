@@ -118,8 +118,8 @@ EXPERIMENT = {
     "claims": [
         {
             "topic": "processes",
-            "of": {"method": "sequential", "task": "whole"},
-            "over": {"method": "processes-fork", "task": "whole"},
+            "of": {"method": "sequential", "task": "whole", "specialisation": "on"},
+            "over": {"method": "processes-fork", "task": "whole", "specialisation": "on"},
             "more_than": 1.1,
             "says": "{n} tasks are faster in processes than one after the other",
             "otherwise": "{n} tasks are no faster in processes than one after the other",
@@ -127,8 +127,8 @@ EXPERIMENT = {
         },
         {
             "topic": "threads",
-            "of": {"method": "threads", "task": "whole"},
-            "over": {"method": "sequential", "task": "whole"},
+            "of": {"method": "threads", "task": "whole", "specialisation": "on"},
+            "over": {"method": "sequential", "task": "whole", "specialisation": "on"},
             "more_than": 1.1,
             "says": "{n} tasks are slower in threads than one after the other",
             "otherwise": "{n} tasks are no slower in threads than one after the other",
@@ -163,6 +163,11 @@ EXPERIMENT = {
             "default": "whole",
             "choices": ["whole", "tiny"],
             "help": "how much one task does: as much as it is known by, or next to nothing",
+        },
+        "specialisation": {
+            "default": "on",
+            "choices": ["on", "off"],
+            "help": "off: the tasks run without CPython's specialised instructions (not on 3.12)",
         },
     },
     "variants": [
@@ -206,6 +211,16 @@ EXPERIMENT = {
             "modes": ["quick", "standard", "full"],
         },
         {"label": "fairlead-auto", "params": {"method": "fairlead-auto"}, "modes": ["standard", "full"]},
+        {
+            "label": "sequential, not specialised",
+            "params": {"method": "sequential", "specialisation": "off"},
+            "modes": ["full"],
+        },
+        {
+            "label": "threads, not specialised",
+            "params": {"method": "threads", "specialisation": "off"},
+            "modes": ["full"],
+        },
     ],
     "timeout_s": 600,
     "pythons": ">=3.8",
@@ -217,15 +232,25 @@ import probe_workloads  # noqa: E402
 
 
 def measure(params):
+    if params["specialisation"] == "off":
+        import probe_specialisation
+
+        probe_specialisation.begin()
+    module = probe_workloads
     (work,) = [work for work in probe_workloads.catalogue() if work.name == params["case"]]
     if work.name.startswith("pyperformance-"):
         if not probe_workloads.has_pyperformance():
             raise probe.Skipped("needs the package pyperformance in the interpreter that is measured")
-        probe_workloads.pyperformance(work.name.partition("-")[2])  # reading it is no part of the time
+        # read here, because that is no part of the time
+        module = probe_workloads.pyperformance(work.name.partition("-")[2])
     item = work.item if params["task"] == "whole" else work.small
     workers = {"cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}.get(params["workers"], 16)
     items = [item] * params["n"]
-    return probe_methods.measure(params["method"], work.function, items, work.answer(item), workers)
+    answer = work.answer(item)
+    result = probe_methods.measure(params["method"], work.function, items, answer, workers)
+    if params["specialisation"] == "off" and (share := probe_specialisation.share(module)):
+        raise probe.Failed("%.0f %% of the instructions have been specialised" % (100 * share))
+    return result
 
 
 if __name__ == "__main__":

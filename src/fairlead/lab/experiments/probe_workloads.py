@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -223,6 +225,7 @@ def pyperformance(name: str) -> ModuleType:
     assert spec.loader is not None
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
+    _specialise_or_not(program)
     return program
 
 
@@ -276,3 +279,14 @@ def catalogue() -> list[Workload]:
         Workload("data-pass", "half a megabyte in", data_pass, half, half[:800], 64_000, len),
         Workload("data-return", "65,536 floats out", data_return, WORDS, 100, 1_024, data_return),
     ]
+
+
+def _specialise_or_not(module: ModuleType) -> None:
+    """Every worker imports its functions anew, so that each is to look whether they may be specialised."""
+    if "FAIRLEAD_PROBE_SPECIALISATION" in os.environ:
+        import probe_specialisation
+
+        probe_specialisation.obey(module)
+
+
+_specialise_or_not(sys.modules[__name__])
