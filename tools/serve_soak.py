@@ -51,7 +51,9 @@ COMMAND = ["fairlead", "run", "--children", "--"]
 
 
 class Server:
-    def __init__(self, name: str, python: str, options: argparse.Namespace, directory: Path) -> None:
+    def __init__(
+        self, name: str, python: str, options: argparse.Namespace, directory: Path, *further: str
+    ) -> None:
         [self.port] = free_ports(1)
         self.name, self.directory = name, directory
         self.log = directory / f"{name}.log"
@@ -68,7 +70,7 @@ class Server:
         fairlead = [str(Path(sys.executable).with_name(COMMAND[0])), *COMMAND[1:]]
         gunicorn = [python, "-m", "gunicorn", "--worker-class", "gthread", "--threads", "8", "--workers", "2"]
         place = ["--bind", f"127.0.0.1:{self.port}", "--chdir", str(APPS), "flask_app:app"]
-        self.command = [*(fairlead if name == "scheduled" else []), *gunicorn, *place]
+        self.command = [*(fairlead if name == "scheduled" else []), *gunicorn, *further, *place]
         self.answered = self.unanswered = self.trips = 0
         self.p99: list[float] = []
         self.census: list[dict[str, int]] = []
@@ -130,6 +132,14 @@ class Server:
                 found["threads"] += len(list(Path(f"/proc/{pid}/task").iterdir()))
         self.census.append(found)
         self.trips = self.log.read_text().count("did not wake up for it")
+
+
+def prepared() -> str:
+    """The Python that has the server; the load generator is there, too."""
+    environment = Environment()
+    environment.install(PROGRAMS["gunicorn-flask"].packages)
+    program()  # compiled before two ask for it at once
+    return str(environment.python)
 
 
 def control(pid: int, order: str) -> subprocess.CompletedProcess[str]:
@@ -232,12 +242,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="where the counts go, round by round")
     options = parser.parse_args()
-    environment = Environment()
-    environment.install(PROGRAMS["gunicorn-flask"].packages)
-    program()  # compiled before two ask for it at once
+    python = prepared()
     rounds = max(4, round(options.minutes * 60 / (ROUND_S + 6)))
     with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as place, ExitStack() as stack:
-        python = str(environment.python)
         servers = [Server(name, python, options, Path(place)) for name in ("stock", "scheduled")]
         for server in servers:
             stack.enter_context(server.running())

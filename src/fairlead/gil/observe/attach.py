@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import fairlead
-from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError, UsageError
+from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError
 from fairlead.gil.observe.launch import Settings
+from fairlead.gil.observe.target import executable
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -69,10 +70,10 @@ def record(
     ``every_s`` seconds meanwhile.
 
     Raises:
-        UsageError: there is no such process, or it is not ours. UnsupportedInterpreterError: it is no
-            Python, or
-        one that cannot be attached to; the message says what to do. InterpreterFailedError: it did not
-        answer.
+        UsageError: there is no such process, or the kernel keeps us out of it.
+        UnsupportedInterpreterError: it is no Python, or one that cannot be attached to; the message says
+            what to do.
+        InterpreterFailedError: it did not answer.
     """
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         os.chmod(directory, 0o755)  # noqa: PTH101 - the target may run as another user
@@ -81,7 +82,7 @@ def record(
         end = Path(directory) / "end.py"
         end.write_text(_END.format(done=str(done)))
         if _wait(pid, duration_s, tick, every_s):
-            _send(pid, _executable(pid), end)
+            _send(pid, executable(pid), end)
             _answer(pid, done)
 
 
@@ -91,8 +92,8 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
 
     Raises: as ``record``.
     """
-    executable = _executable(pid)
-    _check_version(pid, executable)
+    program = executable(pid)
+    _check_version(pid, program)
     ready, script = directory / "ready", directory / "begin.py"
     script.write_text(
         _CALL.format(
@@ -103,19 +104,10 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
             path=str(Path(fairlead.__file__).parents[1]),
         )
     )
-    _send(pid, executable, script)
+    _send(pid, program, script)
     said = _answer(pid, ready)
     if said != "ok":
         raise UnsupportedInterpreterError(f"process {pid}: {said}")
-
-
-def _executable(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
-    except FileNotFoundError:
-        raise UsageError(f"there is no process {pid}") from None
-    except PermissionError:
-        raise UsageError(f"process {pid} belongs to another user: attach as that user, or as root") from None
 
 
 def _check_version(pid: int, executable: str) -> None:
@@ -165,9 +157,8 @@ def _answer(pid: int, file: Path) -> str:
             raise InterpreterFailedError(f"process {pid} ended")
         time.sleep(0.02)
     raise InterpreterFailedError(
-        f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does"
-        " not return"
-        " (a join, a select); what was asked for begins when it does"
+        f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does not"
+        " return (a join, a select); what was asked for begins when it does"
     )
 
 

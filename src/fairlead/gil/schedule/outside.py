@@ -10,12 +10,13 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from fairlead.errors import InterpreterFailedError, UsageError
+from fairlead.gil.observe.target import asked, executable, kept_out
 from fairlead.record.policies import name_of
 
 Order = Literal["status", "stock", "interactive", "off"]
@@ -86,8 +87,8 @@ def _takes_orders(pid: int) -> bool:
 
 
 def _path(pid: int) -> str:
-    space = _asked(pid, lambda: os.stat(f"/proc/{pid}/ns/pid").st_ino)  # noqa: PTH116
-    inner = _asked(pid, lambda: _inner_pid(pid))
+    space = asked(pid, lambda: os.stat(f"/proc/{pid}/ns/pid").st_ino)  # noqa: PTH116
+    inner = asked(pid, lambda: _inner_pid(pid))
     return f"/proc/{pid}/root/dev/shm/fairlead-control.{space}.{inner}"
 
 
@@ -98,14 +99,15 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
+        executable(pid)  # or else it has none, which is the reason
         raise UsageError(
             f"process {pid} takes no orders: it was never scheduled, or has no /dev/shm; start it with"
             " fairlead run -- COMMAND, or schedule it now with fairlead run --pid"
         ) from None
     except PermissionError:
-        raise _kept_out(pid) from None
+        raise kept_out(pid) from None
     try:
-        if os.fstat(file).st_uid not in {0, _asked(pid, lambda: os.stat(f"/proc/{pid}").st_uid)}:  # noqa: PTH116
+        if os.fstat(file).st_uid not in {0, asked(pid, lambda: os.stat(f"/proc/{pid}").st_uid)}:  # noqa: PTH116
             raise UsageError(f"{path} was put there by another user: it is not process {pid}'s")
         with mmap.mmap(file, _SIZE) as page:
             magic, version, said, _ = _HEADER.unpack_from(page, 0)
@@ -118,23 +120,7 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
         os.close(file)
 
 
-def _kept_out(pid: int) -> UsageError:
-    return UsageError(
-        f"the kernel does not let this user into process {pid}: give the order as that process's user, or as"
-        " root with the capability CAP_SYS_PTRACE, which containers often lack"
-    )
-
-
 def _inner_pid(pid: int) -> int:
     """Its number as it knows itself: another one in a container."""
     with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
         return next((int(line.split()[-1]) for line in file if line.startswith("NSpid:")), pid)
-
-
-def _asked(pid: int, ask: Callable[[], int]) -> int:
-    try:
-        return ask()
-    except (FileNotFoundError, ProcessLookupError):
-        raise UsageError(f"there is no process {pid}") from None
-    except PermissionError:
-        raise _kept_out(pid) from None
