@@ -51,15 +51,23 @@ def in_child(function: Callable[[], object]) -> int:
 
 @contextlib.contextmanager
 def held_elsewhere(locks: list[Any]) -> Iterator[None]:
-    """While it is entered, another thread holds the locks."""
+    """While it is entered, another thread holds the locks.
+
+    It takes all or none of them: the pool's own threads, which are at work, take some of them together, in an
+    order that is theirs.
+    """
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with contextlib.ExitStack() as stack:
-            for lock in locks:
-                stack.enter_context(lock)
-            held.set()
-            done.wait()
+        while not held.is_set():
+            with contextlib.ExitStack() as stack:
+                for lock in locks:
+                    if not lock.acquire(blocking=False):
+                        break
+                    stack.callback(lock.release)
+                else:
+                    held.set()
+                    done.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()
