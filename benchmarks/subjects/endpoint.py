@@ -1,11 +1,9 @@
 """A program whose endpoint is asked: python endpoint.py SITUATION SECONDS; one JSON line at the end.
 
-Situations: ``off``, ``counting``, ``serving`` and ``scraped`` answer four echo clients, with nothing
-observed, with the GIL counted, with an endpoint that nobody asks, and with one that is asked for /metrics ten
-times a second; ``C call``, ``convoy``, ``quick``, ``1,000 threads``, ``fork`` and ``exec`` are asked likewise
-while a C call keeps the GIL, while eight threads compute, while eight drop the GIL every few microseconds,
-while a thousand wait for a condition and two compute, and while two compute and one forks, or starts
-programs, all the time.
+Situations: it is asked for /metrics ten times a second while a C call keeps the GIL (``C call``), while eight
+threads compute (``convoy``), while eight drop the GIL every few microseconds (``quick``), while a thousand
+wait for a condition and two compute (``1,000 threads``), and while two compute and one forks, or starts
+programs, all the time (``fork``, ``exec``).
 """
 
 import ctypes
@@ -15,14 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from observe_overhead import Work
 
 import fairlead.gil
 
@@ -86,29 +76,6 @@ def answers(process: subprocess.Popen[bytes]) -> dict[str, float]:
     }
 
 
-OBSERVED: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "off": nullcontext,
-    "counting": partial(fairlead.gil.observe, wait_threshold=None),
-}
-SERVED = partial(fairlead.gil.serve, "0")
-
-
-def echo(mode: str, seconds: float) -> dict[str, float]:
-    watched = OBSERVED.get(mode, SERVED)()
-    with watched:
-        work = Work("echo-4")
-        work.rates(seconds / 4)
-        asked = (
-            scraper(watched, seconds)
-            if isinstance(watched, fairlead.gil.Server) and mode == "scraped"
-            else None
-        )
-        rate, per_cpu = work.rates(seconds)
-        figures = answers(asked) if asked else {}
-        work.end()
-    return {"requests/s": rate, "requests/CPU s": per_cpu, **figures}
-
-
 def situation(name: str, seconds: float) -> dict[str, float]:
     with fairlead.gil.serve("0", stalled_after=1) as server:
         stop = threading.Event()
@@ -157,7 +124,7 @@ def situation(name: str, seconds: float) -> dict[str, float]:
 def main() -> None:
     name, seconds = sys.argv[1], float(sys.argv[2])
     begun = time.perf_counter()
-    figures = (echo if name in (*OBSERVED, "serving", "scraped") else situation)(name, seconds)
+    figures = situation(name, seconds)
     print(json.dumps({**figures, "took s": time.perf_counter() - begun}))
 
 

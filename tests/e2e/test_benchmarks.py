@@ -75,14 +75,7 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         ("sync_shared.py", ["--only", "pair"], {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
         pytest.param(
             "gil_endpoint.py",
-            ["--only", "echo"],
-            {"counting", "serving", "scraped"},
-            "requests/s",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            "gil_endpoint.py",
-            ["--only", "answers"],
+            [],
             {"C call", "convoy", "1,000 threads"},
             "worst ms",
             marks=pytest.mark.long,
@@ -103,6 +96,28 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert all(sample["figures"][figure] != 0 for sample in found)
     assert all(row in shown for row in rows)
     assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
+
+
+def test_benchmark_of_observation_judges_every_mode_by_blocks_of_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "blocks.json"
+    arguments = ["--rounds", "3", "--block", "0.02", "--work", "echo-4,cpu-1", "--json", path]
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "observe_overhead.py", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    blocks = json.loads(path.read_text())
+    assert list(blocks) == ["echo-4", "cpu-1"]
+    for work, modes in blocks.items():
+        assert list(modes) == ["nothing", "again", "counting", "scraped", "recording"]
+        assert all(len(taken) == 3 and min(map(min, taken)) > 0 for taken in modes.values())
+        report = done.stdout[done.stdout.index(f"{work}: ") :].splitlines()[1:5]
+        assert [line.split()[0] for line in report] == list(modes)[1:]
+        assert "cover 1" in report[0] or "covers 1" in report[0]
+        assert all(line.endswith((": met", ": MISSED", ": open")) for line in report[1:])
 
 
 def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:

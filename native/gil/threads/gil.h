@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -38,6 +39,8 @@
 
 #define FL_THREAD_NAME 80
 #define FL_SERIAL_ENDED FL_BLAME_ENDED
+
+#define FL_CACHE_LINE 64 /* bytes */
 
 #define FL_WINDOWS 8 /* parties that measure at once (snapshot.h) */
 
@@ -58,13 +61,16 @@ static inline void fl_maxima_merge(fl_maxima *maxima, const fl_maxima *others)
     }
 }
 
-/* Everything counted of a seat. Times in ticks. Under the mutex. */
+/* Everything counted of a seat. Times in ticks. Under the mutex. A take and a drop that nobody waits for
+   touch the first cache line and one of the histogram, most often that of the holds from 256 ns to 65 us. */
 typedef struct {
-    uint64_t acquisitions, contended, held, waited, off_cpu, off_cpu_known, asleep, overrun;
+    uint64_t acquisitions, voluntary_drops, held, contended, waited;
     fl_maxima maxima; /* since the last snapshot */
-    uint64_t forced_drops, voluntary_drops, requests, handoffs;
-    uint64_t wait_histogram[FL_HISTOGRAM_BUCKETS], held_histogram[FL_HISTOGRAM_BUCKETS];
+    uint64_t held_histogram[FL_HISTOGRAM_BUCKETS], wait_histogram[FL_HISTOGRAM_BUCKETS];
+    uint64_t forced_drops, requests, handoffs, overrun, off_cpu, off_cpu_known, asleep;
 } fl_tally;
+
+_Static_assert(offsetof(fl_tally, held_histogram) == FL_CACHE_LINE, "what comes before is one line");
 
 /* A look at a stack (stacks.h). All zeros: none yet. */
 typedef struct {
@@ -85,31 +91,33 @@ typedef struct fl_thread {
 } fl_thread;
 
 typedef struct fl_seat {
-    struct fl_gil *_Atomic gil; /* NULL: is no more */
-    fl_thread *thread;
+    /* What every take and drop looks at: one cache line, and the tally's. */
+    _Alignas(FL_CACHE_LINE) struct fl_gil *_Atomic gil; /* NULL: is no more */
     uint32_t serial;
     bool holding;       /* under the mutex, and of its own thread: that may read it without */
     bool waiting;       /* likewise */
-    bool ended;         /* under the mutex: the thread is no more */
     bool wakes;         /* own thread: the scheduler is to be told when the mutex is unlocked */
+    bool forced_out;    /* under the mutex: it was, and has not been back for the GIL */
+    bool marked;        /* what follows is of this hold (offcpu.h) */
+    bool sleeps;        /* it did when it was last looked at */
+    bool ended;         /* under the mutex: the thread is no more */
     atomic_bool orphan; /* the GIL is no more and has let go: the thread may free this */
-    struct fl_seat *of_thread, *of_gil;
+    uint64_t t_acquired, t_dropped;
+    uint64_t held;                 /* how long its last hold was: the next may be alike */
+    uint64_t switch_apart;         /* under the mutex: such waits that nothing followed, not yet counted */
+    _Atomic uint64_t switch_until, /* its last wait for the GIL to be taken from it; 0: none, or goes on. */
+        switch_from;               /* Written by its own thread, and cleared by it under the mutex */
+    _Alignas(FL_CACHE_LINE) fl_tally tally;
+
+    uint64_t t_want;
     struct fl_seat *ahead, *behind; /* among those who wait, by when they began */
-    uint64_t t_acquired, t_dropped, t_want;
-    _Atomic uint64_t switch_from,
-        switch_until;           /* its last wait for the GIL to be taken from it; 0: none, or goes on. Written
-                                   by its own thread, and cleared by it under the mutex */
-    uint64_t switch_apart;      /* under the mutex: such waits that nothing followed, not yet counted */
+    fl_thread *thread;
+    struct fl_seat *of_thread, *of_gil;
     uint64_t spent_us;          /* own thread: its CPU time when it was forced out, or that wait was over, */
     long slept;                 /* and how often it had let go of its core */
-    bool forced_out;            /* under the mutex: it was, and has not been back for the GIL */
-    uint64_t held;              /* how long its last hold was: the next may be alike */
-    bool marked;                /* what follows is of this hold (offcpu.h) */
-    bool sleeps;                /* it did when it was last looked at */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
     uint64_t off_cpu, asleep;   /* before that moment */
     fl_stack_look look_holding, look_waiting;
-    fl_tally tally;
     fl_maxima window[FL_WINDOWS];
     void *schedule; /* the scheduler's own record */
 } fl_seat;
@@ -117,24 +125,25 @@ typedef struct fl_seat {
 typedef struct fl_gil {
     fl_py_gil *py;
     uint16_t index; /* 0 is the main interpreter's */
-    pthread_mutex_t life;
     bool alive;     /* written under `life` and the registry's lock, read under either */
     bool idle;      /* written under `life` and the mutex, read under either */
     uint64_t since; /* order of birth */
+    fl_ring *ring;  /* under the mutex, like what follows `life`. NULL: events are not recorded */
+    pthread_mutex_t life;
 
-    /* Under the mutex. */
-    fl_seat *holder;        /* NULL: free, or not known */
-    fl_seat *dropper;         /* who dropped it, until somebody has it; NULL: not known */
-    uint32_t holder_before; /* serial; 0: not known */
+    /* What every take and drop writes, on whichever core: one cache line. */
+    _Alignas(FL_CACHE_LINE) fl_seat *holder; /* NULL: free, or not known */
+    fl_seat *dropper;       /* who dropped it, until somebody has it; NULL: not known */
     uint64_t t_last;        /* the last time told: no event is told an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
     fl_seat *first, *last;  /* who waits */
+    uint32_t holder_before; /* serial; 0: not known */
     uint32_t forced_out;    /* how many seats are */
+
     fl_seat *seats;
     uint32_t ended;    /* seats of threads that have ended */
     fl_tally departed; /* of those that were let go */
     fl_blame blame;
-    fl_ring *ring;    /* NULL: events are not recorded */
     fl_event take;    /* the last, kept back until it is known what comes next (observe.c); kind 0: none */
     uint64_t t_stack; /* when a holder's stack was last looked at */
     uint64_t t_look;  /* when it was last looked whether a holder sleeps */

@@ -8,6 +8,7 @@
 #include "gil/threads/patience.h"
 #include "gil/threads/places.h"
 #include "gil/threads/threads.h"
+#include "machine/aligned.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -284,8 +285,10 @@ static void end_vanished(void)
 
 static fl_gil *new_record(void)
 {
-    fl_gil *gil = gil_count < FL_GILS + FL_DEAD_GILS ? calloc(1, sizeof *gil) : NULL;
+    bool room = gil_count < FL_GILS + FL_DEAD_GILS;
+    fl_gil *gil = room ? fl_aligned_alloc(FL_CACHE_LINE, sizeof *gil) : NULL;
     if (gil) {
+        memset(gil, 0, sizeof *gil);
         pthread_mutex_init(&gil->life, NULL);
         pthread_mutex_lock(&gil->life);
         gils[gil_count++] = gil;
@@ -305,9 +308,10 @@ fl_gil *fl_registry_add(fl_py_gil *py, bool main)
     }
     if (gil) {
         free(gil->schedule);
-        size_t after_life = offsetof(fl_gil, life) + sizeof gil->life;
-        memset((char *)gil + after_life, 0, sizeof *gil - after_life);
+        memset(&gil->holder, 0, sizeof *gil - offsetof(fl_gil, holder));
         gil->py = py;
+        gil->idle = false;
+        gil->ring = NULL;
         gil->since = births++;
         gil->index = main ? 0 : ++next_index ? next_index : ++next_index;
         gil->alive = fl_places_put(py, gil);

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/aligned.h"
+
 /* Under the lock. */
 static void add_slab(fl_pool *pool)
 {
-    char *slab = malloc(FL_POOL_SLAB * pool->size);
+    char *slab = fl_aligned_alloc(FL_POOL_ALIGNMENT, FL_POOL_SLAB * pool->size);
     for (size_t i = FL_POOL_SLAB; slab && i > 0; i--) {
         fl_pool_room *room = (fl_pool_room *)(void *)(slab + (i - 1) * pool->size);
         room->next = pool->first;

@@ -4,8 +4,8 @@
  * it never has enough free in the one place, and ever more in all others. Here what was given back is what is
  * given out next, so that there is room for as many as there ever were at once, and for no more.
  *
- * Any thread; takes a lock of its own for a few instructions, and calls malloc() once in FL_POOL_SLAB times
- * at the most. Nothing goes back to malloc().
+ * Any thread; takes a lock of its own for a few instructions, and allocates once in FL_POOL_SLAB times
+ * at the most. Nothing is given back.
  */
 #ifndef FL_GIL_TRACE_POOL_H
 #define FL_GIL_TRACE_POOL_H
@@ -13,7 +13,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define FL_POOL_SLAB 64 /* things */
+#define FL_POOL_SLAB 64      /* things */
+#define FL_POOL_ALIGNMENT 64 /* bytes: a cache line, for things of a size that is a multiple of it */
 
 typedef struct fl_pool_room {
     struct fl_pool_room *next;
@@ -21,7 +22,7 @@ typedef struct fl_pool_room {
 
 typedef struct {
     pthread_mutex_t lock;
-    size_t size; /* of one, a multiple of the alignment that it wants */
+    size_t size; /* of one */
     fl_pool_room *first;
     size_t used, free;
 } fl_pool;
