@@ -1570,7 +1570,7 @@ class WorkerSlot:
         """
     def reply(self, kind: int, value: object, /) -> bool:
         """Replies to the call that was taken. False: no caller wants the reply, and this worker is to end."""
-    def tell(self, kind: int, value: object, /) -> None:
+    def notify(self, kind: int, value: object, /) -> None:
         """Says something that is no reply."""
 
 def message(value: object, /) -> bytes:

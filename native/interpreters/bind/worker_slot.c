@@ -63,17 +63,17 @@ static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, item));
 }
 
-FL_DOC(tell_doc, "tell($self, kind, value, /)",
+FL_DOC(notify_doc, "notify($self, kind, value, /)",
 "Says something that is no reply.");
 
-static PyObject *tell(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *notify(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
     uint8_t kind;
     fl_item *item = completions_in(op, args, count, &kind);
     if (item == NULL) {
         if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ValueError, "tell() takes a kind and a value");
+            PyErr_SetString(PyExc_ValueError, "notify() takes a kind and a value");
         }
         return NULL;
     }
@@ -124,7 +124,7 @@ static void worker_slot_dealloc(PyObject *op)
 static PyMethodDef worker_slot_methods[] = {
     {"take", take, METH_NOARGS, take_doc},
     {"reply", FL_METHOD(reply), METH_FASTCALL, reply_doc},
-    {"tell", FL_METHOD(tell), METH_FASTCALL, tell_doc},
+    {"notify", FL_METHOD(notify), METH_FASTCALL, notify_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,7 +8,7 @@
 
 #include "machine/clock.h"
 
-static PyObject *tell(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(item), bool refused)
+static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(item), bool refused)
 {
     return PyLong_FromLong(refused ? FL_REFUSAL : 1);
 }
@@ -67,7 +67,7 @@ int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t 
     int outcome = -1;
     PyObject *operation = NULL, *result = NULL, *native = PyImport_ImportModule("fairlead._native");
     if (native != NULL) {
-        operation = fl_operation_at(fl_state_of(native), what, waitq, wanted, tell, NULL);
+        operation = fl_operation_at(fl_state_of(native), what, waitq, wanted, end_of_wait, NULL);
     }
     if (operation != NULL) {
         fl_operation_for(operation, owner);

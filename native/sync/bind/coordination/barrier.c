@@ -77,7 +77,7 @@ FL_DOC(wait_doc, "wait($self, /, timeout=None)",
 "Raises BrokenBarrierError (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
 "time-out or an exception of a signal handler, by which the barrier breaks for all.");
 
-static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"timeout", NULL};
     PyObject *timeout;
@@ -237,7 +237,7 @@ static void dealloc(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
     {"reset", reset, METH_NOARGS, reset_doc},
     {"abort", abort_method, METH_NOARGS, abort_doc},

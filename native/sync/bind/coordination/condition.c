@@ -135,7 +135,7 @@ FL_DOC(wait_doc, "wait($self, lock, timeout=None, /)",
 "Releases the lock, waits for a notification and acquires the lock again; False: the time was over first.\n"
 "The lock is held afterwards, whatever happened.");
 
-static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
+static PyObject *condition_wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     fl_state *state = fl_wrapper_state(self);
     int64_t deadline;
@@ -214,7 +214,7 @@ static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(wait), METH_FASTCALL, wait_doc},
+    {"wait", FL_METHOD(condition_wait), METH_FASTCALL, wait_doc},
     {"join", join, METH_NOARGS, join_doc},
     {"notify", notify, METH_O, notify_doc},
     {"_pass", pass, METH_NOARGS, pass_doc},

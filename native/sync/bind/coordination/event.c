@@ -33,7 +33,7 @@ static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 FL_DOC(wait_doc, "wait($self, /, timeout=None)",
 "Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
 
-static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
@@ -211,7 +211,7 @@ static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static PyMethodDef gate_methods[] = {
     {"is_open", is_set, METH_NOARGS, is_open_doc},
     {"open", set, METH_NOARGS, open_doc},
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
     {"statistics", statistics, METH_NOARGS, statistics_doc},
     {NULL, NULL, 0, NULL},
@@ -236,7 +236,7 @@ static PyMethodDef methods[] = {
     {"is_set", is_set, METH_NOARGS, is_set_doc},
     {"set", set, METH_NOARGS, set_doc},
     {"clear", clear, METH_NOARGS, clear_doc},
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
     {"statistics", statistics, METH_NOARGS, statistics_doc},
     {NULL, NULL, 0, NULL},
@@ -245,7 +245,7 @@ static PyMethodDef methods[] = {
 static PyMethodDef latch_methods[] = {
     {"count_down", FL_METHOD(count_down), METH_FASTCALL | METH_KEYWORDS, count_down_doc},
     {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
     {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
     {NULL, NULL, 0, NULL},
@@ -255,7 +255,7 @@ static PyMethodDef countdown_methods[] = {
     {"count_up", FL_METHOD(count_up), METH_FASTCALL | METH_KEYWORDS, count_up_doc},
     {"count_down", FL_METHOD(event_count_down), METH_FASTCALL | METH_KEYWORDS, event_count_down_doc},
     {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
     {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
     {NULL, NULL, 0, NULL},

@@ -62,7 +62,7 @@ FL_DOC(wait_doc, "wait($self, /, timeout=None)",
 "threads; tasks await wait_async(). Raises BrokenBarrierError (a threading.BrokenBarrierError) when a\n"
 "party gave up or died, this one by its time-out included.");
 
-static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     fl_shm_party party;
@@ -158,7 +158,7 @@ static PyObject *new_barrier(PyTypeObject *type, PyObject *args, PyObject *Py_UN
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"abort", abort_barrier, METH_NOARGS, abort_doc},
     {"reset", reset, METH_NOARGS, reset_doc},
     {"_come", come, METH_NOARGS, come_doc},

@@ -57,7 +57,7 @@ static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 FL_DOC(wait_doc, "wait($self, /, timeout=None)",
 "Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
 
-static PyObject *wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
@@ -97,7 +97,7 @@ static PyMethodDef methods[] = {
     {"is_set", is_set, METH_NOARGS, is_set_doc},
     {"set", set, METH_NOARGS, set_doc},
     {"clear", clear, METH_NOARGS, clear_doc},
-    {"wait", FL_METHOD(wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
     {"_word", word, METH_NOARGS, word_doc},
     {"_passed", passed, METH_O, passed_doc},
     {NULL, NULL, 0, NULL},

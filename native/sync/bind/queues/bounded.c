@@ -105,7 +105,7 @@ void fl_bounded_attach(PyObject *op, fl_shared *shared)
     ((fl_bounded *)op)->storage = shared->body;
 }
 
-/* With the storage, which tell() is called after: the tasks of this thread's own loop. */
+/* With the storage, which deliver() is called after: the tasks of this thread's own loop. */
 static void give(fl_waitq *waitq, uint32_t count, fl_mailbox **mailbox)
 {
     if (fl_waitq_waiting(waitq) > 0) {
@@ -117,7 +117,7 @@ static void give(fl_waitq *waitq, uint32_t count, fl_mailbox **mailbox)
     }
 }
 
-static void tell(fl_mailbox *mailbox)
+static void deliver(fl_mailbox *mailbox)
 {
     if (mailbox != NULL) {
         fl_mailbox_deliver(mailbox);
@@ -209,7 +209,7 @@ static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
         fl_mutex_unlock_if(storage->elements.lock);
     }
     FL_END_CRITICAL();
-    tell(mailbox);
+    deliver(mailbox);
     if (!room) {
         PyErr_NoMemory();
     }
@@ -370,7 +370,7 @@ bool fl_bounded_task_done(fl_bounded *self)
         mailbox = fl_mailbox_flush();
     }
     END_STORAGE(self);
-    tell(mailbox);
+    deliver(mailbox);
     return !too_many;
 }
 
@@ -431,7 +431,7 @@ void fl_bounded_shutdown(fl_bounded *self, bool immediate)
     }
     mailbox = fl_mailbox_flush();
     END_STORAGE(self);
-    tell(mailbox);
+    deliver(mailbox);
     fl_elements_drop(&all);
 }
 
@@ -448,7 +448,7 @@ void fl_bounded_resize(fl_bounded *self, uint32_t maxsize)
         fl_sem_withdraw(self->storage->slots, before - after);
     }
     END_STORAGE(self);
-    tell(mailbox);
+    deliver(mailbox);
 }
 
 /* A getter who gave its permit back after everything was thrown away may have left one. */

@@ -34,7 +34,7 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
             begin, args = _loads(initializer)
             begin(*args)
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
-            slot.tell(BROKEN, packed(error))
+            slot.notify(BROKEN, packed(error))
             return
         del begin, args
     take, reply = slot.take, slot.reply
