@@ -103,14 +103,6 @@ static void begin_event(void)
     waitq = fl_flag_new();
 }
 
-/* A gate: who is woken wakes the next. */
-static void begin_gate(void)
-{
-    begin_event();
-    fl_waitq_unref(waitq);
-    waitq = fl_gate_new();
-}
-
 static void wait_for_flag(void)
 {
     MODEL_CHECK(fl_flag_is_set(waitq) || model_wait_for(0, FL_FOREVER));
@@ -184,8 +176,8 @@ static void end_count(void)
 }
 
 static const model_scenario scenarios[] = {
-    {"gate-3", 3, 0, PATIENT, begin_gate, end_event, {wait_for_flag, wait_for_flag, set_flag}},
-    {"gate-3-timed", 3, 1, PATIENT, begin_gate, end_event,
+    {"event-3-together", 3, 0, PATIENT, begin_event, end_event, {wait_for_flag, wait_for_flag, set_flag}},
+    {"event-3-together-timed", 3, 1, PATIENT, begin_event, end_event,
      {wait_for_flag, wait_for_flag_within_a_time, set_flag}},
     {"lock-2", 3, 0, PATIENT, begin_lock, model_end, {lock_twice, lock_twice}},
     {"lock-2-overdue", 3, 0, IMPATIENT, begin_lock, model_end, {lock_twice, lock_twice}},
@@ -243,7 +235,7 @@ static const char *const broken_as[] = {
     "a nudged waiter that finds nothing in a closed cell goes on waiting",
     "what is given pays no debt",
     "the holder of a combining lock lets go without looking whether somebody has queued since it looked",
-    "who is woken at a gate does not wake the next",
+    "a thread that was let go together with others wakes none of them",
     "a condition's waiter that is cancelled takes its notice along",
     "who waits when a count comes to nothing sleeps on if it goes up at once",
     "who leaves a barrier does not break it",

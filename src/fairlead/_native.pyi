@@ -972,7 +972,8 @@ class Event:
         """Whether the flag is set, or what is counted has come to nothing."""
     def set(self) -> None:
         """Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never
-        waits, and a signal handler or a destructor may call it.
+        waits, and a signal handler or a destructor may call it. Of more than eight threads it wakes two,
+        and each of them another one before it goes on.
         """
     def clear(self) -> None:
         """Clears the flag."""
@@ -990,9 +991,7 @@ class Gate:
     def is_open(self) -> bool:
         """Whether it was open, a moment ago."""
     def open(self) -> None:
-        """Lets all waiters pass, and all later ones. Never waits; wakes two threads, of which each wakes
-        two more before it goes on.
-        """
+        """Lets all waiters pass, and all later ones, as Event.set()."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
     def wait_async(self) -> Operation[bool]:

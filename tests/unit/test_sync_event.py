@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from waiting import Thread, until, until_async
 
-from fairlead.sync import Event
+from fairlead.sync import Event, select
 
 
 def test_event_is_set_and_cleared() -> None:
@@ -38,6 +38,20 @@ def test_all_who_wait_wake_though_the_event_is_cleared_at_once() -> None:
     asyncio.run(main())
     assert [thread.result() for thread in threads] == [True] * 20
     assert event.statistics() == (False, 0)
+
+
+def test_waiters_that_leave_break_no_chain_of_wake_ups() -> None:
+    for _ in range(5):
+        event, other = Event(), Event()
+        waiting = [Thread(event.wait) for _ in range(20)]
+        choosing = [Thread(select, event.wait_async(), other.wait_async()) for _ in range(20)]
+        leaving = [Thread(event.wait, 0.01) for _ in range(20)]
+        until(lambda event=event: event.statistics().waiting >= 40)  # type: ignore[misc]
+        event.set()
+        assert [thread.result() for thread in waiting] == [True] * 20
+        assert [thread.result() for thread in choosing] == [(0, True)] * 20
+        assert all(thread.result() in {True, False} for thread in leaving)
+        assert other.statistics().waiting == 0
 
 
 async def _wait(event: Event) -> bool:

@@ -19,10 +19,8 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 
 static void serve(fl_waitq *waitq, fl_wakes *wakes)
 {
-    uint32_t most = waitq->flags & FL_WAITQ_CHAIN ? FL_CHAIN_WIDTH : UINT32_MAX;
-    while (waitq->head != NULL && most > 0 && fl_load(&waitq->word, relaxed) == 0) { /* queue lock only */
-        bool thread = waitq->head->mailbox == NULL; /* a task may not run for long, and wakes nobody */
-        most -= fl_waitq_grant(waitq, waitq->head, wakes) && thread;
+    while (waitq->head != NULL && fl_load(&waitq->word, relaxed) == 0) { /* queue lock only */
+        fl_waitq_grant(waitq, waitq->head, wakes);
     }
 }
 

@@ -33,17 +33,6 @@ static inline fl_waitq *fl_flag_new(void)
     return fl_count_new(1);
 }
 
-/* A gate: a flag that is never cleared. Setting it wakes few threads, and each that wakes a few more, before
-   it wants the GIL: who opens it for n threads makes no n system calls. */
-static inline fl_waitq *fl_gate_new(void)
-{
-    return fl_waitq_new(&fl_event_ops, 1, 1, FL_WAITQ_CHAIN);
-}
-
-#ifndef FL_CHAIN_WIDTH
-#define FL_CHAIN_WIDTH 2
-#endif
-
 static inline bool fl_flag_is_set(fl_waitq *waitq)
 {
     return fl_count_value(waitq) == 0;

@@ -152,10 +152,8 @@ uint32_t fl_choice_end(fl_choice *choice)
         fl_waitq *waitq = choice->waiters[winner]->waitq;
         fl_wakes wakes = {0};
         fl_waitq_lock(waitq);
-        if (waitq->flags & FL_WAITQ_CHAIN) {
-            fl_waitq_serve(waitq, &wakes);
-        }
         fl_waitq_unlock(waitq, &wakes);
+        fl_waiter_wake_others(choice->waiters[winner]);
     }
     return winner;
 }

@@ -98,45 +98,85 @@ void fl_waitq_lock(fl_waitq *waitq)
 }
 
 /* Who is woken may be gone as soon as its state says so, unless it is a task's, which is counted. */
-static void deliver(fl_wakes *wakes)
+static void deliver(const fl_wake *at, uint32_t count)
 {
-    for (uint32_t i = 0; i < wakes->count; i++) {
-        const fl_wake *wake = i < FL_WAKES ? &wakes->at[i] : &wakes->more[i - FL_WAKES];
+    for (const fl_wake *wake = at; wake < at + count; wake++) {
         if (wake->mailbox != NULL) {
             fl_mailbox_post(wake->mailbox, wake->waiter);
         } else {
             fl_unpark(wake->word);
         }
     }
-    wakes->count = 0;
 }
 
 static void remember(fl_wakes *wakes, fl_wake wake)
 {
-    if (wakes->count == FL_WAKES + wakes->room) {
-        deliver(wakes);
+    if (wakes->count == FL_WAKES) {
+        deliver(wakes->at, wakes->count);
+        wakes->count = 0;
     }
-    uint32_t at = wakes->count++;
-    *(at < FL_WAKES ? &wakes->at[at] : &wakes->more[at - FL_WAKES]) = wake;
+    wakes->at[wakes->count++] = wake;
 }
 
 void fl_waitq_lock_for_all(fl_waitq *waitq, fl_wakes *wakes)
 {
     uint32_t waiting = fl_waitq_waiting(waitq);
     if (waiting > FL_WAKES) {
-        wakes->more = malloc((waiting - FL_WAKES) * sizeof *wakes->more);
-        wakes->room = wakes->more == NULL ? 0 : waiting - FL_WAKES;
+        wakes->list = malloc(sizeof *wakes->list + waiting * sizeof wakes->list->at[0]);
+        if (wakes->list != NULL) {
+            *wakes->list = (fl_wake_list){.refs = 1, .room = waiting};
+        }
     }
     fl_waitq_lock(waitq);
 }
 
+static void drop_list(fl_wake_list *list)
+{
+    if (fl_fetch_sub(&list->refs, 1, acq_rel) == 1) { /* pairs with itself: the last one sees what all did */
+        free(list);
+    }
+}
+
+/* Queue lock. */
+static void wake_some(fl_wake_list *list, uint32_t most, fl_wakes *wakes)
+{
+    for (uint32_t i = 0; i < most && list->woken < list->threads; i++) {
+        remember(wakes, list->at[list->woken++]);
+    }
+}
+
 void fl_waitq_unlock(fl_waitq *waitq, fl_wakes *wakes)
 {
+    fl_wake_list *list = wakes->list;
+    if (list != NULL) {
+        wake_some(list, FL_WAKES_BEGUN, wakes);
+    }
     fl_mutex_unlock(&waitq->lock);
-    deliver(wakes);
-    free(wakes->more);
-    wakes->more = NULL;
-    wakes->room = 0;
+    deliver(wakes->at, wakes->count);
+    wakes->count = 0;
+    if (list != NULL) {
+        wakes->list = NULL;
+        for (uint32_t i = 1; i <= list->tasks; i++) {
+            deliver(&list->at[list->room - i], 1);
+        }
+        drop_list(list);
+    }
+}
+
+/* All of the list are woken: the thread that let them go has woken two, and of n that are awake each one
+   more, so that more than n are awake while there are any left. */
+void fl_waiter_wake_others(fl_waiter *waiter)
+{
+    if (waiter->mailbox == NULL && waiter->together != NULL) {
+        fl_wakes wakes = {0};
+        fl_waitq_lock(waiter->waitq); /* by now the list is whole */
+#if FL_MODEL_BREAK != 7
+        wake_some(waiter->together, 1, &wakes);
+#endif
+        fl_waitq_unlock(waiter->waitq, &wakes);
+        drop_list(waiter->together);
+        waiter->together = NULL;
+    }
 }
 
 void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter)
@@ -181,14 +221,25 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
         return false; /* it is leaving */
     }
 #endif
+    fl_wake_list *list = wakes->list;
+    if (to == FL_WOKEN || (list != NULL && list->threads + list->tasks == list->room)) {
+        list = NULL; /* one that is woken to look again goes on from there alone */
+    }
     if (mailbox != NULL) {
         fl_waiter_ref(waiter);
+    } else {
+        waiter->together = list;
+        if (list != NULL) {
+            fl_fetch_add(&list->refs, 1, relaxed); /* who adds one has one */
+        }
     }
     /* pairs with whoever looks at the state: what was done before the grant is seen after it */
     while (!fl_cas(&waiter->state, &from, to, acq_rel, acquire)) {
         if (from != FL_WAITING && from != FL_WOKEN) {
             if (mailbox != NULL) {
                 fl_waiter_unref(waiter);
+            } else if (list != NULL) {
+                drop_list(list);
             }
             return false;
         }
@@ -196,7 +247,14 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
     if (choice != NULL && to == FL_WOKEN) { /* it leaves under the queue lock, and so is here still */
         fl_choice_wake(choice);
     }
-    remember(wakes, (fl_wake){waiter, mailbox, choice != NULL ? &choice->word : &waiter->state});
+    fl_wake wake = {waiter, mailbox, choice != NULL ? &choice->word : &waiter->state};
+    if (list == NULL) {
+        remember(wakes, wake);
+    } else if (mailbox == NULL) {
+        list->at[list->threads++] = wake;
+    } else {
+        list->at[list->room - ++list->tasks] = wake;
+    }
 #if FL_MODEL_BREAK == 3
     fl_store(&waiter->posted, 0, relaxed);
 #endif
@@ -264,8 +322,8 @@ bool fl_waitq_enter(fl_waiter *waiter)
     fl_waitq_lock(waitq);
     fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
     fl_wakes wakes; /* but for its array, which is as long as all the rest of this */
-    wakes.count = wakes.room = 0;
-    wakes.more = NULL;
+    wakes.count = 0;
+    wakes.list = NULL;
     wakes.left = NULL;
     bool taken = waitq->ops->enter(waitq, waiter, &wakes);
     fl_waitq_unlock(waitq, &wakes);
@@ -326,6 +384,7 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
     if (fl_waitq_leave(waiter, why)) {
         return true;
     }
+    fl_waiter_wake_others(waiter);
     if (waiter->final && why == FL_CANCELLED) {
         return false;
     }
@@ -346,9 +405,11 @@ fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline)
     for (;;) {
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
         if (state == FL_GRANTED || (state == FL_WOKEN && fl_waitq_retry(waiter))) {
+            fl_waiter_wake_others(waiter);
             return FL_WAIT_GRANTED;
         }
         if (state == FL_REFUSED) {
+            fl_waiter_wake_others(waiter);
             return FL_WAIT_REFUSED;
         }
         if (!waiter->told && fl_waitq_orphaned(waiter->waitq)) {
@@ -375,13 +436,5 @@ fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline)
     do {
         result = fl_waitq_wait_in_place(waiter, deadline);
     } while (result == FL_WAIT_INTERRUPTED && !fl_waitq_leave(waiter, FL_CANCELLED));
-#if FL_MODEL_BREAK != 7
-    if (result == FL_WAIT_GRANTED && waiter->waitq->flags & FL_WAITQ_CHAIN) {
-        fl_wakes wakes = {0};
-        fl_waitq_lock(waiter->waitq);
-        fl_waitq_serve(waiter->waitq, &wakes);
-        fl_waitq_unlock(waiter->waitq, &wakes);
-    }
-#endif
     return result;
 }

@@ -95,6 +95,7 @@ typedef struct fl_waiter {
     void *request;                  /* what it waits for; of a combining lock what is to be run; constant */
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
     uint32_t place;                 /* among these; constant */
+    struct fl_wake_list *together;  /* thread only, written before it is let go: see fl_waiter_wake_others */
     bool told;                      /* its own side's: that the holder has ended */
     bool notified;                  /* queue lock; of a condition's: see condition.h */
 } fl_waiter;
@@ -105,13 +106,31 @@ typedef struct {
     const fl_atomic(uint32_t) *word; /* where its thread parks */
 } fl_wake;
 
-/* Waiters to wake once the queue lock is free. */
+#ifndef FL_WAKES
 #define FL_WAKES 8
+#endif
+#ifndef FL_WAKES_BEGUN
+#define FL_WAKES_BEGUN 2
+#endif
+
+/* Waiters that are let go together, when they are more than FL_WAKES. A thread that wakes a thousand others
+   holds the GIL for a thousand system calls, and those that are awake wait for it all at once, each by a
+   time-out of the switch interval. So it wakes two, and each thread that was let go wakes one more before it
+   wants the GIL: they wake about as fast as the GIL is handed from one to the next. All of it but `refs` is
+   the queue lock's. */
+typedef struct fl_wake_list {
+    fl_atomic(uint32_t) refs; /* one of each thread in it, one of the thread that let them go */
+    uint32_t room;
+    uint32_t threads, woken; /* from the front on */
+    uint32_t tasks;          /* from the end on: woken by the thread that let them go */
+    fl_wake at[];
+} fl_wake_list;
+
+/* Waiters to wake once the queue lock is free. */
 typedef struct fl_wakes {
     uint32_t count;
-    uint32_t room; /* of `more` */
     fl_wake at[FL_WAKES];
-    fl_wake *more;         /* for those beyond; NULL: none */
+    fl_wake_list *list;    /* NULL: `at` is enough, or there is no memory */
     const fl_waiter *left; /* who has just left the queue by itself, for `serve`; NULL: nobody */
 } fl_wakes;
 
@@ -130,8 +149,7 @@ typedef struct fl_waitq {
 
 #define FL_WAITQ_FAIR 1u  /* strict first-in first-out */
 #define FL_WAITQ_OWNED 2u /* `owner` is kept */
-#define FL_WAITQ_CHAIN 4u /* a thread that was granted something serves the next before it goes on */
-#define FL_WAITQ_BREAKS 8u /* a lock that closes when its holder's thread ends */
+#define FL_WAITQ_BREAKS 4u /* a lock that closes when its holder's thread ends */
 
 /* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
    no waiter is woken; one that leaves was in no other's way; one that was granted has taken nothing; after a
@@ -278,6 +296,10 @@ typedef enum {
 fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline);
 /* The same for a waiter that is allocated (invariant 3), and stays queued when a signal interrupts. */
 fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline);
+
+/* By a thread whose waiter was granted something or refused: wakes one of those that were let go together
+   with it, if there are any left. Every ending does it. */
+void fl_waiter_wake_others(fl_waiter *waiter);
 
 /* Takes the waiter out of the queue, for a reason. False: it was granted first. */
 bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why);

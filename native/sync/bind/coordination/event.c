@@ -13,7 +13,8 @@ static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 FL_DOC(set_doc, "set($self, /)",
 "Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never waits, and a\n"
-"signal handler or a destructor may call it.");
+"signal handler or a destructor may call it. Of more than eight threads it wakes two, and each of them\n"
+"another one before it goes on.");
 
 static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -196,8 +197,7 @@ FL_DOC(is_open_doc, "is_open($self, /)",
 "Whether it was open, a moment ago.");
 
 FL_DOC(open_doc, "open($self, /)",
-"Lets all waiters pass, and all later ones. Never waits; wakes two threads, of which each wakes two more\n"
-"before it goes on.");
+"Lets all waiters pass, and all later ones, as Event.set().");
 
 static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -205,7 +205,7 @@ static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Gate", names)) {
         return NULL;
     }
-    return fl_wrapper_new(type, fl_gate_new());
+    return fl_wrapper_new(type, fl_flag_new());
 }
 
 static PyMethodDef gate_methods[] = {
