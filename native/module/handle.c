@@ -55,9 +55,6 @@ static fl_shared *share(PyObject *op, uint32_t type)
     return shared;
 }
 
-FL_DOC(handle_doc, "handle($module, primitive, /)",
-"The number by which attach() finds this primitive in any interpreter of this process.");
-
 static PyObject *handle(PyObject *module, PyObject *primitive)
 {
     fl_state *state = fl_state_of(module);
@@ -71,11 +68,6 @@ static PyObject *handle(PyObject *module, PyObject *primitive)
     PyErr_Format(PyExc_TypeError, "a %s cannot be handed to another interpreter", name);
     return NULL;
 }
-
-FL_DOC(attach_doc, "attach($module, handle, /)",
-"An object of this interpreter for the primitive with this handle. Raises HandleGoneError when no "
-"interpreter\n"
-"has it any more.");
 
 static PyObject *attach(PyObject *module, PyObject *number)
 {
@@ -102,9 +94,6 @@ static PyObject *attach(PyObject *module, PyObject *number)
     return op;
 }
 
-FL_DOC(process_doc, "process($module, /)",
-"Numbers that no other process has, nor one that this one was forked from.");
-
 static PyObject *process(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     static fl_atomic(int64_t) since;
@@ -114,19 +103,16 @@ static PyObject *process(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignore
                          (long long)fl_load(&since, relaxed)); /* never changes again */
 }
 
-FL_DOC(in_main_interpreter_doc, "in_main_interpreter($module, /)",
-"Whether this is the interpreter that the process began with.");
-
 static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
 }
 
 static PyMethodDef functions[] = {
-    {"handle", handle, METH_O, handle_doc},
-    {"attach", attach, METH_O, attach_doc},
-    {"process", process, METH_NOARGS, process_doc},
-    {"in_main_interpreter", in_main_interpreter, METH_NOARGS, in_main_interpreter_doc},
+    {"handle", handle, METH_O, FL_DOC(module, handle)},
+    {"attach", attach, METH_O, FL_DOC(module, attach)},
+    {"process", process, METH_NOARGS, FL_DOC(module, process)},
+    {"in_main_interpreter", in_main_interpreter, METH_NOARGS, FL_DOC(module, in_main_interpreter)},
     {NULL, NULL, 0, NULL},
 };
 

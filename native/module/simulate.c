@@ -242,15 +242,6 @@ static PyObject *result_of(const fl_sim *sim, fl_sim_status status, uint32_t gro
                          (Py_ssize_t)(logged * sizeof(fl_sim_event)));
 }
 
-FL_DOC(simulate_doc, "simulate($module, settings, ops, groups, counters, semaphores, until_ns, /)",
-"Run one simulation; fairlead.gil.simulate is its public interface.\n"
-"\n"
-"ops, groups, counters and semaphores are the arrays of native/gil/simulator/sim.h as bytes. Returns\n"
-"(status, totals, thread statistics, request statistics by group, events), the second and last in the\n"
-"layout of that file.\n"
-"Raises ValueError for a program that leads out of its arrays, MemoryError, and what a signal handler\n"
-"raises.");
-
 static PyObject *simulate(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *settings, *result = NULL;
@@ -290,9 +281,6 @@ static PyObject *simulate(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-FL_DOC(policy_constants_doc, "policy_constants($module, /)",
-"The scheduling policy's constants and their defaults, in the order of native/gil/policy/constants.h.");
-
 static PyObject *policy_constants(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     PyObject *dict = PyDict_New();
@@ -312,8 +300,8 @@ static PyObject *policy_constants(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 }
 
 static PyMethodDef simulate_methods[] = {
-    {"simulate", simulate, METH_VARARGS, simulate_doc},
-    {"policy_constants", policy_constants, METH_NOARGS, policy_constants_doc},
+    {"simulate", simulate, METH_VARARGS, FL_DOC(module, simulate)},
+    {"policy_constants", policy_constants, METH_NOARGS, FL_DOC(module, policy_constants)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -170,7 +170,8 @@ class Operation(Generic[_T_co]):
         """As of a generator. Ends the wait: it leaves the queue, or gives back what it was granted."""
     def close(self) -> None:
         """As of a generator. Ends the wait as throw() does, without an exception."""
-    def _recheck(self) -> None: ...
+    def _recheck(self) -> None:
+        """By a timer of its loop: it is time for its task to look."""
 
 @final
 class Selected(structseq[Any], tuple[int, Any]):
@@ -395,7 +396,8 @@ class Lock:
         """
     def locked(self) -> bool:
         """Whether there was nothing to take, a moment ago."""
-    def _holders(self) -> list[tuple[int, Any, bool]]: ...
+    def _holders(self) -> list[tuple[int, Any, bool]]:
+        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """An awaitable that takes the lock and returns True. For tasks, with the time-outs of their
         library. A task that is cancelled has taken nothing. What is free is taken without a switch to
@@ -452,7 +454,8 @@ class RLock:
         """
     def locked(self) -> bool:
         """Whether it was held, a moment ago."""
-    def _holders(self) -> list[tuple[int, Any, bool]]: ...
+    def _holders(self) -> list[tuple[int, Any, bool]]:
+        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """An awaitable that takes the lock, again if the task holds it, and returns True. Await it in the
         task that is to hold the lock: what wraps it in a task of its own, as asyncio.gather, makes that
@@ -470,10 +473,14 @@ class RLock:
         """As acquire_async()."""
     def __aexit__(self, *exc_info: object) -> Operation[None]:
         """As release(), in an awaitable that is done."""
-    def _is_owned(self) -> bool: ...
-    def _recursion_count(self) -> int: ...
-    def _release_save(self) -> tuple[int, object]: ...
-    def _acquire_restore(self, before: tuple[int, object], /) -> None: ...
+    def _is_owned(self) -> bool:
+        """Whether the caller holds it. For threading.Condition, as the three others with an underscore."""
+    def _recursion_count(self) -> int:
+        """How often the caller holds it."""
+    def _release_save(self) -> tuple[int, object]:
+        """Gives it back entirely, and returns how it was held."""
+    def _acquire_restore(self, before: tuple[int, object], /) -> None:
+        """Takes it as it was held before _release_save(), whatever signal handlers raise meanwhile."""
 
 @final
 class RateLimiterStatistics(structseq[Any], tuple[int, int, int]):
@@ -534,8 +541,10 @@ class RateLimiter:
         """As acquire_async()."""
     def __aexit__(self, *exc_info: object) -> Operation[None]:
         """Nothing, in an awaitable that is done."""
-    def _set(self, now: int, /) -> None: ...
-    def _next(self) -> int | None: ...
+    def _set(self, now: int, /) -> None:
+        """By its clock: it is now that many nanoseconds, and stays so. Every waiter that is due is served."""
+    def _next(self) -> int | None:
+        """For its clock: at how many nanoseconds the first waiter is due; None: there is none."""
 
 @final
 class RWLockStatistics(structseq[Any], tuple[int, bool, bool, int]):
@@ -571,7 +580,8 @@ class RWLockView:
         """
     def locked(self) -> bool:
         """Whether a newcomer could not have acquired this view, a moment ago."""
-    def _holders(self) -> list[tuple[int, Any, bool]]: ...
+    def _holders(self) -> list[tuple[int, Any, bool]]:
+        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """As acquire(), in an awaitable that returns True. Await it in the task that is to be inside."""
     def __enter__(self) -> bool:
@@ -742,7 +752,8 @@ class StampedLock:
     @property
     def writing(self) -> StampedGuard:
         """For one `with`, to write."""
-    def _holders(self) -> list[tuple[int, Any]]: ...
+    def _holders(self) -> list[tuple[int, Any]]:
+        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def statistics(self) -> StampedLockStatistics:
         """A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are
         not counted.
@@ -882,7 +893,10 @@ class ConditionQueue:
         """An awaitable that waits for a notification, and counts as waiting from now on."""
     def notify(self, n: int, /) -> int:
         """Wakes the first n that wait; says how many there were."""
-    def _pass(self) -> None: ...
+    def _pass(self) -> None:
+        """By a task that join() has notified, once it has the lock again or will not get it: the next one
+        is woken.
+        """
     def waiting(self) -> int:
         """How many threads and tasks wait and are not notified."""
 
@@ -915,7 +929,10 @@ class Semaphore:
         """
     def statistics(self) -> SemaphoreStatistics:
         """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
-    def _withdraw(self, n: int, /) -> None: ...
+    def _withdraw(self, n: int, /) -> None:
+        """Takes n permits away for good, without waiting: those that are free, and the rest as they are
+        given.
+        """
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
@@ -950,7 +967,10 @@ class BoundedSemaphore:
         """
     def statistics(self) -> SemaphoreStatistics:
         """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
-    def _withdraw(self, n: int, /) -> None: ...
+    def _withdraw(self, n: int, /) -> None:
+        """Takes n permits away for good, without waiting: those that are free, and the rest as they are
+        given.
+        """
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
@@ -1585,9 +1605,16 @@ class Segment:
     def _amount(self) -> int: ...
     @property
     def _flags(self) -> int: ...
-    def _ask(self, which: int, /) -> int: ...
-    def _arm(self, which: int, seen: int, bell: Semaphore, /) -> None: ...
-    def _disarm(self, which: int, /) -> None: ...
+    def _ask(self, which: int, /) -> int:
+        """Says that a task is about to wait for that turn, and returns what _arm is to be given. Try
+        once more in between: it may have come.
+        """
+    def _arm(self, which: int, seen: int, bell: Semaphore, /) -> None:
+        """Has one permit given to the semaphore, always the same, when trying again may bring something.
+        One at a time for each turn. The first time a thread is started for it, which knows no Python.
+        """
+    def _disarm(self, which: int, /) -> None:
+        """Who waited for that turn does not any more."""
 
 class SharedLock(Segment):
     """The base of fairlead.sync.shared.Lock."""
@@ -1615,7 +1642,8 @@ class SharedLock(Segment):
         """acquire()."""
     def __exit__(self, *exception: object) -> None:
         """release()."""
-    def _look(self) -> tuple[int, bool, int]: ...
+    def _look(self) -> tuple[int, bool, int]:
+        """(number of the process that holds it or 0, whether that is alive, how often one died with it)"""
 
 class SharedSemaphore(Segment):
     """The base of fairlead.sync.shared.Semaphore."""
@@ -1636,7 +1664,8 @@ class SharedSemaphore(Segment):
         """acquire()."""
     def __exit__(self, *exception: object) -> None:
         """release()."""
-    def _look(self) -> tuple[int, int]: ...
+    def _look(self) -> tuple[int, int]:
+        """(how many are free, how many came back from the dead)"""
 
 class SharedEvent(Segment):
     """The base of fairlead.sync.shared.Event."""
@@ -1651,8 +1680,10 @@ class SharedEvent(Segment):
         """Clears the flag."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
-    def _word(self) -> int: ...
-    def _passed(self, since: int, /) -> bool: ...
+    def _word(self) -> int:
+        """Odd while it is set; what _passed is to be given, when a wait begins."""
+    def _passed(self, since: int, /) -> bool:
+        """Whether it is set, or was since then."""
 
 class SharedQueue(Segment):
     """The base of fairlead.sync.shared.Queue."""
@@ -1666,13 +1697,16 @@ class SharedQueue(Segment):
         """Takes the oldest message, as bytes, waiting for one if need be. For threads; tasks await
         get_async(). Raises QueueEmpty at once or when the time is over, and QueueShutDown.
         """
-    def _try_put(self, data: ReadableBuffer, /) -> int | None: ...
-    def _try_get(self) -> int | bytes: ...
+    def _try_put(self, data: ReadableBuffer, /) -> int | None:
+        """Puts it, and returns None; or which turn to wait for."""
+    def _try_get(self) -> int | bytes:
+        """Takes a message and returns it; or which turn to wait for."""
     def shutdown(self, immediate: bool = False) -> None:
         """For good: put() raises QueueShutDown, and get() once the queue is empty, or at once. All waiters
         are woken. Never waits.
         """
-    def _look(self) -> tuple[int, int, int, int, int]: ...
+    def _look(self) -> tuple[int, int, int, int, int]:
+        """(bytes of the ring that are taken, of how many, how it is shut, deaths in put, deaths in get)"""
 
 class SharedBarrier(Segment):
     """The base of fairlead.sync.shared.Barrier."""
@@ -1686,7 +1720,11 @@ class SharedBarrier(Segment):
         """Breaks the barrier: present and later waiters get BrokenBarrierError until reset(). Never waits."""
     def reset(self) -> None:
         """Makes the barrier empty and whole again; its waiters get BrokenBarrierError. Never waits."""
-    def _come(self) -> tuple[int, int] | None: ...
-    def _met(self, phase: int, place: int, /) -> bool: ...
-    def _leave(self, phase: int, place: int, /) -> None: ...
-    def _look(self) -> tuple[int, bool]: ...
+    def _come(self) -> tuple[int, int] | None:
+        """(phase, place) of who has come now; None: a phase is just ending. BrokenBarrierError."""
+    def _met(self, phase: int, place: int, /) -> bool:
+        """Whether all have come to that phase. BrokenBarrierError."""
+    def _leave(self, phase: int, place: int, /) -> None:
+        """Who has come does not wait any more, and breaks the barrier, unless the phase is over."""
+    def _look(self) -> tuple[int, bool]:
+        """(how many have come, whether it is broken)"""

@@ -87,9 +87,6 @@ static fl_job *job_in(PyObject *self, PyObject *op)
 
 /* job queue */
 
-FL_DOC(post_doc, "post($self, owner, call, announce, /)",
-"Posts a call, and returns the job and how many are outstanding with it. None: the queue is closed.");
-
 static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     if (count != 3) {
@@ -119,9 +116,6 @@ static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return Py_BuildValue("(NI)", made, (unsigned)outstanding);
 }
 
-FL_DOC(completions_doc, "completions($self, /)",
-"Waits for news, and returns them: (owner, kind, value) each. None: there will be no more.");
-
 static PyObject *completions(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_job_queue *job_queue = job_queue_of(op);
@@ -149,10 +143,6 @@ static PyObject *completions(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     return got == FL_REFUSAL ? Py_NewRef(Py_None) : list;
 }
-
-FL_DOC(help_doc, "help($self, job, timeout=None, /)",
-"Waits for the job's reply, and returns (owner, kind, value). None: another waiter has it, or it did not\n"
-"come within the time.");
 
 static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
@@ -184,9 +174,6 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return got < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-FL_DOC(take_back_doc, "take_back($self, job, /)",
-"Ends a job without a reply. 0: it had not begun; a worker's number: it ran there; -1: too late.");
-
 static PyObject *take_back(PyObject *op, PyObject *arg)
 {
     fl_job *job = job_in(op, arg);
@@ -202,17 +189,11 @@ static PyObject *take_back(PyObject *op, PyObject *arg)
     return PyLong_FromUnsignedLong(worker);
 }
 
-FL_DOC(is_running_doc, "is_running($self, job, /)",
-"Whether a worker has it, a moment ago.");
-
 static PyObject *is_running(PyObject *op, PyObject *arg)
 {
     fl_job *job = job_in(op, arg);
     return job == NULL ? NULL : PyBool_FromLong(fl_job_queue_state(job_queue_of(op), job) == FL_JOB_RUNNING);
 }
-
-FL_DOC(clear_doc, "clear($self, /)",
-"Takes back all jobs that have not begun, and returns their owners.");
 
 static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -228,9 +209,6 @@ static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     return owners;
 }
-
-FL_DOC(seize_doc, "seize($self, /)",
-"Takes back all jobs that run: (owner, worker) each.");
 
 static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -248,17 +226,11 @@ static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
     return owners;
 }
 
-FL_DOC(close_doc, "close($self, /)",
-"No more calls; workers end when there are none left.");
-
 static PyObject *close_job_queue(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_job_queue_close(job_queue_of(op));
     Py_RETURN_NONE;
 }
-
-FL_DOC(end_completions_doc, "end_completions($self, /)",
-"There will be no more news: all workers have left.");
 
 static PyObject *end_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -276,10 +248,6 @@ static int worker_in(PyObject *arg, uint32_t *worker)
     *worker = (uint32_t)number;
     return 0;
 }
-
-FL_DOC(leave_doc, "leave($self, worker, /)",
-"After a worker's last step, and before its interpreter is ended. The owner of the job that it had not\n"
-"replied to, or None.");
 
 static PyObject *leave(PyObject *op, PyObject *arg)
 {
@@ -299,10 +267,6 @@ static PyObject *leave(PyObject *op, PyObject *arg)
     }
     return owner;
 }
-
-FL_DOC(interrupt_doc, "interrupt($self, worker, /)",
-"Raises Stopped in a worker, at its next step in Python. Waits until its interpreter can be entered: for as\n"
-"long as a call into C keeps that busy. False: the worker has left.");
 
 static PyObject *interrupt(PyObject *op, PyObject *arg)
 {
@@ -335,9 +299,6 @@ static PyObject *interrupt(PyObject *op, PyObject *arg)
     fl_job_queue_release(job_queue, slot);
     Py_RETURN_TRUE;
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -394,35 +355,32 @@ static void job_queue_dealloc(PyObject *op)
 }
 
 static PyMethodDef job_queue_methods[] = {
-    {"post", FL_METHOD(post), METH_FASTCALL, post_doc},
-    {"completions", completions, METH_NOARGS, completions_doc},
-    {"help", FL_METHOD(help), METH_FASTCALL, help_doc},
-    {"take_back", take_back, METH_O, take_back_doc},
-    {"is_running", is_running, METH_O, is_running_doc},
-    {"clear", clear, METH_NOARGS, clear_doc},
-    {"seize", seize, METH_NOARGS, seize_doc},
-    {"close", close_job_queue, METH_NOARGS, close_doc},
-    {"end_completions", end_completions, METH_NOARGS, end_completions_doc},
-    {"leave", leave, METH_O, leave_doc},
-    {"interrupt", interrupt, METH_O, interrupt_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"post", FL_METHOD(post), METH_FASTCALL, FL_DOC(JobQueue, post)},
+    {"completions", completions, METH_NOARGS, FL_DOC(JobQueue, completions)},
+    {"help", FL_METHOD(help), METH_FASTCALL, FL_DOC(JobQueue, help)},
+    {"take_back", take_back, METH_O, FL_DOC(JobQueue, take_back)},
+    {"is_running", is_running, METH_O, FL_DOC(JobQueue, is_running)},
+    {"clear", clear, METH_NOARGS, FL_DOC(JobQueue, clear)},
+    {"seize", seize, METH_NOARGS, FL_DOC(JobQueue, seize)},
+    {"close", close_job_queue, METH_NOARGS, FL_DOC(JobQueue, close)},
+    {"end_completions", end_completions, METH_NOARGS, FL_DOC(JobQueue, end_completions)},
+    {"leave", leave, METH_O, FL_DOC(JobQueue, leave)},
+    {"interrupt", interrupt, METH_O, FL_DOC(JobQueue, interrupt)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(JobQueue, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef job_queue_getset[] = {
-    {"number", get_number, NULL, "By which a WorkerSlot finds it, in any interpreter of this process.", NULL},
+    {"number", get_number, NULL, FL_DOC(JobQueue, number), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-FL_DOC(job_queue_doc, "JobQueue()",
-"Calls for workers in other interpreters, and their replies.");
 
 static PyType_Slot job_queue_slots[] = {
     {Py_tp_new, (void *)job_queue_new},
     {Py_tp_dealloc, (void *)job_queue_dealloc},
     {Py_tp_methods, job_queue_methods},
     {Py_tp_getset, job_queue_getset},
-    {Py_tp_doc, (void *)(uintptr_t)job_queue_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(JobQueue)},
     {0, NULL},
 };
 

@@ -59,9 +59,6 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec =
     FL_TYPE("fairlead._native.View", sizeof(view_object), Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
 
-FL_DOC(message_doc, "message($module, value, /)",
-"A value as bytes that from_message() makes an equal one of, in any interpreter of this process.");
-
 static PyObject *message(PyObject *Py_UNUSED(module), PyObject *value)
 {
     fl_item *item = fl_encode(value);
@@ -69,9 +66,6 @@ static PyObject *message(PyObject *Py_UNUSED(module), PyObject *value)
     fl_item_unref(item);
     return bytes;
 }
-
-FL_DOC(from_message_doc, "from_message($module, message, /)",
-"The value of which message() has made these bytes. Raises SerializationError if it has not.");
 
 static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
 {
@@ -83,8 +77,8 @@ static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
 }
 
 static PyMethodDef functions[] = {
-    {"message", message, METH_O, message_doc},
-    {"from_message", from_message, METH_O, from_message_doc},
+    {"message", message, METH_O, FL_DOC(module, message)},
+    {"from_message", from_message, METH_O, FL_DOC(module, from_message)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,10 +10,6 @@ typedef struct {
         *slot; /* the engine's fl_job_queue_leave frees it, after this interpreter has run its last */
 } worker_slot_object;
 
-FL_DOC(take_doc, "take($self, /)",
-"Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any. None:\n"
-"there will be no more.");
-
 static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     worker_slot_object *self = (worker_slot_object *)op;
@@ -46,9 +42,6 @@ static fl_item *completions_in(PyObject *op, PyObject *const *args, Py_ssize_t c
     return fl_pack(args[1], &(fl_sending){fl_wrapper_state(op), NULL});
 }
 
-FL_DOC(reply_doc, "reply($self, kind, value, /)",
-"Replies to the call that was taken. False: no caller wants the reply, and this worker is to end.");
-
 static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
@@ -62,9 +55,6 @@ static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
     }
     return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, item));
 }
-
-FL_DOC(notify_doc, "notify($self, kind, value, /)",
-"Says something that is no reply.");
 
 static PyObject *notify(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
@@ -122,21 +112,17 @@ static void worker_slot_dealloc(PyObject *op)
 }
 
 static PyMethodDef worker_slot_methods[] = {
-    {"take", take, METH_NOARGS, take_doc},
-    {"reply", FL_METHOD(reply), METH_FASTCALL, reply_doc},
-    {"notify", FL_METHOD(notify), METH_FASTCALL, notify_doc},
+    {"take", take, METH_NOARGS, FL_DOC(WorkerSlot, take)},
+    {"reply", FL_METHOD(reply), METH_FASTCALL, FL_DOC(WorkerSlot, reply)},
+    {"notify", FL_METHOD(notify), METH_FASTCALL, FL_DOC(WorkerSlot, notify)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(worker_slot_doc, "WorkerSlot(board, worker)",
-"A worker's place at the board with this number; for the thread that makes it. The engine's leave() ends\n"
-"it.");
 
 static PyType_Slot worker_slot_slots[] = {
     {Py_tp_new, (void *)worker_slot_new},
     {Py_tp_dealloc, (void *)worker_slot_dealloc},
     {Py_tp_methods, worker_slot_methods},
-    {Py_tp_doc, (void *)(uintptr_t)worker_slot_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(WorkerSlot)},
     {0, NULL},
 };
 

@@ -19,11 +19,6 @@ static void copy_bytes(char *to, const Py_buffer *from)
     Py_END_ALLOW_THREADS
 }
 
-FL_DOC(copy_doc, "copy($module, target, at, source, /)",
-"Copies all bytes of a buffer into another one, from its byte `at` on, without the GIL where they are many.\n"
-"\n"
-"Raises ValueError if they do not fit, and BufferError or TypeError for what is no buffer of that kind.");
-
 static PyObject *copy(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     if (count != 3) {
@@ -51,7 +46,7 @@ static PyObject *copy(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
 }
 
 static PyMethodDef functions[] = {
-    {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL, copy_doc},
+    {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL, FL_DOC(module, copy)},
     {NULL, NULL, 0, NULL},
 };
 

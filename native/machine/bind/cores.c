@@ -6,23 +6,7 @@
 #include "machine/cores.h"
 #include "machine/quota.h"
 
-PyDoc_STRVAR(cores_type_doc,
-"How many processor cores there are, and how many of them this process can keep busy.");
-
-static PyStructSequence_Field cores_fields[] = {
-    {"online", "cores that the operating system has online"},
-    {"affinity", "cores that the calling thread may be scheduled on"},
-    {"quota", "the tightest CPU quota of the control groups, in cores; None when there is none"},
-    {"usable", "max(1, min(affinity, ceil(quota))): cores worth of work that can run at once"},
-    {NULL, NULL},
-};
-
-static PyStructSequence_Desc cores_desc = {
-    .name = "fairlead.machine.Cores",
-    .doc = cores_type_doc,
-    .fields = cores_fields,
-    .n_in_sequence = 4,
-};
+FL_RECORD(cores_desc, "fairlead.machine", Cores);
 
 /* Reads the quota with the thread detached; -1 with an exception set when memory ran out.
    Without a quota `cores` becomes infinite. */
@@ -50,12 +34,6 @@ static PyObject *quota_object(double cores)
     return PyFloat_FromDouble(cores);
 }
 
-FL_DOC(cores_doc, "cores($module, /)",
-"Count the processor cores, with affinity and CPU quota taken into account.\n"
-"\n"
-"The affinity is the calling thread's own. Reads the control groups' files on\n"
-"every call, because affinity and quota can change while a process runs.");
-
 static PyObject *cores(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
     double quota;
@@ -82,13 +60,6 @@ static PyObject *cores(PyObject *module, PyObject *Py_UNUSED(ignored))
     return record;
 }
 
-FL_DOC(cpu_quota_doc, "cpu_quota($module, root='/', /)",
-"The tightest CPU quota, in cores, of this process's control groups, or None.\n"
-"\n"
-"Looks at version 1 and version 2 groups, from the process's own up to the\n"
-"mount point. root is put before every path that is read, for looking at a\n"
-"copy of another machine's files.");
-
 static PyObject *cpu_quota(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *root = NULL;
@@ -102,8 +73,8 @@ static PyObject *cpu_quota(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef cores_methods[] = {
-    {"cores", cores, METH_NOARGS, cores_doc},
-    {"cpu_quota", cpu_quota, METH_VARARGS, cpu_quota_doc},
+    {"cores", cores, METH_NOARGS, FL_DOC(module, cores)},
+    {"cpu_quota", cpu_quota, METH_VARARGS, FL_DOC(module, cpu_quota)},
     {NULL, NULL, 0, NULL},
 };
 

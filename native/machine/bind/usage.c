@@ -5,24 +5,7 @@
 
 #include "machine/usage.h"
 
-PyDoc_STRVAR(usage_type_doc,
-"What the kernel has accounted to a thread or to processes since they began.");
-
-static PyStructSequence_Field usage_fields[] = {
-    {"user_ns", "CPU time outside the kernel, in nanoseconds"},
-    {"system_ns", "CPU time inside the kernel, in nanoseconds"},
-    {"ctx_voluntary", "context switches because it had to wait"},
-    {"ctx_involuntary", "context switches because the core was taken away"},
-    {"max_rss_kb", "peak resident set in KiB: of the process for a thread, of the largest one for children"},
-    {NULL, NULL},
-};
-
-static PyStructSequence_Desc usage_desc = {
-    .name = "fairlead.machine.Usage",
-    .doc = usage_type_doc,
-    .fields = usage_fields,
-    .n_in_sequence = 5,
-};
+FL_RECORD(usage_desc, "fairlead.machine", Usage);
 
 static PyObject *usage_of(PyObject *module, fl_usage_scope scope)
 {
@@ -52,26 +35,15 @@ static PyObject *usage_of(PyObject *module, fl_usage_scope scope)
     return record;
 }
 
-FL_DOC(thread_usage_doc, "thread_usage($module, /)",
-"What the calling thread has used.\n"
-"\n"
-"Raises OSError (ENOTSUP) where the operating system keeps no accounts per thread.");
-
 static PyObject *thread_usage(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
     return usage_of(module, FL_USAGE_THREAD);
 }
 
-FL_DOC(process_usage_doc, "process_usage($module, /)",
-"What all threads of this process have used, those that have ended included.");
-
 static PyObject *process_usage(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
     return usage_of(module, FL_USAGE_PROCESS);
 }
-
-FL_DOC(children_usage_doc, "children_usage($module, /)",
-"What child processes have used that have ended and been waited for, and theirs.");
 
 static PyObject *children_usage(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
@@ -79,9 +51,9 @@ static PyObject *children_usage(PyObject *module, PyObject *Py_UNUSED(ignored))
 }
 
 static PyMethodDef usage_methods[] = {
-    {"thread_usage", thread_usage, METH_NOARGS, thread_usage_doc},
-    {"process_usage", process_usage, METH_NOARGS, process_usage_doc},
-    {"children_usage", children_usage, METH_NOARGS, children_usage_doc},
+    {"thread_usage", thread_usage, METH_NOARGS, FL_DOC(module, thread_usage)},
+    {"process_usage", process_usage, METH_NOARGS, FL_DOC(module, process_usage)},
+    {"children_usage", children_usage, METH_NOARGS, FL_DOC(module, children_usage)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -293,9 +293,6 @@ static PySendResult operation_send(PyObject *op, PyObject *value, PyObject **res
     return sent;
 }
 
-FL_DOC(send_doc, "send($self, value, /)",
-"As of a generator.");
-
 static PyObject *throw_inside(fl_operation *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *yielded = fl_throw_into(&self->inner, args, count), *result;
@@ -308,9 +305,6 @@ static PyObject *throw_inside(fl_operation *self, PyObject *const *args, Py_ssiz
     PySendResult sent = fl_operation_end(self, false, &result);
     return fl_as_iteration(sent, result);
 }
-
-FL_DOC(throw_doc, "throw($self, kind, value=None, traceback=None, /)",
-"As of a generator. Ends the wait: it leaves the queue, or gives back what it was granted.");
 
 static PyObject *operation_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
@@ -327,9 +321,6 @@ static PyObject *operation_throw(PyObject *op, PyObject *const *args, Py_ssize_t
     FL_END_CRITICAL();
     return result;
 }
-
-FL_DOC(close_doc, "close($self, /)",
-"As of a generator. Ends the wait as throw() does, without an exception.");
 
 static PyObject *operation_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -396,9 +387,6 @@ static void operation_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-FL_DOC(look_doc, "_recheck($self, /)",
-"By a timer of its loop: it is time for its task to look.");
-
 static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     FL_BEGIN_CRITICAL(op);
@@ -408,15 +396,12 @@ static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyMethodDef operation_methods[] = {
-    {"send", fl_awaitable_send, METH_O, send_doc},
-    {"throw", FL_METHOD(operation_throw), METH_FASTCALL, throw_doc},
-    {"close", operation_close, METH_NOARGS, close_doc},
-    {"_recheck", operation_recheck, METH_NOARGS, look_doc},
+    {"send", fl_awaitable_send, METH_O, FL_DOC(Operation, send)},
+    {"throw", FL_METHOD(operation_throw), METH_FASTCALL, FL_DOC(Operation, throw)},
+    {"close", operation_close, METH_NOARGS, FL_DOC(Operation, close)},
+    {"_recheck", operation_recheck, METH_NOARGS, FL_DOC(Operation, _recheck)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(operation_type_doc,
-"One wait of one task: await it once.");
 
 static PyType_Slot operation_slots[] = {
     {Py_am_await, (void *)PyObject_SelfIter},
@@ -427,16 +412,13 @@ static PyType_Slot operation_slots[] = {
     {Py_tp_clear, (void *)operation_clear},
     {Py_tp_dealloc, (void *)operation_dealloc},
     {Py_tp_methods, operation_methods},
-    {Py_tp_doc, (void *)(uintptr_t)operation_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Operation)},
     {0, NULL},
 };
 
 static PyType_Spec operation_spec =
     FL_TYPE("fairlead.wait.Operation", sizeof(fl_operation),
             Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, operation_slots);
-
-FL_DOC(use_mailboxes_doc, "use_mailboxes($module, finder, /)",
-"Sets what is called in a task that must wait: it returns the Mailbox of the loop that runs here.");
 
 static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
 {
@@ -446,7 +428,7 @@ static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
 }
 
 static PyMethodDef functions[] = {
-    {"use_mailboxes", use_mailboxes, METH_O, use_mailboxes_doc},
+    {"use_mailboxes", use_mailboxes, METH_O, FL_DOC(module, use_mailboxes)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -189,15 +189,6 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
     return result;
 }
 
-FL_DOC(select_doc, "select($module, /, *cases, timeout=None)",
-"Waits until one of several things can be had, and takes that one: a record of case, its number, and\n"
-"value.\n"
-"\n"
-"For threads; tasks await select_async(). A case is what acquire_async(), wait_async(), get_async(),\n"
-"put_async(item), receive_async() and their like return, not yet awaited. What is taken is as if it had\n"
-"been awaited, its exception too, as QueueShutDown; of the others nothing is taken, at any moment. Where\n"
-"several can be had, any of them is. None: the time, in seconds, was over first.");
-
 static PyObject *select_one(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_state *state = fl_state_of(module);
@@ -218,10 +209,6 @@ static PyObject *select_one(PyObject *module, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-FL_DOC(select_async_doc, "select_async($module, /, *cases)",
-"As select(), in an awaitable. For tasks, with the time-outs of their library. A task that is cancelled has\n"
-"taken nothing.");
-
 static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     fl_state *state = fl_state_of(module);
@@ -232,15 +219,12 @@ static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_
 }
 
 static PyMethodDef functions[] = {
-    {"select", FL_METHOD(select_one), METH_FASTCALL | METH_KEYWORDS, select_doc},
-    {"select_async", FL_METHOD(select_async), METH_FASTCALL, select_async_doc},
+    {"select", FL_METHOD(select_one), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select)},
+    {"select_async", FL_METHOD(select_async), METH_FASTCALL, FL_DOC(module, select_async)},
     {NULL, NULL, 0, NULL},
 };
 
-FL_RECORD(desc, "fairlead.sync.Selected", "The one that was taken.",
-    {"case", "which of the cases, from 0 on"},
-    {"value", "what awaiting it would have returned"}
-);
+FL_RECORD(desc, "fairlead.sync", Selected);
 
 int fl_select_exec(PyObject *module)
 {

@@ -189,12 +189,6 @@ static PySendResult selection_send(PyObject *op, PyObject *value, PyObject **res
     return sent;
 }
 
-FL_DOC(send_doc, "send($self, value, /)",
-"As of a generator.");
-
-FL_DOC(throw_doc, "throw($self, kind, value=None, traceback=None, /)",
-"As of a generator. Ends the wait: nothing is taken, or what was is final.");
-
 static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     selection *self = (selection *)op;
@@ -213,9 +207,6 @@ static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t
     FL_END_CRITICAL();
     return result;
 }
-
-FL_DOC(close_doc, "close($self, /)",
-"As of a generator. Ends the wait as throw() does, without an exception.");
 
 static PyObject *selection_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -271,14 +262,11 @@ static void selection_dealloc(PyObject *op)
 }
 
 static PyMethodDef selection_methods[] = {
-    {"send", fl_awaitable_send, METH_O, send_doc},
-    {"throw", FL_METHOD(selection_throw), METH_FASTCALL, throw_doc},
-    {"close", selection_close, METH_NOARGS, close_doc},
+    {"send", fl_awaitable_send, METH_O, FL_DOC(Selection, send)},
+    {"throw", FL_METHOD(selection_throw), METH_FASTCALL, FL_DOC(Selection, throw)},
+    {"close", selection_close, METH_NOARGS, FL_DOC(Selection, close)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(selection_doc,
-"One wait of one task for one of several things: await it once.");
 
 static PyType_Slot selection_slots[] = {
     {Py_am_await, (void *)PyObject_SelfIter},
@@ -289,7 +277,7 @@ static PyType_Slot selection_slots[] = {
     {Py_tp_clear, (void *)selection_clear},
     {Py_tp_dealloc, (void *)selection_dealloc},
     {Py_tp_methods, selection_methods},
-    {Py_tp_doc, (void *)(uintptr_t)selection_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Selection)},
     {0, NULL},
 };
 

@@ -6,18 +6,6 @@
 
 #include "sync/wait/mailbox.h"
 
-FL_DOC(mailbox_type_doc, "Mailbox(make_future, running=None, call_later=None, /)",
-"The way into one event loop, for tasks that wait.\n"
-"\n"
-"make_future() returns something to await once, with done() and set_result(value). running() says whether\n"
-"a task of the loop runs at this moment in this thread; then what it releases is seen to at once.\n"
-"call_later(seconds, function) calls that once, in the loop's thread, and returns what has a cancel();\n"
-"without it no task of the loop can wait for a rate limiter. The loop polls fileno() for reading and then\n"
-"calls the mailbox, in its own thread. It closes by close(), or when it is not referred to any more: then\n"
-"every task of it that waits has left its queue, and what was granted to one that has not resumed is\n"
-"handed over. Closed or dropped in the loop's thread, it ends the waits of its tasks: they resume, and\n"
-"raise LoopClosedError. The loop should hold it for as long as it runs.");
-
 typedef struct {
     PyObject_HEAD
     fl_mailbox *body;
@@ -390,17 +378,10 @@ static PyObject *mailbox_call(PyObject *op, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-FL_DOC(fileno_doc, "fileno($self, /)",
-"The descriptor that becomes readable when there is something to drain.");
-
 static PyObject *mailbox_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromLong(((mailbox *)op)->body->poll);
 }
-
-FL_DOC(close_doc, "close($self, /)",
-"Ends every wait of this mailbox, in the loop's thread: its tasks resume, and raise LoopClosedError. What\n"
-"was granted to tasks that have not resumed is handed over. May be called twice.");
 
 static PyObject *mailbox_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -414,8 +395,8 @@ static PyObject *mailbox_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyMethodDef mailbox_methods[] = {
-    {"fileno", mailbox_fileno, METH_NOARGS, fileno_doc},
-    {"close", mailbox_close, METH_NOARGS, close_doc},
+    {"fileno", mailbox_fileno, METH_NOARGS, FL_DOC(Mailbox, fileno)},
+    {"close", mailbox_close, METH_NOARGS, FL_DOC(Mailbox, close)},
     {NULL, NULL, 0, NULL},
 };
 
@@ -432,7 +413,7 @@ static PyType_Slot mailbox_slots[] = {
     {Py_tp_dealloc, (void *)mailbox_dealloc},
     {Py_tp_methods, mailbox_methods},
     {Py_tp_members, mailbox_members},
-    {Py_tp_doc, (void *)(uintptr_t)mailbox_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Mailbox)},
     {0, NULL},
 };
 

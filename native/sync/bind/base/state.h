@@ -5,6 +5,8 @@
 #define PY_SSIZE_T_CLEAN /* of formats, which Python 3.12 and older want to be told */
 #include <Python.h>
 
+#include "docs.h" /* made by the build */
+
 #ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */
 #define PyInterpreterState_Get() (PyThreadState_Get()->interp)
 #define PyInterpreterState_Main() PyInterpreterState_Get()
@@ -108,8 +110,10 @@ static inline fl_state *fl_state_of(PyObject *module)
 /* Of a type of ours, or one that Python derived from it; NULL with an exception. */
 fl_state *fl_state_under(PyTypeObject *type);
 
-/* A docstring: the signature, from which Python makes __text_signature__, and what it says. */
-#define FL_DOC(name, signature, text) PyDoc_STRVAR(name, signature "\n--\n\n" text)
+/* What the stub says of a function of the module (FL_DOC(module, name)), of a method or of a type; see
+   native/module/docs.py. */
+#define FL_DOC(owner, name) FL_DOC_##owner##_##name
+#define FL_TYPE_DOC(type) FL_TYPE_DOC_##type
 
 /* The spec of an immutable type; `more` are further flags, or 0. */
 #define FL_TYPE(type_name, size, more, type_slots)                                                         \
@@ -120,12 +124,12 @@ fl_state *fl_state_under(PyTypeObject *type);
         .slots = (type_slots),                                                                             \
     }
 
-/* What PyStructSequence_NewType takes, named `record`: the fields follow as {name, docstring}. */
-#define FL_RECORD(record, type_name, docstring, ...)                                                       \
-    static PyStructSequence_Field record##_fields[] = {__VA_ARGS__, {NULL, NULL}};                         \
+/* What PyStructSequence_NewType takes, named `record`: a record of the stub's. */
+#define FL_RECORD(record, where, type)                                                                     \
+    static PyStructSequence_Field record##_fields[] = {FL_FIELDS_##type, {NULL, NULL}};                    \
     static PyStructSequence_Desc record = {                                                                \
-        .name = (type_name),                                                                               \
-        .doc = (docstring),                                                                                \
+        .name = where "." #type,                                                                           \
+        .doc = FL_TYPE_DOC(type),                                                                          \
         .fields = record##_fields,                                                                         \
         .n_in_sequence = sizeof record##_fields / sizeof record##_fields[0] - 1,                           \
     }

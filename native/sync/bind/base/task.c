@@ -167,9 +167,6 @@ int fl_task_ended(fl_state *state, PyObject *task)
     return PyErr_Occurred() ? -1 : ended;
 }
 
-FL_DOC(task_ended_doc, "task_ended($module, task, /)",
-"Whether this task or greenlet, as its library knows it, has ended; of anything else False.");
-
 static PyObject *task_ended(PyObject *module, PyObject *task)
 {
     int ended = fl_task_ended(fl_state_of(module), task);
@@ -190,10 +187,6 @@ uint64_t fl_owner_named_slow(fl_state *state)
     return fl_owner_task() | name * (FL_OWNER_PLACE + 1);
 }
 
-FL_DOC(name_tasks_doc, "name_tasks($module, numbers, on, /)",
-"From now on (or, with False, once as often, no more) a task that takes a Lock leaves there what numbers()\n"
-"returns in it: a number below 2**24, 0 for none. Every call gives the same function.");
-
 static PyObject *name_tasks(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     fl_state *state = fl_state_of(module);
@@ -213,18 +206,12 @@ static PyObject *name_tasks(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
-FL_DOC(task_serial_doc, "task_serial($module, /)",
-"A number for a task that no other task of this process gets, or 0 when there are no more.");
-
 static PyObject *task_serial(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     static fl_atomic(uint64_t) given;
     uint64_t number = fl_fetch_add(&given, 1, relaxed) + 1; /* only unique */
     return PyLong_FromUnsignedLongLong(number < UINT64_C(1) << 24 ? number : 0);
 }
-
-FL_DOC(use_tasks_doc, "use_tasks($module, finder, /)",
-"Sets what says which task runs in this thread: it returns an object that is the task's own, or None.");
 
 static PyObject *use_tasks(PyObject *module, PyObject *finder)
 {
@@ -234,10 +221,10 @@ static PyObject *use_tasks(PyObject *module, PyObject *finder)
 }
 
 static PyMethodDef functions[] = {
-    {"use_tasks", use_tasks, METH_O, use_tasks_doc},
-    {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, name_tasks_doc},
-    {"task_ended", task_ended, METH_O, task_ended_doc},
-    {"task_serial", task_serial, METH_NOARGS, task_serial_doc},
+    {"use_tasks", use_tasks, METH_O, FL_DOC(module, use_tasks)},
+    {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, FL_DOC(module, name_tasks)},
+    {"task_ended", task_ended, METH_O, FL_DOC(module, task_ended)},
+    {"task_serial", task_serial, METH_NOARGS, FL_DOC(module, task_serial)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -211,11 +211,6 @@ PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool
     return list;
 }
 
-FL_DOC(waits_doc, "waits($module, /)",
-"Every wait of this moment, as fairlead.sync.waits() wants it: (object or None, its type's name, its cell,\n"
-"the cell's owner or 0, the waiter, its thread or 0, interpreter, since, until or None, one of how many,\n"
-"future or None, stack or None).");
-
 static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     sights found = {.here = PyInterpreterState_GetID(PyInterpreterState_Get()), .ends = FL_IS_ENDING()};
@@ -242,9 +237,6 @@ static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)
     return result;
 }
 
-FL_DOC(thread_of_doc, "thread_of($module, owner, /)",
-"threading.get_ident() of the thread with this number, or whose task has it; 0: it has ended.");
-
 static PyObject *thread_of(PyObject *Py_UNUSED(module), PyObject *number)
 {
     unsigned long long owner = PyLong_AsUnsignedLongLong(number);
@@ -254,18 +246,15 @@ static PyObject *thread_of(PyObject *Py_UNUSED(module), PyObject *number)
     return PyLong_FromUnsignedLongLong(fl_thread_table_ident(owner));
 }
 
-FL_DOC(interpreter_doc, "interpreter($module, /)",
-"The number of this interpreter.");
-
 static PyObject *interpreter(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromLongLong(PyInterpreterState_GetID(PyInterpreterState_Get()));
 }
 
 static PyMethodDef functions[] = {
-    {"interpreter", interpreter, METH_NOARGS, interpreter_doc},
-    {"waits", waits, METH_NOARGS, waits_doc},
-    {"thread_of", thread_of, METH_O, thread_of_doc},
+    {"interpreter", interpreter, METH_NOARGS, FL_DOC(module, interpreter)},
+    {"waits", waits, METH_NOARGS, FL_DOC(module, waits)},
+    {"thread_of", thread_of, METH_O, FL_DOC(module, thread_of)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -70,13 +70,6 @@ static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
     return result;
 }
 
-FL_DOC(wait_doc, "wait($self, /, timeout=None)",
-"Waits until all parties have come; returns the place among them, from 0 on, the last's being parties - 1.\n"
-"For threads; tasks await wait_async(). timeout is in seconds; None is the barrier's own.\n"
-"\n"
-"Raises BrokenBarrierError (a threading.BrokenBarrierError) when the barrier is broken or reset, as by this\n"
-"time-out or an exception of a signal handler, by which the barrier breaks for all.");
-
 static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"timeout", NULL};
@@ -113,28 +106,15 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     return through < 0 ? NULL : broken();
 }
 
-FL_DOC(wait_async_doc, "wait_async($self, /)",
-"As wait(), in an awaitable, without a time-out of its own. A task that is cancelled while it waits breaks\n"
-"the barrier.");
-
 static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_concluding(fl_wrapper_state(self), self, conclude);
 }
 
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As wait_async().");
-
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"Nothing, in an awaitable that is done.");
-
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return fl_operation_done(fl_wrapper_state(self));
 }
-
-FL_DOC(reset_doc, "reset($self, /)",
-"Makes the barrier as new. All that wait get BrokenBarrierError. Never waits itself.");
 
 static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -142,18 +122,11 @@ static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(abort_doc, "abort($self, /)",
-"Breaks the barrier: all that wait, and later callers until reset(), get BrokenBarrierError. Never waits\n"
-"itself.");
-
 static PyObject *abort_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_barrier_break(fl_wrapper_waitq(self), 0));
     Py_RETURN_NONE;
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: parties, waiting (threads and tasks), broken.");
 
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -237,30 +210,22 @@ static void dealloc(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
-    {"reset", reset, METH_NOARGS, reset_doc},
-    {"abort", abort_method, METH_NOARGS, abort_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
-    {"__aenter__", wait_async, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Barrier, wait)},
+    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Barrier, wait_async)},
+    {"reset", reset, METH_NOARGS, FL_DOC(Barrier, reset)},
+    {"abort", abort_method, METH_NOARGS, FL_DOC(Barrier, abort)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Barrier, statistics)},
+    {"__aenter__", wait_async, METH_NOARGS, FL_DOC(Barrier, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Barrier, __aexit__)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef getters[] = {
-    {"parties", get_parties, NULL, "How many must come.", NULL},
-    {"n_waiting", get_n_waiting, NULL, "How many have come and wait.", NULL},
-    {"broken", get_broken, NULL, "Whether it is broken.", NULL},
+    {"parties", get_parties, NULL, FL_DOC(Barrier, parties), NULL},
+    {"n_waiting", get_n_waiting, NULL, FL_DOC(Barrier, n_waiting), NULL},
+    {"broken", get_broken, NULL, FL_DOC(Barrier, broken), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-FL_DOC(type_doc, "Barrier(parties, action=None, timeout=None)",
-"Lets threads and tasks through when so many parties have arrived, again and again.\n"
-"\n"
-"The last to arrive calls action before the others go on; when that raises, the barrier breaks. timeout,\n"
-"in seconds, is what wait() uses by default. A party that leaves before all have arrived, by a time-out,\n"
-"a cancellation or the end of a loop, breaks the barrier for all: they get BrokenBarrierError until\n"
-"reset(). In a forked child no party has arrived.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)barrier_new},
@@ -271,17 +236,13 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, getters},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Barrier)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.Barrier", sizeof(barrier), Py_TPFLAGS_HAVE_GC, slots);
 
-FL_RECORD(desc, "fairlead.sync.BarrierStatistics", "A barrier at one moment.",
-    {"parties", "how many must come"},
-    {"waiting", "threads and tasks that have come and wait"},
-    {"broken", "whether it is broken"}
-);
+FL_RECORD(desc, "fairlead.sync", BarrierStatistics);
 
 int fl_barrier_exec(PyObject *module)
 {

@@ -131,10 +131,6 @@ static int wait_with(PyObject *self, loan *lent, int64_t deadline)
     return taken == 0 ? notified : -1;
 }
 
-FL_DOC(wait_doc, "wait($self, lock, timeout=None, /)",
-"Releases the lock, waits for a notification and acquires the lock again; False: the time was over first.\n"
-"The lock is held afterwards, whatever happened.");
-
 static PyObject *condition_wait(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     fl_state *state = fl_wrapper_state(self);
@@ -155,9 +151,6 @@ static PyObject *condition_wait(PyObject *self, PyObject *const *args, Py_ssize_
     return notified < 0 ? NULL : PyBool_FromLong(notified);
 }
 
-FL_DOC(join_doc, "join($self, /)",
-"An awaitable that waits for a notification, and counts as waiting from now on.");
-
 static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
@@ -166,9 +159,6 @@ static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     return operation;
 }
-
-FL_DOC(notify_doc, "notify($self, n, /)",
-"Wakes the first n that wait; says how many there were.");
 
 static PyObject *notify(PyObject *self, PyObject *number)
 {
@@ -187,17 +177,11 @@ static PyObject *notify(PyObject *self, PyObject *number)
     return PyLong_FromUnsignedLong(woken);
 }
 
-FL_DOC(pass_doc, "_pass($self, /)",
-"By a task that join() has notified, once it has the lock again or will not get it: the next one is woken.");
-
 static PyObject *pass(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_condition_pass(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
 }
-
-FL_DOC(waiting_doc, "waiting($self, /)",
-"How many threads and tasks wait and are not notified.");
 
 static PyObject *waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -214,24 +198,20 @@ static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(condition_wait), METH_FASTCALL, wait_doc},
-    {"join", join, METH_NOARGS, join_doc},
-    {"notify", notify, METH_O, notify_doc},
-    {"_pass", pass, METH_NOARGS, pass_doc},
-    {"waiting", waiting, METH_NOARGS, waiting_doc},
+    {"wait", FL_METHOD(condition_wait), METH_FASTCALL, FL_DOC(ConditionQueue, wait)},
+    {"join", join, METH_NOARGS, FL_DOC(ConditionQueue, join)},
+    {"notify", notify, METH_O, FL_DOC(ConditionQueue, notify)},
+    {"_pass", pass, METH_NOARGS, FL_DOC(ConditionQueue, _pass)},
+    {"waiting", waiting, METH_NOARGS, FL_DOC(ConditionQueue, waiting)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "ConditionQueue()",
-"The queue of a Condition's waiters. A notification is not kept: it goes to those that wait at that\n"
-"moment.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)condition_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(ConditionQueue)},
     {0, NULL},
 };
 

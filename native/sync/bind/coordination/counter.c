@@ -33,10 +33,6 @@ static PyObject *whole(fl_wide sum)
     return result;
 }
 
-FL_DOC(add_doc, "add($self, n, /)",
-"Adds a whole number, which may be negative. Any thread or task; never waits, and a signal handler or a\n"
-"destructor may call it. Raises OverflowError if n has more than 64 bits; sums may.");
-
 static PyObject *add(PyObject *op, PyObject *number)
 {
     long long by = PyLong_AsLongLong(number);
@@ -50,17 +46,11 @@ static PyObject *add(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-FL_DOC(increment_doc, "increment($self, /)",
-"As add(1).");
-
 static PyObject *increment(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_counter_add(counter_of(op), fl_owner_thread(), 1);
     Py_RETURN_NONE;
 }
-
-FL_DOC(decrement_doc, "decrement($self, /)",
-"As add(-1).");
 
 static PyObject *decrement(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -68,36 +58,21 @@ static PyObject *decrement(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(sum_doc, "sum($self, /)",
-"All that was added before this call began, and of what is added meanwhile any part: no snapshot, exact\n"
-"without concurrent additions. If nothing negative is added, later sums are never smaller. A whole number\n"
-"of any size.");
-
 static PyObject *sum(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return whole(fl_counter_sum(counter_of(op)));
 }
-
-FL_DOC(take_doc, "sum_and_reset($self, /)",
-"As sum(), and what it returns is subtracted: every number that is ever added is in exactly one of these\n"
-"sums, or in what is left, whatever threads do meanwhile.");
 
 static PyObject *sum_and_reset(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return whole(fl_counter_take(counter_of(op)));
 }
 
-FL_DOC(reset_doc, "reset($self, /)",
-"As sum_and_reset(), and forgets the sum: what is added meanwhile is forgotten, or stays.");
-
 static PyObject *reset(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_counter_take(counter_of(op));
     Py_RETURN_NONE;
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: sum, stripes (how many threads can add without disturbing each other).");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -172,13 +147,13 @@ static void dealloc(PyObject *op)
 }
 
 static PyMethodDef methods[] = {
-    {"add", add, METH_O, add_doc},
-    {"increment", increment, METH_NOARGS, increment_doc},
-    {"decrement", decrement, METH_NOARGS, decrement_doc},
-    {"sum", sum, METH_NOARGS, sum_doc},
-    {"sum_and_reset", sum_and_reset, METH_NOARGS, take_doc},
-    {"reset", reset, METH_NOARGS, reset_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"add", add, METH_O, FL_DOC(StripedCounter, add)},
+    {"increment", increment, METH_NOARGS, FL_DOC(StripedCounter, increment)},
+    {"decrement", decrement, METH_NOARGS, FL_DOC(StripedCounter, decrement)},
+    {"sum", sum, METH_NOARGS, FL_DOC(StripedCounter, sum)},
+    {"sum_and_reset", sum_and_reset, METH_NOARGS, FL_DOC(StripedCounter, sum_and_reset)},
+    {"reset", reset, METH_NOARGS, FL_DOC(StripedCounter, reset)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(StripedCounter, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
@@ -187,13 +162,6 @@ static PyMemberDef members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-FL_DOC(type_doc, "StripedCounter(value=0)",
-"A number that many threads add to at once, on free-threaded builds without disturbing each other.\n"
-"\n"
-"Each adds to a stripe in a cache line of its own; only a sum looks at them all. Nothing that is added is\n"
-"lost or counted twice, and sums are exact, however large. A counter that is read as often as it is\n"
-"changed, or that must never pass a limit, wants a lock or a Semaphore.");
-
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)striped_new},
     {Py_tp_dealloc, (void *)dealloc},
@@ -201,16 +169,13 @@ static PyType_Slot slots[] = {
     {Py_nb_int, (void *)as_int},
     {Py_tp_methods, methods},
     {Py_tp_members, members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StripedCounter)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.StripedCounter", sizeof(striped), 0, slots);
 
-FL_RECORD(desc, "fairlead.sync.StripedCounterStatistics", "A striped counter at one moment.",
-    {"sum", "what was added"},
-    {"stripes", "how many threads can add without disturbing each other"}
-);
+FL_RECORD(desc, "fairlead.sync", StripedCounterStatistics);
 
 int fl_counter_exec(PyObject *module)
 {

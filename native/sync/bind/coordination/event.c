@@ -3,18 +3,10 @@
 
 #include "sync/coordination/event.h"
 
-FL_DOC(is_set_doc, "is_set($self, /)",
-"Whether the flag is set, or what is counted has come to nothing.");
-
 static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_flag_is_set(fl_wrapper_waitq(self)));
 }
-
-FL_DOC(set_doc, "set($self, /)",
-"Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never waits, and a\n"
-"signal handler or a destructor may call it. Of more than eight threads it wakes two, and each of them\n"
-"another one before it goes on.");
 
 static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -22,17 +14,11 @@ static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(clear_doc, "clear($self, /)",
-"Clears the flag.");
-
 static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_flag_clear(fl_wrapper_waitq(self));
     Py_RETURN_NONE;
 }
-
-FL_DOC(wait_doc, "wait($self, /, timeout=None)",
-"Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
 
 static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -47,16 +33,10 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t co
     return woken < 0 ? NULL : PyBool_FromLong(woken);
 }
 
-FL_DOC(wait_async_doc, "wait_async($self, /)",
-"An awaitable that waits until it is set, and returns True. For tasks.");
-
 static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: is_set, waiting (threads and tasks).");
 
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -107,18 +87,11 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     Py_RETURN_NONE;
 }
 
-FL_DOC(count_down_doc, "count_down($self, /, n=1)",
-"Says that n of what is waited for have come. Never waits, and a signal handler or a destructor may call\n"
-"it. Raises TooManyReleasesError (a ValueError) when fewer than n are to come; then none is counted.");
-
 static PyObject *count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     return change(self, "count_down", args, count, kwnames, fl_count_down,
                   "the latch was counted down more often than it counts");
 }
-
-FL_DOC(event_count_down_doc, "count_down($self, /, n=1)",
-"As Latch.count_down().");
 
 static PyObject *event_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -126,16 +99,10 @@ static PyObject *event_count_down(PyObject *self, PyObject *const *args, Py_ssiz
                   "the event was counted down below nothing");
 }
 
-FL_DOC(count_up_doc, "count_up($self, /, n=1)",
-"Says that n more are to come. Never waits, and a signal handler or a destructor may call it.");
-
 static PyObject *count_up(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     return change(self, "count_up", args, count, kwnames, fl_count_up, "the event counts no further");
 }
-
-FL_DOC(count_statistics_doc, "statistics($self, /)",
-"A record of the moment: value (what is still to come), waiting (threads and tasks).");
 
 static PyObject *count_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -193,12 +160,6 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return fl_wrapper_new(type, fl_flag_new());
 }
 
-FL_DOC(is_open_doc, "is_open($self, /)",
-"Whether it was open, a moment ago.");
-
-FL_DOC(open_doc, "open($self, /)",
-"Lets all waiters pass, and all later ones, as Event.set().");
-
 static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {NULL};
@@ -209,16 +170,13 @@ static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 static PyMethodDef gate_methods[] = {
-    {"is_open", is_set, METH_NOARGS, is_open_doc},
-    {"open", set, METH_NOARGS, open_doc},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"is_open", is_set, METH_NOARGS, FL_DOC(Gate, is_open)},
+    {"open", set, METH_NOARGS, FL_DOC(Gate, open)},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Gate, wait)},
+    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Gate, wait_async)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Gate, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(gate_type_doc, "Gate()",
-"A flag that is set once: what fairlead.sync.StartGate is made of.");
 
 static PyType_Slot gate_slots[] = {
     {Py_tp_new, (void *)gate_new},
@@ -226,62 +184,46 @@ static PyType_Slot gate_slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, gate_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)gate_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Gate)},
     {0, NULL},
 };
 
 static PyType_Spec gate_spec = FL_TYPE("fairlead._native.Gate", sizeof(fl_wrapper), 0, gate_slots);
 
 static PyMethodDef methods[] = {
-    {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"set", set, METH_NOARGS, set_doc},
-    {"clear", clear, METH_NOARGS, clear_doc},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"is_set", is_set, METH_NOARGS, FL_DOC(Event, is_set)},
+    {"set", set, METH_NOARGS, FL_DOC(Event, set)},
+    {"clear", clear, METH_NOARGS, FL_DOC(Event, clear)},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Event, wait)},
+    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Event, wait_async)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Event, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMethodDef latch_methods[] = {
-    {"count_down", FL_METHOD(count_down), METH_FASTCALL | METH_KEYWORDS, count_down_doc},
-    {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
-    {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
+    {"count_down", FL_METHOD(count_down), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Latch, count_down)},
+    {"is_set", is_set, METH_NOARGS, FL_DOC(Latch, is_set)},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Latch, wait)},
+    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Latch, wait_async)},
+    {"statistics", count_statistics, METH_NOARGS, FL_DOC(Latch, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMethodDef countdown_methods[] = {
-    {"count_up", FL_METHOD(count_up), METH_FASTCALL | METH_KEYWORDS, count_up_doc},
-    {"count_down", FL_METHOD(event_count_down), METH_FASTCALL | METH_KEYWORDS, event_count_down_doc},
-    {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"wait_async", wait_async, METH_NOARGS, wait_async_doc},
-    {"statistics", count_statistics, METH_NOARGS, count_statistics_doc},
+    {"count_up", FL_METHOD(count_up), METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, count_up)},
+    {"count_down", FL_METHOD(event_count_down),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, count_down)},
+    {"is_set", is_set, METH_NOARGS, FL_DOC(CountdownEvent, is_set)},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, wait)},
+    {"wait_async", wait_async, METH_NOARGS, FL_DOC(CountdownEvent, wait_async)},
+    {"statistics", count_statistics, METH_NOARGS, FL_DOC(CountdownEvent, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef count_fields_got[] = {
-    {"value", get_value, NULL, "What is still to come.", NULL},
+    {"value", get_value, NULL, FL_DOC(CountdownEvent, value), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-FL_DOC(latch_type_doc, "Latch(count)",
-"Opens for good when it has been counted down so often; threads and tasks wait for that.\n"
-"\n"
-"In a forked child it counts what it counted at the fork, and there are no waiters.");
-
-FL_DOC(countdown_type_doc, "CountdownEvent(value=0)",
-"Is set while what it counts has come to nothing; unlike a Latch it may be counted up again.\n"
-"\n"
-"All that wait when the count reaches zero are woken, even if it is counted up at once. In a forked child\n"
-"it counts what it counted at the fork, and there are no waiters.");
-
-FL_DOC(type_doc, "Event()",
-"A flag that threads and tasks wait for.\n"
-"\n"
-"As threading.Event, and with wait_async() as asyncio.Event. In a forked child it is as it was at the\n"
-"fork, without waiters.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)event_new},
@@ -289,7 +231,7 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Event)},
     {0, NULL},
 };
 
@@ -300,7 +242,7 @@ static PyType_Slot latch_slots[] = {
     {Py_tp_methods, latch_methods},
     {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, count_fields_got},
-    {Py_tp_doc, (void *)(uintptr_t)latch_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Latch)},
     {0, NULL},
 };
 
@@ -311,7 +253,7 @@ static PyType_Slot countdown_slots[] = {
     {Py_tp_methods, countdown_methods},
     {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, count_fields_got},
-    {Py_tp_doc, (void *)(uintptr_t)countdown_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(CountdownEvent)},
     {0, NULL},
 };
 
@@ -322,15 +264,9 @@ static PyType_Spec countdown_spec =
 
 static PyType_Spec event_spec = FL_TYPE("fairlead.sync.Event", sizeof(fl_wrapper), 0, slots);
 
-FL_RECORD(desc, "fairlead.sync.EventStatistics", "An event at one moment.",
-    {"is_set", "whether the flag is set"},
-    {"waiting", "threads and tasks that wait"}
-);
+FL_RECORD(desc, "fairlead.sync", EventStatistics);
 
-FL_RECORD(count_desc, "fairlead.sync.CountdownStatistics", "A latch or a countdown at one moment.",
-    {"value", "what is still to come"},
-    {"waiting", "threads and tasks that wait"}
-);
+FL_RECORD(count_desc, "fairlead.sync", CountdownStatistics);
 
 int fl_event_exec(PyObject *module)
 {

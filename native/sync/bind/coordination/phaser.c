@@ -112,10 +112,6 @@ static PyObject *register_many(PyObject *op, uint32_t parties)
     return phase_or_none(phase | (result == FL_PHASER_OVER ? FL_PHASER_TERMINATED : 0));
 }
 
-FL_DOC(register_doc, "register($self, /)",
-"One party more. Returns the phase that it is the first for: this one, or the next if all have arrived\n"
-"already; None if the phaser is terminated, and nothing has changed. Never waits.");
-
 static PyObject *register_one(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return register_many(op, 1);
@@ -136,26 +132,16 @@ static int parse_parties(PyObject *number, uint32_t *parties)
     return 0;
 }
 
-FL_DOC(bulk_register_doc, "bulk_register($self, parties, /)",
-"So many parties more, as by register().");
-
 static PyObject *bulk_register(PyObject *op, PyObject *number)
 {
     uint32_t parties;
     return parse_parties(number, &parties) < 0 ? NULL : register_many(op, parties);
 }
 
-FL_DOC(arrive_doc, "arrive($self, /)",
-"One party has arrived, and does not wait. Returns the phase that it has arrived at; None if the phaser is\n"
-"terminated. The last to arrive calls on_advance. UsageError if more arrive than are registered.");
-
 static PyObject *arrive(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return arrive_with(op, false);
 }
-
-FL_DOC(arrive_and_deregister_doc, "arrive_and_deregister($self, /)",
-"As arrive(), by a party that goes for good. When no parties are left the phaser is terminated.");
 
 static PyObject *arrive_and_deregister(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -172,12 +158,6 @@ static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const 
     }
     return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("WaitTimeoutError", late);
 }
-
-FL_DOC(arrive_and_wait_doc, "arrive_and_wait($self, /, timeout=None)",
-"Arrives, and waits until all have. Returns the phase that has begun by then; None if the phaser is\n"
-"terminated. For threads; tasks await arrive_and_wait_async(). WaitTimeoutError (a TimeoutError) if the "
-"time, in\n"
-"seconds, was over first: it has arrived nevertheless, and need only wait_phase() if it waits again.");
 
 static PyObject *arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -205,10 +185,6 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     return current(op);
 }
 
-FL_DOC(arrive_and_wait_async_doc, "arrive_and_wait_async($self, /)",
-"As arrive_and_wait(), in an awaitable that arrives when it is awaited. A task that is cancelled while it\n"
-"waits has arrived.");
-
 static PyObject *arrive_and_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, 0, attempt_arrival, conclude);
@@ -228,11 +204,6 @@ static int parse_phase(PyObject *number, uint32_t *phase)
     return 0;
 }
 
-FL_DOC(wait_phase_doc, "wait_phase($self, phase, /, timeout=None)",
-"Waits until this phase is over, without arriving; the caller need not be a party. Returns the phase that\n"
-"has begun by then; None if the phaser is terminated. For threads; tasks await wait_phase_async().\n"
-"WaitTimeoutError (a TimeoutError) if the time, in seconds, was over first.");
-
 static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -248,9 +219,6 @@ static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t coun
     return wait_for(op, phase, deadline, "the phase was not over within the time");
 }
 
-FL_DOC(wait_phase_async_doc, "wait_phase_async($self, phase, /)",
-"As wait_phase(phase), in an awaitable.");
-
 static PyObject *wait_phase_async(PyObject *op, PyObject *number)
 {
     uint32_t phase;
@@ -258,18 +226,11 @@ static PyObject *wait_phase_async(PyObject *op, PyObject *number)
                                            : fl_operation_of(fl_wrapper_state(op), op, phase, NULL, conclude);
 }
 
-FL_DOC(terminate_doc, "terminate($self, /)",
-"Ends the phaser, and all of its tree, for good: present waiters and later callers get None. Never waits\n"
-"itself.");
-
 static PyObject *terminate(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_phaser_terminate(fl_wrapper_waitq(op)));
     Py_RETURN_NONE;
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: phase, parties, arrived, waiting (threads and tasks, of all the tree), terminated.");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -399,39 +360,29 @@ static void dealloc(PyObject *op)
 }
 
 static PyMethodDef methods[] = {
-    {"register", register_one, METH_NOARGS, register_doc},
-    {"bulk_register", bulk_register, METH_O, bulk_register_doc},
-    {"arrive", arrive, METH_NOARGS, arrive_doc},
-    {"arrive_and_deregister", arrive_and_deregister, METH_NOARGS, arrive_and_deregister_doc},
-    {"arrive_and_wait", FL_METHOD(arrive_and_wait), METH_FASTCALL | METH_KEYWORDS, arrive_and_wait_doc},
-    {"arrive_and_wait_async", arrive_and_wait_async, METH_NOARGS, arrive_and_wait_async_doc},
-    {"wait_phase", FL_METHOD(wait_phase), METH_FASTCALL | METH_KEYWORDS, wait_phase_doc},
-    {"wait_phase_async", wait_phase_async, METH_O, wait_phase_async_doc},
-    {"terminate", terminate, METH_NOARGS, terminate_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"register", register_one, METH_NOARGS, FL_DOC(Phaser, register)},
+    {"bulk_register", bulk_register, METH_O, FL_DOC(Phaser, bulk_register)},
+    {"arrive", arrive, METH_NOARGS, FL_DOC(Phaser, arrive)},
+    {"arrive_and_deregister", arrive_and_deregister, METH_NOARGS, FL_DOC(Phaser, arrive_and_deregister)},
+    {"arrive_and_wait", FL_METHOD(arrive_and_wait),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Phaser, arrive_and_wait)},
+    {"arrive_and_wait_async", arrive_and_wait_async, METH_NOARGS, FL_DOC(Phaser, arrive_and_wait_async)},
+    {"wait_phase", FL_METHOD(wait_phase), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Phaser, wait_phase)},
+    {"wait_phase_async", wait_phase_async, METH_O, FL_DOC(Phaser, wait_phase_async)},
+    {"terminate", terminate, METH_NOARGS, FL_DOC(Phaser, terminate)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Phaser, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef getters[] = {
-    {"phase", get_phase, NULL, "The phase that is going on, from 0 on; the last one if terminated.", NULL},
-    {"parties", get_parties, NULL, "How many are registered; a child with parties is one.", NULL},
-    {"arrived", get_arrived, NULL, "How many of them have arrived at this phase.", NULL},
-    {"terminated", get_terminated, NULL, "Whether it has ended for good.", NULL},
-    {"parent", get_parent, NULL, "The phaser that it is a party of, or None.", NULL},
-    {"root", get_root, NULL, "The phaser at the top of its tree; itself, if it has no parent.", NULL},
+    {"phase", get_phase, NULL, FL_DOC(Phaser, phase), NULL},
+    {"parties", get_parties, NULL, FL_DOC(Phaser, parties), NULL},
+    {"arrived", get_arrived, NULL, FL_DOC(Phaser, arrived), NULL},
+    {"terminated", get_terminated, NULL, FL_DOC(Phaser, terminated), NULL},
+    {"parent", get_parent, NULL, FL_DOC(Phaser, parent), NULL},
+    {"root", get_root, NULL, FL_DOC(Phaser, root), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-FL_DOC(type_doc, "Phaser(parties=0, *, parent=None, on_advance=None)",
-"A barrier whose parties come and go, phase after phase. The operations are those of\n"
-"java.util.concurrent.Phaser (Doug Lea, JSR 166).\n"
-"\n"
-"A phase is over when every registered party has arrived. The last to arrive calls on_advance(phase,\n"
-"parties) before the others go on: if it returns something true, or no parties are left, the phaser is\n"
-"terminated; if it raises, too, and the exception comes out of the call of the last to arrive. A phaser\n"
-"with a parent is one party of it as long as it has parties itself, and has the phases of the root.\n"
-"Arriving is never taken back: a party that stops waiting, by a time-out, a cancellation or the end of\n"
-"its loop, has arrived. In a forked child there are no waiters, and the counts are as they were.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)phaser_new},
@@ -442,19 +393,13 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, getters},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Phaser)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.Phaser", sizeof(phaser), Py_TPFLAGS_HAVE_GC, slots);
 
-FL_RECORD(desc, "fairlead.sync.PhaserStatistics", "A phaser at one moment.",
-    {"phase", "the phase that is going on"},
-    {"parties", "how many are registered"},
-    {"arrived", "how many of them have arrived"},
-    {"waiting", "threads and tasks that wait for the end of a phase, of all the tree"},
-    {"terminated", "whether it has ended for good"}
-);
+FL_RECORD(desc, "fairlead.sync", PhaserStatistics);
 
 int fl_phaser_exec(PyObject *module)
 {

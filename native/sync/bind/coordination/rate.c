@@ -104,15 +104,6 @@ static int take(PyObject *self, uint32_t wanted, int64_t timeout)
     return 1;
 }
 
-FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None, n=1)",
-"Takes n permits at once, waiting for them if need be; says whether they were taken. For threads; tasks\n"
-"await acquire_async().\n"
-"\n"
-"timeout is in seconds; None, and as in threading -1, is for ever. Where it is known that the permits do\n"
-"not come within that time, False is returned at once, and no waiter behind was delayed. Signal handlers\n"
-"run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if there is no\n"
-"waiter; it never waits, and a task, a signal handler or a destructor may call it.");
-
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t timeout = FL_FOREVER, wanted = 1;
@@ -141,19 +132,11 @@ static int64_t only_count(PyObject *self, const char *function, PyObject *const 
     return parse_count(fl_wrapper_waitq(self), value);
 }
 
-FL_DOC(acquire_async_doc, "acquire_async($self, /, n=1)",
-"An awaitable that takes n permits and returns True. For tasks, with the time-outs of their library. A task\n"
-"that is cancelled gives its place back. What is there is taken without a switch to another task.");
-
 static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t wanted = only_count(self, "acquire_async", args, count, kwnames);
     return wanted < 0 ? NULL : fl_operation_new(fl_wrapper_state(self), self, (uint32_t)wanted, NULL);
 }
-
-FL_DOC(delay_doc, "delay($self, /, n=1)",
-"How many seconds a newcomer would wait for n permits, behind all waiters: 0.0 if they are there, and\n"
-"math.inf if it is too long to be represented. Takes nothing, and promises nothing.");
 
 static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -164,10 +147,6 @@ static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, 
     int64_t wait = fl_rate_delay(fl_wrapper_waitq(self), (uint32_t)wanted);
     return PyFloat_FromDouble(wait == FL_FOREVER ? (double)INFINITY : (double)wait / 1e9);
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: available (permits that could be taken at once without waiters), burst, waiting\n"
-"(threads and tasks).");
 
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -185,17 +164,11 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (void *)self);
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"As acquire().");
-
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int taken = take(self, 1, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
-
-FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
-"Nothing: permits are not given back.");
 
 static PyObject *leave(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
                        Py_ssize_t Py_UNUSED(count))
@@ -203,24 +176,15 @@ static PyObject *leave(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(arg
     Py_RETURN_NONE;
 }
 
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As acquire_async().");
-
 static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_new(fl_wrapper_state(self), self, 1, NULL);
 }
 
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"Nothing, in an awaitable that is done.");
-
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return fl_operation_done(fl_wrapper_state(self));
 }
-
-FL_DOC(set_doc, "_set($self, now, /)",
-"By its clock: it is now that many nanoseconds, and remains so. Whoever is due is served.");
 
 static PyObject *set(PyObject *self, PyObject *number)
 {
@@ -231,9 +195,6 @@ static PyObject *set(PyObject *self, PyObject *number)
     FL_WAKING(fl_rate_set(fl_wrapper_waitq(self), now));
     Py_RETURN_NONE;
 }
-
-FL_DOC(next_doc, "_next($self, /)",
-"For its clock: at how many nanoseconds the first that waits is due; None: nobody waits.");
 
 static PyObject *next(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -293,28 +254,19 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
-    {"acquire_async", FL_METHOD(acquire_async), METH_FASTCALL | METH_KEYWORDS, acquire_async_doc},
-    {"delay", FL_METHOD(delay), METH_FASTCALL | METH_KEYWORDS, delay_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"__aenter__", aenter, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
-    {"_set", set, METH_O, set_doc},
-    {"_next", next, METH_NOARGS, next_doc},
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, acquire)},
+    {"acquire_async", FL_METHOD(acquire_async),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, acquire_async)},
+    {"delay", FL_METHOD(delay), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, delay)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(RateLimiter, statistics)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(RateLimiter, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(RateLimiter, __exit__)},
+    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RateLimiter, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RateLimiter, __aexit__)},
+    {"_set", set, METH_O, FL_DOC(RateLimiter, _set)},
+    {"_next", next, METH_NOARGS, FL_DOC(RateLimiter, _next)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "RateLimiter(rate, per=1.0, *, burst=1, clock=None)",
-"So many permits in so many seconds, for threads and tasks alike; they come by themselves, evenly.\n"
-"\n"
-"burst is how many may be taken at once after a pause, and at first. In t seconds, whichever, never more\n"
-"than burst + t * rate / per permits are given; the time from one to the next is rounded up to a whole\n"
-"nanosecond. Waiters are served in the order in which they began to wait, with no barging; a waiter for\n"
-"many is not starved by waiters for one. One that is cancelled, or times out, leaves the queue: those\n"
-"behind it are served sooner. Time is the system's monotonic clock, or for tests a ManualClock. In a\n"
-"forked child what was taken is taken, and there are no waiters.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)limiter_new},
@@ -322,17 +274,13 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RateLimiter)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.RateLimiter", sizeof(fl_wrapper), 0, slots);
 
-FL_RECORD(desc, "fairlead.sync.RateLimiterStatistics", "A rate limiter at one moment.",
-    {"available", "permits that could be taken at once, were there no waiters"},
-    {"burst", "how many may be taken at once"},
-    {"waiting", "threads and tasks that wait"}
-);
+FL_RECORD(desc, "fairlead.sync", RateLimiterStatistics);
 
 int fl_rate_exec(PyObject *module)
 {

@@ -137,14 +137,6 @@ static PyObject *lead(combining_lock *lock, PyObject *function)
     return value;
 }
 
-FL_DOC(run_doc, "run($self, function, /)",
-"Calls the function while no other function of this lock runs, and returns what it returns or raises what\n"
-"it raises. Waits for its turn. For threads; tasks await run_async().\n"
-"\n"
-"The function may be called in another thread: in that of the lock's holder when its turn comes. It is\n"
-"called once, or never if a signal handler raises while its turn has not come. Raises DeadlockError\n"
-"inside a function that this lock is running.");
-
 static PyObject *run(PyObject *op, PyObject *function)
 {
     combining_lock *self = (combining_lock *)op;
@@ -202,14 +194,6 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     return lead(self->lock, self->function);
 }
 
-FL_DOC(run_async_doc, "run_async($self, function, /)",
-"An awaitable that does what run() does. For tasks; the function is no coroutine function, and no other\n"
-"task of the loop in whose thread it runs runs meanwhile. Where the lock is free it is called at once,\n"
-"without a switch to another task.\n"
-"\n"
-"A task that is cancelled before its turn has come has run nothing; one that is cancelled later never\n"
-"learns what the function returned or raised.");
-
 static PyObject *run_async(PyObject *op, PyObject *function)
 {
     PyObject *mine = section_new((combining_lock *)op, function);
@@ -217,9 +201,6 @@ static PyObject *run_async(PyObject *op, PyObject *function)
     Py_XDECREF(mine);
     return operation;
 }
-
-FL_DOC(locked_doc, "locked($self, /)",
-"Whether a function of this lock was running, a moment ago.");
 
 static bool held(fl_waitq *waitq)
 {
@@ -231,10 +212,6 @@ static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(held(fl_wrapper_waitq(op)));
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: locked, waiting (threads and tasks), combined (functions that were called in\n"
-"another's turn, since the lock was made), batch.");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -274,21 +251,12 @@ static PyObject *combining_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 }
 
 static PyMethodDef methods[] = {
-    {"run", run, METH_O, run_doc},
-    {"run_async", run_async, METH_O, run_async_doc},
-    {"locked", locked, METH_NOARGS, locked_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"run", run, METH_O, FL_DOC(CombiningLock, run)},
+    {"run_async", run_async, METH_O, FL_DOC(CombiningLock, run_async)},
+    {"locked", locked, METH_NOARGS, FL_DOC(CombiningLock, locked)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(CombiningLock, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "CombiningLock(*, batch=1024)",
-"A lock that runs functions: its holder also runs those that other threads and tasks have asked for\n"
-"meanwhile.\n"
-"\n"
-"So n that wait need no n switches of threads. Functions are called in the order in which they were asked\n"
-"for, one at a time, each once. A holder calls at most `batch` of others' and then hands the lock over.\n"
-"The main thread, where signal handlers run, calls its own only. In a forked child it is free unless the\n"
-"thread that forked was running a function of it.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)combining_new},
@@ -296,7 +264,7 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(CombiningLock)},
     {0, NULL},
 };
 
@@ -314,12 +282,7 @@ static PyType_Spec section_spec =
     FL_TYPE("fairlead.sync.Section", sizeof(section),
             Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, section_slots);
 
-FL_RECORD(desc, "fairlead.sync.CombiningStatistics", "A combining lock at one moment.",
-    {"locked", "whether a function runs"},
-    {"waiting", "threads and tasks that wait for their turn"},
-    {"combined", "functions that were called in another's turn"},
-    {"batch", "how many of them a holder calls at most"}
-);
+FL_RECORD(desc, "fairlead.sync", CombiningStatistics);
 
 int fl_combine_exec(PyObject *module)
 {

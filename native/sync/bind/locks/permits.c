@@ -86,13 +86,6 @@ static PyObject *truth(int value)
     return value < 0 ? NULL : PyBool_FromLong(value);
 }
 
-FL_DOC(lock_acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
-"Takes the lock, waiting for it if need be; says whether it was taken. For threads; tasks await\n"
-"acquire_async().\n"
-"\n"
-"timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits; when\n"
-"one raises, the lock is not taken.");
-
 static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -101,13 +94,6 @@ static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t 
     }
     return truth(take(self, 1, deadline));
 }
-
-FL_DOC(semaphore_acquire_doc, "acquire($self, /, blocking=True, timeout=None, n=1)",
-"Takes n permits at once, waiting for them if need be; says whether they were taken. For threads; tasks\n"
-"await acquire_async().\n"
-"\n"
-"timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits; when\n"
-"one raises, nothing is taken.");
 
 static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -133,18 +119,10 @@ static PyObject *finish_lock(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item
     Py_RETURN_TRUE;
 }
 
-FL_DOC(lock_acquire_async_doc, "acquire_async($self, /)",
-"An awaitable that takes the lock and returns True. For tasks, with the time-outs of their library. A task\n"
-"that is cancelled has taken nothing. What is free is taken without a switch to another task.");
-
 static PyObject *lock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_new(fl_wrapper_state(self), self, 1, finish_lock);
 }
-
-FL_DOC(acquire_async_doc, "acquire_async($self, /, n=1)",
-"An awaitable that takes n permits and returns True. For tasks, with the time-outs of their library. A task\n"
-"that is cancelled has taken nothing. What is free is taken without a switch to another task.");
 
 static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -152,28 +130,16 @@ static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t
     return wanted < 0 ? NULL : fl_operation_new(fl_wrapper_state(self), self, (uint32_t)wanted, NULL);
 }
 
-FL_DOC(lock_release_doc, "release($self, /)",
-"Gives the lock back. Any thread or task may, never waits, and a signal handler or a destructor may call\n"
-"it. Raises NotHeldError (a RuntimeError) when it is not locked.");
-
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return give(self, 1) < 0 ? NULL : Py_NewRef(Py_None);
 }
-
-FL_DOC(semaphore_release_doc, "release($self, /, n=1)",
-"Gives n permits. Never waits, and a signal handler or a destructor may call it. Raises\n"
-"TooManyReleasesError (a ValueError) when there would be more than a BoundedSemaphore began with; then none\n"
-"is given.");
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t number = parse_n("release", self, args, count, kwnames);
     return number < 0 || give(self, (uint32_t)number) < 0 ? NULL : Py_NewRef(Py_None);
 }
-
-FL_DOC(withdraw_doc, "_withdraw($self, n, /)",
-"Takes n permits away for good, without waiting: those that are free, and the rest as they are given.");
 
 static PyObject *withdraw(PyObject *self, PyObject *number)
 {
@@ -185,16 +151,10 @@ static PyObject *withdraw(PyObject *self, PyObject *number)
     Py_RETURN_NONE;
 }
 
-FL_DOC(locked_doc, "locked($self, /)",
-"Whether there was nothing to take, a moment ago.");
-
 static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_wrapper_waitq(self)) == 0);
 }
-
-FL_DOC(lock_statistics_doc, "statistics($self, /)",
-"A record of the moment: locked, waiting (threads and tasks), fair.");
 
 static PyObject *lock_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -203,18 +163,12 @@ static PyObject *lock_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
     return fl_record(fl_wrapper_state(self)->lock_statistics, values, 3, 5);
 }
 
-FL_DOC(semaphore_statistics_doc, "statistics($self, /)",
-"A record of the moment: value (permits that are free), waiting (threads and tasks), fair.");
-
 static PyObject *semaphore_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {(long)fl_sem_value(waitq), (long)fl_waitq_waiting(waitq), waitq->flags & FL_WAITQ_FAIR};
     return fl_record(fl_wrapper_state(self)->semaphore_statistics, values, 3, 4);
 }
-
-FL_DOC(holders_doc, "_holders($self, /)",
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -239,24 +193,15 @@ static PyObject *semaphore_repr(PyObject *self)
                                 (void *)self);
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"As acquire().");
-
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return truth(take(self, 1, FL_FOREVER));
 }
 
-FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
-"As release().");
-
 static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return lock_release(self, NULL);
 }
-
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As acquire_async(), but what is free is taken by the call, which `async with` awaits at once.");
 
 static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -266,9 +211,6 @@ static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     return fl_operation_new(state, self, 1, Py_TYPE(self) == state->lock_type ? finish_lock : NULL);
 }
-
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"As release(), in an awaitable that is done.");
 
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
@@ -327,56 +269,40 @@ static PyObject *on_owner_death(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyGetSetDef lock_fields_got[] = {
-    {"on_owner_death", on_owner_death, NULL, "What is done when its holder ends: 'warn' or 'break'.", NULL},
+    {"on_owner_death", on_owner_death, NULL, FL_DOC(Lock, on_owner_death), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef lock_methods[] = {
-    {"acquire", FL_METHOD(lock_acquire), METH_FASTCALL | METH_KEYWORDS, lock_acquire_doc},
-    {"release", lock_release, METH_NOARGS, lock_release_doc},
-    {"locked", locked, METH_NOARGS, locked_doc},
-    {"acquire_async", lock_acquire_async, METH_NOARGS, lock_acquire_async_doc},
-    {"statistics", lock_statistics, METH_NOARGS, lock_statistics_doc},
-    {"_holders", holders, METH_NOARGS, holders_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"__aenter__", aenter, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"acquire", FL_METHOD(lock_acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Lock, acquire)},
+    {"release", lock_release, METH_NOARGS, FL_DOC(Lock, release)},
+    {"locked", locked, METH_NOARGS, FL_DOC(Semaphore, locked)},
+    {"acquire_async", lock_acquire_async, METH_NOARGS, FL_DOC(Lock, acquire_async)},
+    {"statistics", lock_statistics, METH_NOARGS, FL_DOC(Lock, statistics)},
+    {"_holders", holders, METH_NOARGS, FL_DOC(Lock, _holders)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(Semaphore, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(Semaphore, __exit__)},
+    {"__aenter__", aenter, METH_NOARGS, FL_DOC(Semaphore, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Semaphore, __aexit__)},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMethodDef semaphore_methods[] = {
-    {"acquire", FL_METHOD(semaphore_acquire), METH_FASTCALL | METH_KEYWORDS, semaphore_acquire_doc},
-    {"release", FL_METHOD(semaphore_release), METH_FASTCALL | METH_KEYWORDS, semaphore_release_doc},
-    {"locked", locked, METH_NOARGS, locked_doc},
-    {"acquire_async", FL_METHOD(acquire_async), METH_FASTCALL | METH_KEYWORDS, acquire_async_doc},
-    {"statistics", semaphore_statistics, METH_NOARGS, semaphore_statistics_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"__aenter__", aenter, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
-    {"_withdraw", withdraw, METH_O, withdraw_doc},
+    {"acquire", FL_METHOD(semaphore_acquire),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, acquire)},
+    {"release", FL_METHOD(semaphore_release),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, release)},
+    {"locked", locked, METH_NOARGS, FL_DOC(Semaphore, locked)},
+    {"acquire_async", FL_METHOD(acquire_async),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, acquire_async)},
+    {"statistics", semaphore_statistics, METH_NOARGS, FL_DOC(Semaphore, statistics)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(Semaphore, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(Semaphore, __exit__)},
+    {"__aenter__", aenter, METH_NOARGS, FL_DOC(Semaphore, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Semaphore, __aexit__)},
+    {"_withdraw", withdraw, METH_O, FL_DOC(Semaphore, _withdraw)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(lock_type_doc, "Lock(*, fair=False, on_owner_death='warn')",
-"A lock for threads and tasks alike: `with lock:` in a thread, `async with lock:` in a task.\n"
-"\n"
-"Any thread or task may release it. A newcomer may take a free lock before the waiters (barging) until\n"
-"the first has waited for half a millisecond; after that it is handed over in the order of waiting. With\n"
-"fair=True no newcomer ever passes. In a forked child it is free unless the thread that forked held it.\n"
-"\n"
-"When the thread that holds it ends, or that of the task that does, present and later waiters get a\n"
-"warning (OwnerDeathWarning); with on_owner_death='break' every call gets BrokenLockError from then on.");
-
-FL_DOC(semaphore_type_doc, "Semaphore(value=1, *, fair=False)",
-"Permits for threads and tasks alike, any number at a time.\n"
-"\n"
-"Order and fairness as of a Lock. A waiter for many is not starved by waiters for one. In a forked child\n"
-"the permits that were free are free, those that other threads had are lost.");
-
-FL_DOC(bounded_type_doc, "BoundedSemaphore(value=1, *, fair=False)",
-"A Semaphore that never has more permits than it began with.");
 
 static PyType_Slot lock_slots[] = {
     {Py_tp_new, (void *)lock_new},
@@ -385,7 +311,7 @@ static PyType_Slot lock_slots[] = {
     {Py_tp_methods, lock_methods},
     {Py_tp_getset, lock_fields_got},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)lock_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Lock)},
     {0, NULL},
 };
 
@@ -395,7 +321,7 @@ static PyType_Slot semaphore_slots[] = {
     {Py_tp_repr, (void *)semaphore_repr},
     {Py_tp_methods, semaphore_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)semaphore_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Semaphore)},
     {0, NULL},
 };
 
@@ -405,7 +331,7 @@ static PyType_Slot bounded_slots[] = {
     {Py_tp_repr, (void *)semaphore_repr},
     {Py_tp_methods, semaphore_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)bounded_type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(BoundedSemaphore)},
     {0, NULL},
 };
 
@@ -417,17 +343,9 @@ static PyType_Spec semaphore_spec =
 static PyType_Spec bounded_spec =
     FL_TYPE("fairlead.sync.BoundedSemaphore", sizeof(fl_wrapper), 0, bounded_slots);
 
-FL_RECORD(lock_desc, "fairlead.sync.LockStatistics", "A lock at one moment.",
-    {"locked", "whether it is held"},
-    {"waiting", "threads and tasks that wait"},
-    {"fair", "whether everyone is served in order"}
-);
+FL_RECORD(lock_desc, "fairlead.sync", LockStatistics);
 
-FL_RECORD(semaphore_desc, "fairlead.sync.SemaphoreStatistics", "A semaphore at one moment.",
-    {"value", "permits that are free"},
-    {"waiting", "threads and tasks that wait"},
-    {"fair", "whether everyone is served in order"}
-);
+FL_RECORD(semaphore_desc, "fairlead.sync", SemaphoreStatistics);
 
 int fl_permits_exec(PyObject *module)
 {

@@ -188,13 +188,6 @@ static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     Py_RETURN_TRUE;
 }
 
-FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
-"Takes the lock, again if the caller holds it, waiting for it if need be; says whether it was taken.\n"
-"\n"
-"The caller is the task that runs in this thread, or the thread. timeout is in seconds; None, and as in\n"
-"threading -1, is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.\n"
-"Raises DeadlockError when it would wait for ever for another task of this thread's loop.");
-
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -205,18 +198,10 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-FL_DOC(acquire_async_doc, "acquire_async($self, /)",
-"An awaitable that takes the lock, again if the task holds it, and returns True. Await it in the task\n"
-"that is to hold the lock: what wraps it in a task of its own, as asyncio.gather, makes that the holder.");
-
 static PyObject *acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(self), self, 1, attempt, finish);
 }
-
-FL_DOC(release_doc, "release($self, /)",
-"Gives the lock back, once. Never waits. Raises NotHeldError (a RuntimeError) when the caller does not "
-"hold it.");
 
 static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -225,9 +210,6 @@ static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     Py_RETURN_NONE;
 }
-
-FL_DOC(locked_doc, "locked($self, /)",
-"Whether it was held, a moment ago.");
 
 static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -242,9 +224,6 @@ static uint32_t depth_of(PyObject *self)
     }
     return fl_load(&((rlock *)self)->depth, relaxed); /* a figure to show */
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: locked, depth (how often its holder holds it), waiting (threads and tasks), fair.");
 
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -282,9 +261,6 @@ int fl_rlock_gone(PyObject *self)
     return gone;
 }
 
-FL_DOC(holders_doc, "_holders($self, /)",
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
-
 static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
@@ -304,36 +280,21 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (void *)self);
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"As acquire().");
-
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int taken = take(self, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
-"As release().");
-
 static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release(self, NULL);
 }
 
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As acquire_async().");
-
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"As release(), in an awaitable that is done.");
-
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release_once(self) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
 }
-
-FL_DOC(is_owned_doc, "_is_owned($self, /)",
-"Whether the caller holds it. For threading.Condition, as the three others with an underscore.");
 
 static PyObject *is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -341,17 +302,11 @@ static PyObject *is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
     return mine < 0 ? NULL : PyBool_FromLong(mine);
 }
 
-FL_DOC(recursion_count_doc, "_recursion_count($self, /)",
-"How often the caller holds it.");
-
 static PyObject *recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int mine = fl_rlock_is_mine(self);
     return mine < 0 ? NULL : PyLong_FromUnsignedLong(mine ? depth_of(self) : 0);
 }
-
-FL_DOC(release_save_doc, "_release_save($self, /)",
-"Gives it back entirely, and returns how it was held.");
 
 static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -366,9 +321,6 @@ static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
     PyObject *task = before.task == NULL ? Py_NewRef(Py_None) : before.task;
     return Py_BuildValue("(IN)", (unsigned)before.depth, task);
 }
-
-FL_DOC(acquire_restore_doc, "_acquire_restore($self, before, /)",
-"Takes it as it was held before _release_save(), whatever signal handlers raise meanwhile.");
 
 static PyObject *acquire_restore(PyObject *self, PyObject *held)
 {
@@ -421,29 +373,22 @@ static void dealloc(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
-    {"release", release, METH_NOARGS, release_doc},
-    {"locked", locked, METH_NOARGS, locked_doc},
-    {"acquire_async", acquire_async, METH_NOARGS, acquire_async_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
-    {"_holders", holders, METH_NOARGS, holders_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"__aenter__", acquire_async, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
-    {"_is_owned", is_owned, METH_NOARGS, is_owned_doc},
-    {"_recursion_count", recursion_count, METH_NOARGS, recursion_count_doc},
-    {"_release_save", release_save, METH_NOARGS, release_save_doc},
-    {"_acquire_restore", acquire_restore, METH_O, acquire_restore_doc},
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RLock, acquire)},
+    {"release", release, METH_NOARGS, FL_DOC(RLock, release)},
+    {"locked", locked, METH_NOARGS, FL_DOC(RLock, locked)},
+    {"acquire_async", acquire_async, METH_NOARGS, FL_DOC(RLock, acquire_async)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(RLock, statistics)},
+    {"_holders", holders, METH_NOARGS, FL_DOC(RLock, _holders)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(RLock, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(RLock, __exit__)},
+    {"__aenter__", acquire_async, METH_NOARGS, FL_DOC(RLock, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RLock, __aexit__)},
+    {"_is_owned", is_owned, METH_NOARGS, FL_DOC(RLock, _is_owned)},
+    {"_recursion_count", recursion_count, METH_NOARGS, FL_DOC(RLock, _recursion_count)},
+    {"_release_save", release_save, METH_NOARGS, FL_DOC(RLock, _release_save)},
+    {"_acquire_restore", acquire_restore, METH_O, FL_DOC(RLock, _acquire_restore)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "RLock(*, fair=False)",
-"A lock that its holder may take again, and must release as often; a thread or a task is the holder.\n"
-"\n"
-"Within a task the task takes and releases it, by `with` as by `async with`; elsewhere the thread does.\n"
-"Only the holder may release it. Order and fairness as of a Lock. In a forked child it is free unless the\n"
-"thread that forked held it.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)rlock_new},
@@ -453,18 +398,13 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RLock)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.RLock", sizeof(rlock), Py_TPFLAGS_HAVE_GC, slots);
 
-FL_RECORD(desc, "fairlead.sync.RLockStatistics", "An RLock at one moment.",
-    {"locked", "whether it is held"},
-    {"depth", "how often its holder holds it"},
-    {"waiting", "threads and tasks that wait"},
-    {"fair", "whether everyone is served in order"}
-);
+FL_RECORD(desc, "fairlead.sync", RLockStatistics);
 
 int fl_rlock_exec(PyObject *module)
 {

@@ -1,12 +1,6 @@
 /* RWLock and its three views: the readers-writer lock in core, by the books of rwlock_holding.c. */
 #include "sync/bind/locks/rwlock_holding.h"
 
-FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
-"Acquires, again if the caller holds it, waiting if need be; returns whether it did. As RLock.acquire().\n"
-"\n"
-"The caller is the task that runs in this thread, or the thread. Raises DeadlockError for what could\n"
-"never be: a reader that asks to write, or a wait for ever for another task of this thread's loop.");
-
 static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -17,18 +11,11 @@ static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, 
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-FL_DOC(acquire_async_doc, "acquire_async($self, /)",
-"As acquire(), in an awaitable that returns True. Await it in the task that is to be inside.");
-
 static PyObject *acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
                            fl_rwlock_finish);
 }
-
-FL_DOC(release_doc, "release($self, /)",
-"Undoes one acquire() of this view by the caller. Never waits. Raises NotHeldError (a RuntimeError) if\n"
-"there was none.");
 
 static PyObject *release(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -38,18 +25,12 @@ static PyObject *release(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(locked_doc, "locked($self, /)",
-"Whether a newcomer could not have acquired this view, a moment ago.");
-
 static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t word = fl_rw_word(fl_rwlock_of_view(op)->wrapper.waitq);
     uint32_t mode = ((fl_rwlock_view *)op)->mode;
     return PyBool_FromLong(!fl_rw_fits(word, mode));
 }
-
-FL_DOC(holders_doc, "_holders($self, /)",
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -65,28 +46,16 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"As acquire().");
-
 static PyObject *enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     int taken = fl_rwlock_come_in(op, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
-"As release().");
-
 static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release(op, NULL);
 }
-
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As acquire_async().");
-
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"As release(), in an awaitable that is done.");
 
 static PyObject *aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
@@ -118,20 +87,17 @@ static void side_dealloc(PyObject *op)
 }
 
 static PyMethodDef side_methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
-    {"release", release, METH_NOARGS, release_doc},
-    {"locked", locked, METH_NOARGS, locked_doc},
-    {"_holders", side_holders, METH_NOARGS, holders_doc},
-    {"acquire_async", acquire_async, METH_NOARGS, acquire_async_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(side_exit), METH_FASTCALL, exit_doc},
-    {"__aenter__", acquire_async, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, aexit_doc},
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RWLockView, acquire)},
+    {"release", release, METH_NOARGS, FL_DOC(RWLockView, release)},
+    {"locked", locked, METH_NOARGS, FL_DOC(RWLockView, locked)},
+    {"_holders", side_holders, METH_NOARGS, FL_DOC(RWLockView, _holders)},
+    {"acquire_async", acquire_async, METH_NOARGS, FL_DOC(RWLockView, acquire_async)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(RWLockView, __enter__)},
+    {"__exit__", FL_METHOD(side_exit), METH_FASTCALL, FL_DOC(RWLockView, __exit__)},
+    {"__aenter__", acquire_async, METH_NOARGS, FL_DOC(RWLockView, __aenter__)},
+    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RWLockView, __aexit__)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(side_doc,
-"One view of an RWLock: for reading, for reading with the right to write next, or for writing.");
 
 static PyType_Slot side_slots[] = {
     {Py_tp_dealloc, (void *)side_dealloc},
@@ -139,7 +105,7 @@ static PyType_Slot side_slots[] = {
     {Py_tp_repr, (void *)side_repr},
     {Py_tp_methods, side_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)side_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RWLockView)},
     {0, NULL},
 };
 
@@ -159,11 +125,6 @@ static PyObject *view(PyObject *op, void *mode)
     }
     return (PyObject *)made;
 }
-
-FL_DOC(downgrade_doc, "downgrade($self, /)",
-"Makes the caller, a writer or the upgradable holder, a reader, with no other writer in between. What it\n"
-"acquired by `writing` or `upgradable` is to be released by `reading`. Raises NotHeldError if it does\n"
-"neither.");
 
 static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -186,10 +147,6 @@ static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     Py_RETURN_NONE;
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: readers (without the upgradable one), upgradable, writing, waiting (threads and\n"
-"tasks).");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -251,8 +208,8 @@ static void dealloc(PyObject *op)
 }
 
 static PyMethodDef methods[] = {
-    {"downgrade", downgrade, METH_NOARGS, downgrade_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"downgrade", downgrade, METH_NOARGS, FL_DOC(RWLock, downgrade)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(RWLock, statistics)},
     {NULL, NULL, 0, NULL},
 };
 
@@ -263,14 +220,6 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-FL_DOC(type_doc, "RWLock()",
-"Many read, or one writes: `with lock.reading:`, `with lock.writing:`, and in tasks `async with`.\n"
-"\n"
-"Phases of reading and writing alternate while both are wanted: a reader waits for one writer at most,\n"
-"and no stream of readers starves a writer. A holder may acquire again, by any view that asks for no more\n"
-"than it has. The holder of `upgradable`, one at a time beside the readers, may acquire `writing`, with\n"
-"no other writer in between. In a forked child only the thread that forked holds it.");
-
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)rwlock_new},
     {Py_tp_dealloc, (void *)dealloc},
@@ -280,18 +229,13 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RWLock)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.RWLock", sizeof(fl_rwlock), Py_TPFLAGS_HAVE_GC, slots);
 
-FL_RECORD(desc, "fairlead.sync.RWLockStatistics", "A readers-writer lock at one moment.",
-    {"readers", "threads and tasks that read, without the upgradable one"},
-    {"upgradable", "whether the upgradable view is held"},
-    {"writing", "whether one writes"},
-    {"waiting", "threads and tasks that wait"}
-);
+FL_RECORD(desc, "fairlead.sync", RWLockStatistics);
 
 int fl_rwlock_exec(PyObject *module)
 {

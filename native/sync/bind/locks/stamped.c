@@ -35,19 +35,10 @@ static PyObject *acquire_as(PyObject *op, int kind, const char *function, PyObje
     return fl_stamped_acquire(op, kind, deadline);
 }
 
-FL_DOC(acquire_read_doc, "acquire_read($self, /, blocking=True, timeout=None)",
-"Acquires the lock to read, beside other readers, waiting if need be; returns a stamp, or 0 if it did\n"
-"not. For threads; tasks await acquire_read_async(). blocking and timeout as of Lock.acquire().\n"
-"\n"
-"Raises DeadlockError if it would wait for ever while this thread or a task of it is inside.");
-
 static PyObject *acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     return acquire_as(op, FL_STAMP_READS, "acquire_read", args, count, kwnames);
 }
-
-FL_DOC(acquire_write_doc, "acquire_write($self, /, blocking=True, timeout=None)",
-"As acquire_read(), to write, alone.");
 
 static PyObject *acquire_write(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -72,28 +63,17 @@ PyObject *fl_stamped_came_in(PyObject *op, int kind)
     return fl_stamps_add(fl_stamps_begin(op), kind, fl_owner_task());
 }
 
-FL_DOC(acquire_read_async_doc, "acquire_read_async($self, /)",
-"An awaitable that comes in to read and returns a stamp. For tasks, with the time-outs of their library. A\n"
-"task that is cancelled is not inside.");
-
 static PyObject *acquire_read_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamps_begin(op);
     return fl_operation_of(fl_wrapper_state(op), op, FL_RW_READ, NULL, finish);
 }
 
-FL_DOC(acquire_write_async_doc, "acquire_write_async($self, /)",
-"As acquire_read_async(), to write.");
-
 static PyObject *acquire_write_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamps_begin(op);
     return fl_operation_of(fl_wrapper_state(op), op, FL_RW_WRITE, NULL, finish);
 }
-
-FL_DOC(release_doc, "release($self, stamp, /)",
-"Releases; any thread or task may, never waits, and a signal handler or a destructor may call it. Raises\n"
-"NotHeldError (a RuntimeError) for a stamp that was released, ValueError for that of another lock.");
 
 PyObject *fl_stamped_release(PyObject *op, PyObject *number)
 {
@@ -114,10 +94,6 @@ PyObject *fl_stamped_release(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-FL_DOC(optimistic_doc, "optimistic_read($self, /)",
-"A stamp for an optimistic reader, to be validated before what was read is used; 0 while a writer is\n"
-"active. Never waits, and delays no writer. For threads and tasks.");
-
 static PyObject *optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamp_lock *self = fl_stamps_begin(op);
@@ -133,11 +109,6 @@ static bool unchanged(fl_stamp_lock *self, fl_stamp given)
     return fl_stamp_of(self, version, FL_STAMP_LOOKS) == given && !(version & 1) &&
            fl_stamped_same(waitq, version);
 }
-
-FL_DOC(validate_doc, "validate($self, stamp, /)",
-"Whether no writer has begun since optimistic_read() gave this stamp: then what was read since is of one\n"
-"moment. For the stamp of a holder: whether it still holds the lock. False for 0. ValueError for another\n"
-"lock's stamp.");
 
 static PyObject *validate(PyObject *op, PyObject *number)
 {
@@ -191,11 +162,6 @@ static PyObject *enter_unchanged(fl_stamp_lock *self, fl_stamp given, int kind)
     return PyLong_FromLong(0);
 }
 
-FL_DOC(to_write_doc, "try_convert_to_write($self, stamp, /)",
-"Returns a writer's stamp in place of the given one; 0, and that stays valid, if it would have to wait. A\n"
-"writer keeps its stamp. A reader must be alone, but may pass the waiters; an optimistic reader must find\n"
-"the lock free, and no writer since. Raises NotHeldError for a stamp that was released.");
-
 static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
 {
     fl_stamp given;
@@ -223,10 +189,6 @@ static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
     return result;
 }
 
-FL_DOC(to_read_doc, "try_convert_to_read($self, stamp, /)",
-"Returns a reader's stamp, as try_convert_to_write(). A writer becomes a reader, with no other writer in\n"
-"between; a reader keeps its stamp.");
-
 static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
 {
     fl_stamp given;
@@ -245,10 +207,6 @@ static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
     return fl_stamps_add(self, FL_STAMP_READS, fl_owner_thread());
 }
 
-FL_DOC(to_optimistic_doc, "try_convert_to_optimistic_read($self, stamp, /)",
-"Releases, and returns a stamp as of optimistic_read(), valid until the next writer. An optimistic reader\n"
-"keeps its stamp, or gets 0 if it is not valid any more.");
-
 static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
 {
     fl_stamp given;
@@ -264,10 +222,6 @@ static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
     return PyLong_FromUnsignedLongLong(fl_stamp_of(self, version, FL_STAMP_LOOKS));
 }
 
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are not\n"
-"counted.");
-
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_stamps_begin(op)->wrapper.waitq;
@@ -275,9 +229,6 @@ static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
     long values[] = {(long)(uint32_t)word, (word & FL_RW_WRITER) != 0, (long)fl_waitq_waiting(waitq)};
     return fl_record(fl_wrapper_state(op)->stamped_statistics, values, 3, 2);
 }
-
-FL_DOC(holders_doc, "_holders($self, /)",
-"Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone).");
 
 static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -345,18 +296,21 @@ static void dealloc(PyObject *op)
 }
 
 static PyMethodDef methods[] = {
-    {"acquire_read", FL_METHOD(acquire_read), METH_FASTCALL | METH_KEYWORDS, acquire_read_doc},
-    {"acquire_write", FL_METHOD(acquire_write), METH_FASTCALL | METH_KEYWORDS, acquire_write_doc},
-    {"acquire_read_async", acquire_read_async, METH_NOARGS, acquire_read_async_doc},
-    {"acquire_write_async", acquire_write_async, METH_NOARGS, acquire_write_async_doc},
-    {"release", fl_stamped_release, METH_O, release_doc},
-    {"optimistic_read", optimistic_read, METH_NOARGS, optimistic_doc},
-    {"validate", validate, METH_O, validate_doc},
-    {"try_convert_to_write", try_convert_to_write, METH_O, to_write_doc},
-    {"try_convert_to_read", try_convert_to_read, METH_O, to_read_doc},
-    {"try_convert_to_optimistic_read", try_convert_to_optimistic_read, METH_O, to_optimistic_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
-    {"_holders", holders, METH_NOARGS, holders_doc},
+    {"acquire_read", FL_METHOD(acquire_read),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(StampedLock, acquire_read)},
+    {"acquire_write", FL_METHOD(acquire_write),
+     METH_FASTCALL | METH_KEYWORDS, FL_DOC(StampedLock, acquire_write)},
+    {"acquire_read_async", acquire_read_async, METH_NOARGS, FL_DOC(StampedLock, acquire_read_async)},
+    {"acquire_write_async", acquire_write_async, METH_NOARGS, FL_DOC(StampedLock, acquire_write_async)},
+    {"release", fl_stamped_release, METH_O, FL_DOC(StampedLock, release)},
+    {"optimistic_read", optimistic_read, METH_NOARGS, FL_DOC(StampedLock, optimistic_read)},
+    {"validate", validate, METH_O, FL_DOC(StampedLock, validate)},
+    {"try_convert_to_write", try_convert_to_write, METH_O, FL_DOC(StampedLock, try_convert_to_write)},
+    {"try_convert_to_read", try_convert_to_read, METH_O, FL_DOC(StampedLock, try_convert_to_read)},
+    {"try_convert_to_optimistic_read", try_convert_to_optimistic_read,
+     METH_O, FL_DOC(StampedLock, try_convert_to_optimistic_read)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(StampedLock, statistics)},
+    {"_holders", holders, METH_NOARGS, FL_DOC(StampedLock, _holders)},
     {NULL, NULL, 0, NULL},
 };
 
@@ -366,15 +320,6 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-FL_DOC(type_doc, "StampedLock()",
-"Many read, or one writes; an optimistic reader takes no lock, and learns afterwards whether a writer was\n"
-"active.\n"
-"\n"
-"Stamps are whole numbers: a holder's, by acquire_read() or acquire_write(), to release() or to convert,\n"
-"or an optimistic reader's, by optimistic_read(), to validate(). It is not reentrant: a holder that\n"
-"acquires again waits for itself, or gets DeadlockError. Waiters are served in phases, as of an RWLock.\n"
-"In a forked child only the thread that forked holds it.");
-
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)stamped_new},
     {Py_tp_dealloc, (void *)dealloc},
@@ -382,17 +327,13 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StampedLock)},
     {0, NULL},
 };
 
 static PyType_Spec spec = FL_TYPE("fairlead.sync.StampedLock", sizeof(fl_stamp_lock), 0, slots);
 
-FL_RECORD(desc, "fairlead.sync.StampedLockStatistics", "A stamped lock at one moment.",
-    {"readers", "threads and tasks that are inside to read"},
-    {"writing", "whether one is inside to write"},
-    {"waiting", "threads and tasks that wait"}
-);
+FL_RECORD(desc, "fairlead.sync", StampedLockStatistics);
 
 int fl_stamped_exec(PyObject *module)
 {

@@ -34,9 +34,6 @@ static PyObject *refuse_again(void)
     return NULL;
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"As acquire_read() or acquire_write(): the stamp.");
-
 static PyObject *visit_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     visit *self = (visit *)op;
@@ -47,9 +44,6 @@ static PyObject *visit_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
     self->stamp = Py_XNewRef(got);
     return got;
 }
-
-FL_DOC(exit_doc, "__exit__($self, /, *exc_info)",
-"Goes out.");
 
 static PyObject *visit_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
@@ -68,9 +62,6 @@ static PyObject *finish_visit(PyObject *op, PyObject *item, bool Py_UNUSED(refus
     return got;
 }
 
-FL_DOC(aenter_doc, "__aenter__($self, /)",
-"As acquire_read_async() or acquire_write_async().");
-
 static PyObject *visit_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     visit *self = (visit *)op;
@@ -80,9 +71,6 @@ static PyObject *visit_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_stamped_operation(self->lock, self->kind, finish_visit, op);
 }
 
-FL_DOC(aexit_doc, "__aexit__($self, /, *exc_info)",
-"Goes out, in an awaitable that is done.");
-
 static PyObject *visit_aexit(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *released = visit_exit(op, args, count);
@@ -91,20 +79,17 @@ static PyObject *visit_aexit(PyObject *op, PyObject *const *args, Py_ssize_t cou
 }
 
 static PyMethodDef visit_methods[] = {
-    {"__enter__", visit_enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(visit_exit), METH_FASTCALL, exit_doc},
-    {"__aenter__", visit_aenter, METH_NOARGS, aenter_doc},
-    {"__aexit__", FL_METHOD(visit_aexit), METH_FASTCALL, aexit_doc},
+    {"__enter__", visit_enter, METH_NOARGS, FL_DOC(StampedGuard, __enter__)},
+    {"__exit__", FL_METHOD(visit_exit), METH_FASTCALL, FL_DOC(StampedGuard, __exit__)},
+    {"__aenter__", visit_aenter, METH_NOARGS, FL_DOC(StampedGuard, __aenter__)},
+    {"__aexit__", FL_METHOD(visit_aexit), METH_FASTCALL, FL_DOC(StampedGuard, __aexit__)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(visit_doc,
-"One `with` of a StampedLock.");
 
 static PyType_Slot visit_slots[] = {
     {Py_tp_dealloc, (void *)visit_dealloc},
     {Py_tp_methods, visit_methods},
-    {Py_tp_doc, (void *)(uintptr_t)visit_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StampedGuard)},
     {0, NULL},
 };
 

@@ -57,11 +57,6 @@ static int meet_attempt(PyObject *self, void *party, bool look, fl_shm_eventcoun
     return result == FL_SHM_SHUT_DOWN ? broken() : result;
 }
 
-FL_DOC(wait_doc, "wait($self, /, timeout=None)",
-"Waits until all parties have arrived, and returns the caller's number, from 0 to parties - 1. For\n"
-"threads; tasks await wait_async(). Raises BrokenBarrierError (a threading.BrokenBarrierError) when a\n"
-"party gave up or died, this one by its time-out included.");
-
 static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -83,9 +78,6 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result < 0 ? NULL : PyLong_FromUnsignedLong(party.place);
 }
 
-FL_DOC(come_doc, "_come($self, /)",
-"(phase, place) of who has come now; None: a phase is just ending. BrokenBarrierError.");
-
 static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_party party;
@@ -96,9 +88,6 @@ static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     return result < 0 ? NULL : Py_BuildValue("II", party.phase, party.place);
 }
-
-FL_DOC(met_doc, "_met($self, phase, place, /)",
-"Whether all have come to that phase. BrokenBarrierError.");
 
 static PyObject *met(PyObject *self, PyObject *args)
 {
@@ -111,9 +100,6 @@ static PyObject *met(PyObject *self, PyObject *args)
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
 }
 
-FL_DOC(leave_doc, "_leave($self, phase, place, /)",
-"Who has come does not wait any more, and breaks the barrier, unless the phase is over.");
-
 static PyObject *leave(PyObject *self, PyObject *args)
 {
     fl_shm_party party;
@@ -124,26 +110,17 @@ static PyObject *leave(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-FL_DOC(abort_doc, "abort($self, /)",
-"Breaks the barrier: present and later waiters get BrokenBarrierError until reset(). Never waits.");
-
 static PyObject *abort_barrier(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_barrier_break(fl_shm_part(self));
     Py_RETURN_NONE;
 }
 
-FL_DOC(reset_doc, "reset($self, /)",
-"Makes the barrier empty and whole again; its waiters get BrokenBarrierError. Never waits.");
-
 static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_barrier_reset(fl_shm_part(self), parties_of(self));
     Py_RETURN_NONE;
 }
-
-FL_DOC(look_doc, "_look($self, /)",
-"(how many have come, whether it is broken)");
 
 static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -158,23 +135,20 @@ static PyObject *new_barrier(PyTypeObject *type, PyObject *args, PyObject *Py_UN
 }
 
 static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"abort", abort_barrier, METH_NOARGS, abort_doc},
-    {"reset", reset, METH_NOARGS, reset_doc},
-    {"_come", come, METH_NOARGS, come_doc},
-    {"_met", met, METH_VARARGS, met_doc},
-    {"_leave", leave, METH_VARARGS, leave_doc},
-    {"_look", look, METH_NOARGS, look_doc},
+    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedBarrier, wait)},
+    {"abort", abort_barrier, METH_NOARGS, FL_DOC(SharedBarrier, abort)},
+    {"reset", reset, METH_NOARGS, FL_DOC(SharedBarrier, reset)},
+    {"_come", come, METH_NOARGS, FL_DOC(SharedBarrier, _come)},
+    {"_met", met, METH_VARARGS, FL_DOC(SharedBarrier, _met)},
+    {"_leave", leave, METH_VARARGS, FL_DOC(SharedBarrier, _leave)},
+    {"_look", look, METH_NOARGS, FL_DOC(SharedBarrier, _look)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SharedBarrier(fd, token, make, amount, flags)",
-"The base of fairlead.sync.shared.Barrier.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)new_barrier},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedBarrier)},
     {0, NULL},
 };
 

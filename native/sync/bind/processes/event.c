@@ -27,17 +27,10 @@ static int event_attempt(PyObject *self, void *since, bool Py_UNUSED(look), fl_s
     return fl_shm_flag_passed(flag, *(uint32_t *)since) ? FL_SHM_DONE : FL_SHM_NOT;
 }
 
-FL_DOC(is_set_doc, "is_set($self, /)",
-"Whether the flag is set.");
-
 static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_shm_flag_word(fl_shm_part(self)) & 1);
 }
-
-FL_DOC(set_doc, "set($self, /)",
-"Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never waits, and a\n"
-"signal handler or a destructor may call it.");
 
 static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -45,17 +38,11 @@ static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(clear_doc, "clear($self, /)",
-"Clears the flag.");
-
 static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_flag_clear(fl_shm_part(self));
     Py_RETURN_NONE;
 }
-
-FL_DOC(wait_doc, "wait($self, /, timeout=None)",
-"Waits until it is set; False: the time was over first. For threads; tasks await wait_async().");
 
 static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -68,16 +55,10 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t co
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
 }
 
-FL_DOC(word_doc, "_word($self, /)",
-"Odd while it is set; what _passed is to be given, when a wait begins.");
-
 static PyObject *word(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_shm_flag_word(fl_shm_part(self)));
 }
-
-FL_DOC(passed_doc, "_passed($self, since, /)",
-"Whether it is set, or was since then.");
 
 static PyObject *passed(PyObject *self, PyObject *since)
 {
@@ -94,22 +75,19 @@ static PyObject *new_event(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
 }
 
 static PyMethodDef methods[] = {
-    {"is_set", is_set, METH_NOARGS, is_set_doc},
-    {"set", set, METH_NOARGS, set_doc},
-    {"clear", clear, METH_NOARGS, clear_doc},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, wait_doc},
-    {"_word", word, METH_NOARGS, word_doc},
-    {"_passed", passed, METH_O, passed_doc},
+    {"is_set", is_set, METH_NOARGS, FL_DOC(SharedEvent, is_set)},
+    {"set", set, METH_NOARGS, FL_DOC(SharedEvent, set)},
+    {"clear", clear, METH_NOARGS, FL_DOC(SharedEvent, clear)},
+    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedEvent, wait)},
+    {"_word", word, METH_NOARGS, FL_DOC(SharedEvent, _word)},
+    {"_passed", passed, METH_O, FL_DOC(SharedEvent, _passed)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SharedEvent(fd, token, make, amount, flags)",
-"The base of fairlead.sync.shared.Event.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)new_event},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedEvent)},
     {0, NULL},
 };
 

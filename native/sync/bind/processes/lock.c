@@ -48,14 +48,6 @@ static int lock_take(PyObject *self, bool inherit, int64_t deadline)
     return result;
 }
 
-FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
-"Takes the lock for this process, waiting for it if need be; says whether it was taken. For threads;\n"
-"tasks await acquire_async().\n"
-"\n"
-"Raises OwnerDiedError, and takes nothing, while the process that held it is dead and no process has\n"
-"recovered it; with take_over=True it takes it then. timeout is in seconds; None, and as in threading -1,\n"
-"is for ever. Signal handlers run while it waits; when one raises, the lock is not taken.");
-
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -65,11 +57,6 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
     int result = lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, deadline);
     return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);
 }
-
-FL_DOC(recover_doc, "recover($self, /, timeout=None)",
-"Takes the lock, also from an owner that died. True: its owner had died, and the caller must repair what\n"
-"the lock protects; False: another process has done so, and the lock is held as after acquire(). Raises\n"
-"TimeoutError when the time is over first. To release the lock says that all is well again.");
 
 static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -85,11 +72,6 @@ static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_INHERITED);
 }
 
-FL_DOC(release_doc, "release($self, /)",
-"Gives the lock back. Any thread or task of the process that holds it may, never waits, and a signal\n"
-"handler or a destructor may call it. Raises NotHeldError (a RuntimeError) when this process does not "
-"hold it.");
-
 static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (!fl_shm_lock_release(fl_shm_part(self), fl_process_self())) {
@@ -97,9 +79,6 @@ static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     Py_RETURN_NONE;
 }
-
-FL_DOC(enter_doc, "__enter__($self, /)",
-"acquire().");
 
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -109,16 +88,10 @@ static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(exit_doc, "__exit__($self, /, *exception)",
-"release().");
-
 static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release(self, NULL);
 }
-
-FL_DOC(look_doc, "_look($self, /)",
-"(number of the process that holds it or 0, whether that is alive, how often one died with it)");
 
 static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -135,22 +108,19 @@ static PyObject *new_lock(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSE
 }
 
 static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
-    {"recover", FL_METHOD(recover), METH_FASTCALL | METH_KEYWORDS, recover_doc},
-    {"release", release, METH_NOARGS, release_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"_look", look, METH_NOARGS, look_doc},
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedLock, acquire)},
+    {"recover", FL_METHOD(recover), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedLock, recover)},
+    {"release", release, METH_NOARGS, FL_DOC(SharedLock, release)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(SharedLock, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(SharedLock, __exit__)},
+    {"_look", look, METH_NOARGS, FL_DOC(SharedLock, _look)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SharedLock(fd, token, make, amount, flags)",
-"The base of fairlead.sync.shared.Lock.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)new_lock},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedLock)},
     {0, NULL},
 };
 

@@ -45,13 +45,6 @@ static bool permits_ready(void *op, fl_shm_eventcount *Py_UNUSED(eventcount))
 static const fl_shm_type permits_kind = {FL_SHM_PERMITS, permits_size, permits_make, permits_eventcount,
                                          permits_ready};
 
-FL_DOC(acquire_doc, "acquire($self, /, blocking=True, timeout=None)",
-"Takes a permit, waiting for it if need be; says whether it was taken. For threads; tasks await\n"
-"acquire_async(). Owned permits of processes that died are taken, too.\n"
-"\n"
-"timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits; when\n"
-"one raises, nothing is taken.");
-
 static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -76,10 +69,6 @@ static PyObject *give(PyObject *self, uint32_t count)
     Py_RETURN_NONE;
 }
 
-FL_DOC(release_doc, "release($self, /, n=1)",
-"Gives n permits. Never waits, and a signal handler or a destructor may call it. Owned ones are given by\n"
-"the process that has them: NotHeldError (a RuntimeError) if it has fewer, and none is given.");
-
 static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     long long number = 1;
@@ -101,9 +90,6 @@ static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count
     return give(self, (uint32_t)number);
 }
 
-FL_DOC(enter_doc, "__enter__($self, /)",
-"acquire().");
-
 static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (fl_shm_wait_thread(self, permits_attempt, NULL, FL_FOREVER) < 0) {
@@ -112,16 +98,10 @@ static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-FL_DOC(exit_doc, "__exit__($self, /, *exception)",
-"release().");
-
 static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return give(self, 1);
 }
-
-FL_DOC(look_doc, "_look($self, /)",
-"(how many are free, how many came back from the dead)");
 
 static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -138,21 +118,18 @@ static PyObject *new_semaphore(PyTypeObject *type, PyObject *args, PyObject *Py_
 }
 
 static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, acquire_doc},
-    {"release", FL_METHOD(release), METH_FASTCALL | METH_KEYWORDS, release_doc},
-    {"__enter__", enter, METH_NOARGS, enter_doc},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, exit_doc},
-    {"_look", look, METH_NOARGS, look_doc},
+    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedSemaphore, acquire)},
+    {"release", FL_METHOD(release), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedSemaphore, release)},
+    {"__enter__", enter, METH_NOARGS, FL_DOC(SharedSemaphore, __enter__)},
+    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(SharedSemaphore, __exit__)},
+    {"_look", look, METH_NOARGS, FL_DOC(SharedSemaphore, _look)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SharedSemaphore(fd, token, make, amount, flags)",
-"The base of fairlead.sync.shared.Semaphore.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)new_semaphore},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedSemaphore)},
     {0, NULL},
 };
 

@@ -153,11 +153,6 @@ static int parse(const char *function, PyObject *const *args, Py_ssize_t count, 
     return 0;
 }
 
-FL_DOC(put_doc, "put($self, /, data, block=True, timeout=None)",
-"Puts the bytes of data, which is bytes or has a buffer, waiting for room if need be. For threads; tasks\n"
-"await put_async(). Raises QueueFull at once or when the time is over, QueueShutDown, and ValueError for\n"
-"more than could ever fit.");
-
 static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *data;
@@ -175,10 +170,6 @@ static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     Py_RETURN_NONE;
 }
 
-FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
-"Takes the oldest message, as bytes, waiting for one if need be. For threads; tasks await get_async().\n"
-"Raises QueueEmpty at once or when the time is over, and QueueShutDown.");
-
 static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *none, *message = NULL;
@@ -189,9 +180,6 @@ static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     int result = fl_shm_wait_thread(self, get_attempt, &message, deadline);
     return result == FL_SHM_DONE ? message : refuse(result, true);
 }
-
-FL_DOC(try_put_doc, "_try_put($self, data, /)",
-"Puts it, and returns None; or which turn to wait for.");
 
 static PyObject *try_put(PyObject *self, PyObject *data)
 {
@@ -211,9 +199,6 @@ static PyObject *try_put(PyObject *self, PyObject *data)
     Py_RETURN_NONE;
 }
 
-FL_DOC(try_get_doc, "_try_get($self, /)",
-"Takes a message and returns it; or which turn to wait for.");
-
 static PyObject *try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *message = NULL;
@@ -224,10 +209,6 @@ static PyObject *try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
     }
     return result == FL_SHM_DONE ? message : refuse(result, true);
 }
-
-FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
-"For good: put() raises QueueShutDown, and get() once the queue is empty, or at once. All waiters are\n"
-"woken. Never waits.");
 
 static PyObject *shut_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -243,9 +224,6 @@ static PyObject *shut_down(PyObject *self, PyObject *const *args, Py_ssize_t cou
     fl_shm_queue_shut(fl_shm_part(self), at_once ? FL_SHM_SHUT_AT_ONCE : FL_SHM_SHUT);
     Py_RETURN_NONE;
 }
-
-FL_DOC(look_doc, "_look($self, /)",
-"(bytes of the ring that are taken, of how many, how it is shut, deaths in put, deaths in get)");
 
 static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -263,22 +241,19 @@ static PyObject *new_queue(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
 }
 
 static PyMethodDef methods[] = {
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
-    {"_try_put", try_put, METH_O, try_put_doc},
-    {"_try_get", try_get, METH_NOARGS, try_get_doc},
-    {"shutdown", FL_METHOD(shut_down), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
-    {"_look", look, METH_NOARGS, look_doc},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, put)},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, get)},
+    {"_try_put", try_put, METH_O, FL_DOC(SharedQueue, _try_put)},
+    {"_try_get", try_get, METH_NOARGS, FL_DOC(SharedQueue, _try_get)},
+    {"shutdown", FL_METHOD(shut_down), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, shutdown)},
+    {"_look", look, METH_NOARGS, FL_DOC(SharedQueue, _look)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SharedQueue(fd, token, make, amount, flags)",
-"The base of fairlead.sync.shared.Queue.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)new_queue},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedQueue)},
     {0, NULL},
 };
 

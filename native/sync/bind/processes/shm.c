@@ -242,10 +242,6 @@ static fl_shm_eventcount *eventcount_of(PyObject *self, int which)
     return eventcount;
 }
 
-FL_DOC(prepare_doc, "_ask($self, which, /)",
-"Says that somebody is about to wait for that turn, and returns what _arm is to be given. Try once more in\n"
-"between: it may have come.");
-
 static PyObject *prepare(PyObject *self, PyObject *args)
 {
     int which;
@@ -260,10 +256,6 @@ static PyObject *prepare(PyObject *self, PyObject *args)
     fl_shm_prepare(&wait, eventcount);
     return PyLong_FromUnsignedLong(wait.seen);
 }
-
-FL_DOC(arm_doc, "_arm($self, which, seen, bell, /)",
-"Has one permit given to the semaphore, always the same, when trying again may bring something. One at a\n"
-"time for each turn. The first time a thread is started for it, which knows no Python.");
 
 static PyObject *arm(PyObject *self, PyObject *args)
 {
@@ -292,9 +284,6 @@ static PyObject *arm(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-FL_DOC(disarm_doc, "_disarm($self, which, /)",
-"Who waited for that turn does not any more.");
-
 static PyObject *disarm(PyObject *self, PyObject *args)
 {
     int which;
@@ -306,14 +295,11 @@ static PyObject *disarm(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"_ask", prepare, METH_VARARGS, prepare_doc},
-    {"_arm", arm, METH_VARARGS, arm_doc},
-    {"_disarm", disarm, METH_VARARGS, disarm_doc},
+    {"_ask", prepare, METH_VARARGS, FL_DOC(Segment, _ask)},
+    {"_arm", arm, METH_VARARGS, FL_DOC(Segment, _arm)},
+    {"_disarm", disarm, METH_VARARGS, FL_DOC(Segment, _disarm)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(type_doc,
-"A segment of memory that processes share, mapped into this one. Made by fairlead.sync.shared.");
 
 static PyMemberDef members[] = {
     {"_amount", T_UINT, offsetof(fl_shm_object, amount), READONLY, NULL},
@@ -325,7 +311,7 @@ static PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Segment)},
     {0, NULL},
 };
 

@@ -115,9 +115,6 @@ static bool is_shared(fl_broadcast *self)
     return shared;
 }
 
-FL_DOC(put_doc, "put($self, item, /)",
-"Sends an object to every reader. Never waits. Raises ChannelClosedError.");
-
 static PyObject *put(PyObject *op, PyObject *item)
 {
     fl_broadcast *self = (fl_broadcast *)op;
@@ -148,41 +145,26 @@ static PyObject *put(PyObject *op, PyObject *item)
     Py_RETURN_NONE;
 }
 
-FL_DOC(close_doc, "close($self, /)",
-"Nothing is sent any more; readers get what there is, and then ChannelClosedError. Never waits.");
-
 static PyObject *broadcast_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_sequence_close(fl_wrapper_waitq(op)));
     Py_RETURN_NONE;
 }
 
-FL_DOC(is_closed_doc, "is_closed($self, /)",
-"Whether it was closed, a moment ago.");
-
 static PyObject *is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong((fl_sequence_word(fl_wrapper_waitq(op)) & FL_SEQUENCE_CLOSED) != 0);
 }
-
-FL_DOC(waiting_doc, "waiting($self, /)",
-"How many wait for what is sent next.");
 
 static PyObject *waiting(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
 }
 
-FL_DOC(read_doc, "read($self, /)",
-"A Reader of what is sent from now on.");
-
 static PyObject *read_from_now(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_reader_at(op, fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED);
 }
-
-FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
-"BroadcastRing[int] is a BroadcastRing, for annotations.");
 
 static char capacity_word[] = "capacity", latest_word[] = "latest"; /* not literals: see permits.c */
 
@@ -259,17 +241,14 @@ static void dealloc(PyObject *op)
 }
 
 static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
-    {"put", put, METH_O, put_doc},
-    {"close", broadcast_close, METH_NOARGS, close_doc},
-    {"is_closed", is_closed, METH_NOARGS, is_closed_doc},
-    {"waiting", waiting, METH_NOARGS, waiting_doc},
-    {"read", read_from_now, METH_NOARGS, read_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(BroadcastRing, __class_getitem__)},
+    {"put", put, METH_O, FL_DOC(BroadcastRing, put)},
+    {"close", broadcast_close, METH_NOARGS, FL_DOC(BroadcastRing, close)},
+    {"is_closed", is_closed, METH_NOARGS, FL_DOC(BroadcastRing, is_closed)},
+    {"waiting", waiting, METH_NOARGS, FL_DOC(BroadcastRing, waiting)},
+    {"read", read_from_now, METH_NOARGS, FL_DOC(BroadcastRing, read)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "BroadcastRing(capacity, *, latest=False)",
-"The last objects that were sent, and any number of readers. With latest=True a reader gets the newest.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)broadcast_new},
@@ -278,7 +257,7 @@ static PyType_Slot slots[] = {
     {Py_tp_clear, (void *)clear},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(BroadcastRing)},
     {0, NULL},
 };
 

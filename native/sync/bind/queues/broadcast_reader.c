@@ -136,10 +136,6 @@ static PyObject *receive_within(reader *self, int64_t deadline)
     }
 }
 
-FL_DOC(receive_doc, "receive($self, /, block=True, timeout=None)",
-"The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises QueueEmpty (a\n"
-"queue.Empty) if there is none, LaggedError once if some were missed, ChannelClosedError after the last.");
-
 static PyObject *receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -166,16 +162,10 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     return object;
 }
 
-FL_DOC(receive_async_doc, "receive_async($self, /)",
-"As receive(), in an awaitable. A task that is cancelled has received nothing.");
-
 static PyObject *receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude);
 }
-
-FL_DOC(clone_doc, "clone($self, /)",
-"A reader at the same place.");
 
 static PyObject *clone_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -186,18 +176,12 @@ static PyObject *clone_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_reader_at(((reader *)op)->broadcast, place);
 }
 
-FL_DOC(latest_doc, "latest($self, /)",
-"The newest object, seen or not. Raises ChannelClosedError if nothing was ever sent.");
-
 static PyObject *latest(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     PyObject *object;
     uint64_t missed;
     return look((reader *)op, true, &object, &missed) == FOUND ? object : closed();
 }
-
-FL_DOC(pending_doc, "pending($self, /)",
-"How many were sent that it has neither received nor reported as missed.");
 
 static PyObject *pending(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -222,28 +206,22 @@ static void reader_dealloc(PyObject *op)
     fl_wrapper_dealloc(op);
 }
 
-FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
-"Reader[int] is a Reader, for annotations.");
-
 static PyMethodDef reader_methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
-    {"receive", FL_METHOD(receive), METH_FASTCALL | METH_KEYWORDS, receive_doc},
-    {"receive_async", receive_async, METH_NOARGS, receive_async_doc},
-    {"clone", clone_reader, METH_NOARGS, clone_doc},
-    {"latest", latest, METH_NOARGS, latest_doc},
-    {"pending", pending, METH_NOARGS, pending_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Reader, __class_getitem__)},
+    {"receive", FL_METHOD(receive), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Reader, receive)},
+    {"receive_async", receive_async, METH_NOARGS, FL_DOC(Reader, receive_async)},
+    {"clone", clone_reader, METH_NOARGS, FL_DOC(Reader, clone)},
+    {"latest", latest, METH_NOARGS, FL_DOC(Reader, latest)},
+    {"pending", pending, METH_NOARGS, FL_DOC(Reader, pending)},
     {NULL, NULL, 0, NULL},
 };
-
-PyDoc_STRVAR(reader_doc,
-"One place in the line of what is sent.");
 
 static PyType_Slot reader_slots[] = {
     {Py_tp_dealloc, (void *)reader_dealloc},
     {Py_tp_traverse, (void *)reader_traverse},
     {Py_tp_methods, reader_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)reader_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Reader)},
     {0, NULL},
 };
 

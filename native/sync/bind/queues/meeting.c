@@ -111,10 +111,6 @@ static PyObject *receive_within(PyObject *self, int64_t deadline)
     return meet_within(self, FL_MEET_RECEIVE, NULL, deadline);
 }
 
-FL_DOC(put_doc, "put($self, /, item, block=True, timeout=None)",
-"Hands an object over, waiting for a receiver. For threads. Raises QueueFull when none gets it at once,\n"
-"or within the time, and QueueShutDown; then the object stays here.");
-
 static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"item", "block", "timeout", NULL};
@@ -131,16 +127,10 @@ static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
                                                                   : send_within(self, values[0], deadline);
 }
 
-FL_DOC(put_nowait_doc, "put_nowait($self, item, /)",
-"As put(item, False). A signal handler or a destructor may call it.");
-
 static PyObject *put_nowait(PyObject *self, PyObject *item)
 {
     return send_within(self, item, 0);
 }
-
-FL_DOC(put_async_doc, "put_async($self, item, /)",
-"As put(item), in an awaitable.");
 
 static PyObject *put_async(PyObject *self, PyObject *item)
 {
@@ -150,10 +140,6 @@ static PyObject *put_async(PyObject *self, PyObject *item)
                : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SEND, handoff, finish_send);
 }
 
-FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
-"Takes an object from a sender, waiting for one. For threads. Raises QueueEmpty when none sends at once,\n"
-"or within the time, and QueueShutDown.");
-
 static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -161,16 +147,10 @@ static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
                                                                           : receive_within(self, deadline);
 }
 
-FL_DOC(get_nowait_doc, "get_nowait($self, /)",
-"As get(False).");
-
 static PyObject *get_nowait(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return receive_within(self, 0);
 }
-
-FL_DOC(get_async_doc, "get_async($self, /)",
-"As get(), in an awaitable. What came for a task that is cancelled before it has run goes to the next.");
 
 static PyObject *get_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -186,10 +166,6 @@ static void drop_listed(PyObject *self)
         fl_handoff_drop(handoff);
     }
 }
-
-FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
-"Ends all exchange: present and later waiters get QueueShutDown. What cancelled tasks have returned can\n"
-"be got still; immediate=True throws it away.");
 
 static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -209,10 +185,6 @@ static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
-FL_DOC(statistics_doc, "statistics($self, /)",
-"Of the moment: objects that cancelled tasks have returned, waiting senders, waiting receivers, and\n"
-"whether it is shut down.");
-
 static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
@@ -221,9 +193,6 @@ static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
                          (unsigned)fl_meeting_waiting(waitq, FL_MEET_RECEIVE),
                          fl_meeting_closed(waitq) ? Py_True : Py_False);
 }
-
-FL_DOC(reduce_doc, "__reduce__($self, /)",
-"Refused.");
 
 static PyObject *reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
@@ -269,25 +238,19 @@ static void dealloc(PyObject *self)
     Py_TRASHCAN_END
 }
 
-FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
-"Rendezvous[int] is a Rendezvous, for annotations.");
-
 static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
-    {"__reduce__", reduce, METH_NOARGS, reduce_doc},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
-    {"put_nowait", put_nowait, METH_O, put_nowait_doc},
-    {"put_async", put_async, METH_O, put_async_doc},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
-    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
-    {"get_async", get_async, METH_NOARGS, get_async_doc},
-    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Rendezvous, __class_getitem__)},
+    {"__reduce__", reduce, METH_NOARGS, FL_DOC(Rendezvous, __reduce__)},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, put)},
+    {"put_nowait", put_nowait, METH_O, FL_DOC(Rendezvous, put_nowait)},
+    {"put_async", put_async, METH_O, FL_DOC(Rendezvous, put_async)},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, get)},
+    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(Rendezvous, get_nowait)},
+    {"get_async", get_async, METH_NOARGS, FL_DOC(Rendezvous, get_async)},
+    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, shutdown)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Rendezvous, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "Rendezvous()",
-"What a channel without room is made of: a sender waits for a receiver.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)rendezvous_new},
@@ -296,18 +259,12 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Rendezvous)},
     {0, NULL},
 };
 
 static PyType_Spec spec =
     FL_TYPE("fairlead._native.Rendezvous", sizeof(fl_wrapper), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_DOC(exchange_doc, "exchange($self, item, /, timeout=None)",
-"Waits for another party, and swaps: returns what the other brought, which gets this. For threads; tasks\n"
-"await exchange_async(). timeout is in seconds; 0 does not wait. Raises WaitTimeoutError (a TimeoutError)\n"
-"when no other party came within the time, and ChannelClosedError when it is closed; then the item is\n"
-"still the caller's.");
 
 static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -323,10 +280,6 @@ static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return handoff == NULL ? NULL : meet_within(self, FL_MEET_SWAP, handoff, deadline);
 }
 
-FL_DOC(exchange_async_doc, "exchange_async($self, item, /)",
-"As exchange(), in an awaitable without a time-out of its own. A task that is cancelled before it has met\n"
-"another keeps its item; afterwards it is too late, and the task is cancelled at its next wait.");
-
 static PyObject *exchange_async(PyObject *self, PyObject *item)
 {
     fl_handoff *handoff = fl_handoff_new(item);
@@ -335,18 +288,11 @@ static PyObject *exchange_async(PyObject *self, PyObject *item)
                : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SWAP, handoff, finish_exchange);
 }
 
-FL_DOC(close_doc, "close($self, /)",
-"For ever: present waiters and later callers get ChannelClosedError, and keep their items. Never waits\n"
-"itself.");
-
 static PyObject *close_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_meeting_close(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
 }
-
-FL_DOC(exchanger_statistics_doc, "statistics($self, /)",
-"A record of the moment: waiting (0 or 1 but for select), closed.");
 
 static PyObject *exchanger_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -371,22 +317,14 @@ static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwa
                : NULL;
 }
 
-FL_DOC(exchanger_getitem_doc, "__class_getitem__($type, item, /)",
-"Exchanger[list] is an Exchanger, for annotations.");
-
 static PyMethodDef exchanger_methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, exchanger_getitem_doc},
-    {"exchange", FL_METHOD(exchange), METH_FASTCALL | METH_KEYWORDS, exchange_doc},
-    {"exchange_async", exchange_async, METH_O, exchange_async_doc},
-    {"close", close_method, METH_NOARGS, close_doc},
-    {"statistics", exchanger_statistics, METH_NOARGS, exchanger_statistics_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Exchanger, __class_getitem__)},
+    {"exchange", FL_METHOD(exchange), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Exchanger, exchange)},
+    {"exchange_async", exchange_async, METH_O, FL_DOC(Exchanger, exchange_async)},
+    {"close", close_method, METH_NOARGS, FL_DOC(Exchanger, close)},
+    {"statistics", exchanger_statistics, METH_NOARGS, FL_DOC(Exchanger, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(exchanger_doc, "Exchanger()",
-"Where two parties meet and swap what they brought, as java.util.concurrent.Exchanger: threads, tasks and\n"
-"greenlets, in the order of arrival, always two of them, each with the other. In a forked child there are\n"
-"no waiters.");
 
 static PyType_Slot exchanger_slots[] = {
     {Py_tp_new, (void *)exchanger_new},
@@ -394,17 +332,14 @@ static PyType_Slot exchanger_slots[] = {
     {Py_tp_repr, (void *)exchanger_repr},
     {Py_tp_methods, exchanger_methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)exchanger_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Exchanger)},
     {0, NULL},
 };
 
 static PyType_Spec exchanger_spec =
     FL_TYPE("fairlead.sync.Exchanger", sizeof(fl_wrapper), 0, exchanger_slots);
 
-FL_RECORD(desc, "fairlead.sync.ExchangerStatistics", "An exchanger at one moment.",
-    {"waiting", "threads and tasks that wait for another: none, or one; of one that selects its cases"},
-    {"closed", "whether it has been closed"}
-);
+FL_RECORD(desc, "fairlead.sync", ExchangerStatistics);
 
 int fl_meeting_exec(PyObject *module)
 {

@@ -2,10 +2,6 @@
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/queues.h"
 
-FL_DOC(put_doc, "put($self, /, item, block=True, timeout=None)",
-"Puts an object in, waiting for room if need be. For threads; tasks await put_async(). Raises QueueFull\n"
-"(a queue.Full) when there is no room and the call does not block, or within the time, and QueueShutDown.");
-
 static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *values[3] = {count > 0 ? args[0] : NULL};
@@ -26,9 +22,6 @@ static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     return fl_bounded_put(fl_bounded_begin(op), values[0], deadline);
 }
 
-FL_DOC(put_nowait_doc, "put_nowait($self, item, /)",
-"As put(item, False). A signal handler or a destructor may call it.");
-
 static PyObject *put_nowait(PyObject *op, PyObject *item)
 {
     return fl_bounded_put(fl_bounded_begin(op), item, 0);
@@ -45,20 +38,11 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
     Py_RETURN_NONE;
 }
 
-FL_DOC(put_async_doc, "put_async($self, item, /)",
-"An awaitable that puts an object in, once there is room for it. For tasks. A task that is cancelled has\n"
-"put nothing.");
-
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
     return fl_operation_at(fl_wrapper_state(op), op, fl_bounded_begin(op)->storage->slots, 1, finish_put,
                            item);
 }
-
-FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
-"Takes the next object out, waiting for one if need be. For threads; tasks await get_async(). Raises\n"
-"QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time, and\n"
-"QueueShutDown when there is none and the queue has been shut down.");
 
 static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -67,9 +51,6 @@ static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
                ? NULL
                : fl_bounded_get(fl_bounded_begin(op), deadline);
 }
-
-FL_DOC(get_nowait_doc, "get_nowait($self, /)",
-"As get(False).");
 
 static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -81,18 +62,11 @@ static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refuse
     return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_fetch((fl_bounded *)op);
 }
 
-FL_DOC(get_async_doc, "get_async($self, /)",
-"An awaitable that takes the next object out and returns it. For tasks. A task that is cancelled has taken\n"
-"nothing, and the order of the objects stays.");
-
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded_begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish_get);
 }
-
-FL_DOC(peek_doc, "peek($self, /, block=True, timeout=None)",
-"What get() would return, which stays in the queue. Waits and raises as get() does.");
 
 static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -101,9 +75,6 @@ static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyO
                ? NULL
                : fl_bounded_peek(fl_bounded_begin(op), deadline);
 }
-
-FL_DOC(peek_nowait_doc, "peek_nowait($self, /)",
-"As peek(False).");
 
 static PyObject *peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -115,18 +86,11 @@ static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refus
     return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_look((fl_bounded *)op);
 }
 
-FL_DOC(peek_async_doc, "peek_async($self, /)",
-"An awaitable that returns what get_async() would, and leaves it in the queue. For tasks.");
-
 static PyObject *peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded_begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish_peek);
 }
-
-FL_DOC(task_done_doc, "task_done($self, /)",
-"Says that the work on one object that was got is done. Raises ValueError when it is said more often than\n"
-"objects were put.");
 
 static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -136,10 +100,6 @@ static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     Py_RETURN_NONE;
 }
-
-FL_DOC(join_doc, "join($self, /, timeout=None)",
-"Waits until task_done() was called for every object that was put; False: the time was over first. For\n"
-"threads; tasks await join_async().");
 
 static PyObject *join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -163,9 +123,6 @@ static PyObject *finish_join(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item),
     Py_RETURN_NONE;
 }
 
-FL_DOC(join_async_doc, "join_async($self, /)",
-"An awaitable that waits until task_done() was called for every object that was put. For tasks.");
-
 static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
@@ -176,10 +133,6 @@ static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
     fl_waitq *finished = fl_load(&self->storage->finished, relaxed); /* it stays */
     return fl_operation_at(fl_wrapper_state(op), op, finished, 0, finish_join, NULL);
 }
-
-FL_DOC(shutdown_doc, "shutdown($self, /, immediate=False)",
-"From now on nothing can be put, and once what is in the queue was got, nothing can be got: QueueShutDown\n"
-"is raised, and in all that wait. immediate=True throws away what is in the queue, and counts it as done.");
 
 static PyObject *shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -217,10 +170,6 @@ static int resize_to(fl_bounded *self, PyObject *number)
     return 0;
 }
 
-FL_DOC(resize_doc, "resize($self, maxsize, /)",
-"Changes how many objects there is room for; 0 and less: any number. What is in the queue stays, and\n"
-"waiters for room get what there is now.");
-
 static PyObject *resize(PyObject *op, PyObject *number)
 {
     if (resize_to(fl_bounded_begin(op), number) < 0) {
@@ -229,33 +178,20 @@ static PyObject *resize(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-FL_DOC(qsize_doc, "qsize($self, /)",
-"How many objects there were to get, a moment ago.");
-
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_bounded_size(fl_bounded_begin(op)));
 }
-
-FL_DOC(empty_doc, "empty($self, /)",
-"Whether there was nothing to get, a moment ago.");
 
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_bounded_size(fl_bounded_begin(op)) == 0);
 }
 
-FL_DOC(full_doc, "full($self, /)",
-"Whether there was no room, a moment ago.");
-
 static PyObject *full(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->storage->slots) == 0);
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: size, maxsize, getting, putting and joining (threads and tasks that wait),\n"
-"unfinished (objects without a task_done()), is_shutdown, fair.");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -284,9 +220,6 @@ static PyObject *repr(PyObject *op)
                                 (unsigned)fl_waitq_waiting(fl_bounded_objects(self)),
                                 (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
 }
-
-FL_DOC(sizeof_doc, "__sizeof__($self, /)",
-"The memory of the queue in bytes, without the objects in it.");
 
 static PyObject *size_of(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -322,8 +255,8 @@ static PyObject *get_is_shutdown(PyObject *op, void *Py_UNUSED(closure))
 
 static PyGetSetDef getset[] = {
     {"maxsize", get_maxsize, set_maxsize, "How many objects there is room for; 0: any number.", NULL},
-    {"unfinished_tasks", get_unfinished, NULL, "Objects for which there was no task_done() yet.", NULL},
-    {"is_shutdown", get_is_shutdown, NULL, "Whether it has been shut down.", NULL},
+    {"unfinished_tasks", get_unfinished, NULL, FL_DOC(Queue, unfinished_tasks), NULL},
+    {"is_shutdown", get_is_shutdown, NULL, FL_DOC(Queue, is_shutdown), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -389,46 +322,29 @@ static void queue_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
-"Queue[int] is a Queue, for annotations.");
-
 static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
-    {"__sizeof__", size_of, METH_NOARGS, sizeof_doc},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
-    {"peek", FL_METHOD(peek), METH_FASTCALL | METH_KEYWORDS, peek_doc},
-    {"put_nowait", put_nowait, METH_O, put_nowait_doc},
-    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
-    {"peek_nowait", peek_nowait, METH_NOARGS, peek_nowait_doc},
-    {"put_async", put_async, METH_O, put_async_doc},
-    {"get_async", get_async, METH_NOARGS, get_async_doc},
-    {"peek_async", peek_async, METH_NOARGS, peek_async_doc},
-    {"task_done", task_done, METH_NOARGS, task_done_doc},
-    {"join", FL_METHOD(join), METH_FASTCALL | METH_KEYWORDS, join_doc},
-    {"join_async", join_async, METH_NOARGS, join_async_doc},
-    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, shutdown_doc},
-    {"resize", resize, METH_O, resize_doc},
-    {"qsize", qsize, METH_NOARGS, qsize_doc},
-    {"empty", empty, METH_NOARGS, empty_doc},
-    {"full", full, METH_NOARGS, full_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Queue, __class_getitem__)},
+    {"__sizeof__", size_of, METH_NOARGS, FL_DOC(Queue, __sizeof__)},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, put)},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, get)},
+    {"peek", FL_METHOD(peek), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, peek)},
+    {"put_nowait", put_nowait, METH_O, FL_DOC(Queue, put_nowait)},
+    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(Queue, get_nowait)},
+    {"peek_nowait", peek_nowait, METH_NOARGS, FL_DOC(Queue, peek_nowait)},
+    {"put_async", put_async, METH_O, FL_DOC(Queue, put_async)},
+    {"get_async", get_async, METH_NOARGS, FL_DOC(Queue, get_async)},
+    {"peek_async", peek_async, METH_NOARGS, FL_DOC(Queue, peek_async)},
+    {"task_done", task_done, METH_NOARGS, FL_DOC(Queue, task_done)},
+    {"join", FL_METHOD(join), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, join)},
+    {"join_async", join_async, METH_NOARGS, FL_DOC(Queue, join_async)},
+    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, shutdown)},
+    {"resize", resize, METH_O, FL_DOC(Queue, resize)},
+    {"qsize", qsize, METH_NOARGS, FL_DOC(Queue, qsize)},
+    {"empty", empty, METH_NOARGS, FL_DOC(Queue, empty)},
+    {"full", full, METH_NOARGS, FL_DOC(Queue, full)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(Queue, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(queue_type_doc, "Queue(maxsize=0, *, fair=False)",
-"A first-in first-out queue of objects between threads and tasks, as queue.Queue and asyncio.Queue.\n"
-"\n"
-"With a maxsize above 0 there is room for so many objects, and a put waits for room. In a forked child it\n"
-"has the objects that it had, and no waiters.");
-
-FL_DOC(lifo_type_doc, "LifoQueue(maxsize=0, *, fair=False)",
-"A Queue from which the object that was put last is got first.");
-
-FL_DOC(priority_type_doc, "PriorityQueue(maxsize=0, *, fair=False)",
-"A Queue from which the smallest object is got first. Among equal ones the order is that of heapq.\n"
-"\n"
-"Comparisons may be written in Python, raise (then nothing was put, or got), and use the queue.");
 
 #define SLOTS(new, doc)                                                                                     \
     {                                                                                                      \
@@ -438,9 +354,9 @@ FL_DOC(priority_type_doc, "PriorityQueue(maxsize=0, *, fair=False)",
             {Py_tp_getset, getset}, {Py_tp_doc, (void *)(uintptr_t)doc}, {0, NULL},                        \
     }
 
-static PyType_Slot queue_slots[] = SLOTS(queue_new, queue_type_doc);
-static PyType_Slot lifo_slots[] = SLOTS(lifo_new, lifo_type_doc);
-static PyType_Slot priority_slots[] = SLOTS(priority_new, priority_type_doc);
+static PyType_Slot queue_slots[] = SLOTS(queue_new, FL_TYPE_DOC(Queue));
+static PyType_Slot lifo_slots[] = SLOTS(lifo_new, FL_TYPE_DOC(LifoQueue));
+static PyType_Slot priority_slots[] = SLOTS(priority_new, FL_TYPE_DOC(PriorityQueue));
 
 static PyType_Spec queue_spec =
     FL_TYPE("fairlead.sync.Queue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, queue_slots);
@@ -449,16 +365,7 @@ static PyType_Spec lifo_spec =
 static PyType_Spec priority_spec =
     FL_TYPE("fairlead.sync.PriorityQueue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, priority_slots);
 
-FL_RECORD(desc, "fairlead.sync.QueueStatistics", "A queue at one moment.",
-    {"size", "objects that no waiter has been promised"},
-    {"maxsize", "how many there is room for; 0: any number"},
-    {"getting", "threads and tasks that want an object"},
-    {"putting", "threads and tasks that wait for room"},
-    {"joining", "threads and tasks that wait for the end of all work"},
-    {"unfinished", "objects for which there was no task_done() yet"},
-    {"is_shutdown", "whether it has been shut down"},
-    {"fair", "whether everyone is served in order"}
-);
+FL_RECORD(desc, "fairlead.sync", QueueStatistics);
 
 int fl_queue_exec(PyObject *module)
 {

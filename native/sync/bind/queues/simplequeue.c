@@ -125,10 +125,6 @@ static PyObject *put_one(PyObject *op, PyObject *item)
     Py_RETURN_NONE;
 }
 
-FL_DOC(put_doc, "put($self, /, item, block=True, timeout=None)",
-"Puts an object at the end. Never waits, so block and timeout mean nothing; a signal handler or a\n"
-"destructor may call it.");
-
 static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     if (count == 1 && kwnames == NULL) {
@@ -145,12 +141,6 @@ static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     }
     return put_one(op, values[0]);
 }
-
-FL_DOC(put_nowait_doc, "put_nowait($self, item, /)",
-"As put(item).");
-
-FL_DOC(put_async_doc, "put_async($self, item, /)",
-"As put(item), in an awaitable that is done: the object is in the queue when the call returns.");
 
 static PyObject *put_async(PyObject *op, PyObject *item)
 {
@@ -170,10 +160,6 @@ static PyObject *get_within(PyObject *op, int64_t deadline)
     return taken < 0 ? NULL : fl_raise_queue_error("QueueEmpty", "the queue is empty");
 }
 
-FL_DOC(get_doc, "get($self, /, block=True, timeout=None)",
-"Takes the first object, waiting for one if need be. For threads; tasks await get_async(). Raises\n"
-"QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time.");
-
 static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
@@ -182,9 +168,6 @@ static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     }
     return get_within(op, deadline);
 }
-
-FL_DOC(get_nowait_doc, "get_nowait($self, /)",
-"As get(False).");
 
 static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -196,34 +179,21 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     return pop(op);
 }
 
-FL_DOC(get_async_doc, "get_async($self, /)",
-"An awaitable that takes the first object and returns it. For tasks. A task that is cancelled has taken\n"
-"nothing, and the order of the objects stays.");
-
 static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish);
 }
 
-FL_DOC(qsize_doc, "qsize($self, /)",
-"How many objects there were to get, a moment ago.");
-
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_sem_value(begin(op)));
 }
 
-FL_DOC(empty_doc, "empty($self, /)",
-"Whether there was nothing to get, a moment ago.");
-
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(begin(op)) == 0);
 }
-
-FL_DOC(statistics_doc, "statistics($self, /)",
-"A record of the moment: size, waiting (threads and tasks that want an object).");
 
 static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -279,27 +249,19 @@ static void queue_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-FL_DOC(class_getitem_doc, "__class_getitem__($type, item, /)",
-"SimpleQueue[int] is a SimpleQueue, for annotations.");
-
 static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, class_getitem_doc},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, put_doc},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, get_doc},
-    {"put_nowait", put_one, METH_O, put_nowait_doc},
-    {"get_nowait", get_nowait, METH_NOARGS, get_nowait_doc},
-    {"put_async", put_async, METH_O, put_async_doc},
-    {"get_async", get_async, METH_NOARGS, get_async_doc},
-    {"qsize", qsize, METH_NOARGS, qsize_doc},
-    {"empty", empty, METH_NOARGS, empty_doc},
-    {"statistics", statistics, METH_NOARGS, statistics_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(SimpleQueue, __class_getitem__)},
+    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SimpleQueue, put)},
+    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SimpleQueue, get)},
+    {"put_nowait", put_one, METH_O, FL_DOC(SimpleQueue, put_nowait)},
+    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(SimpleQueue, get_nowait)},
+    {"put_async", put_async, METH_O, FL_DOC(SimpleQueue, put_async)},
+    {"get_async", get_async, METH_NOARGS, FL_DOC(SimpleQueue, get_async)},
+    {"qsize", qsize, METH_NOARGS, FL_DOC(SimpleQueue, qsize)},
+    {"empty", empty, METH_NOARGS, FL_DOC(SimpleQueue, empty)},
+    {"statistics", statistics, METH_NOARGS, FL_DOC(SimpleQueue, statistics)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_DOC(type_doc, "SimpleQueue()",
-"An unbounded first-in first-out queue of objects between threads and tasks, as queue.SimpleQueue.\n"
-"\n"
-"In a forked child it has the objects that it had, and no waiters.");
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)queue_new},
@@ -309,17 +271,14 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_methods, methods},
     {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)type_doc},
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SimpleQueue)},
     {0, NULL},
 };
 
 static PyType_Spec queue_spec =
     FL_TYPE("fairlead.sync.SimpleQueue", sizeof(simple_queue), Py_TPFLAGS_HAVE_GC, slots);
 
-FL_RECORD(desc, "fairlead.sync.SimpleQueueStatistics", "A queue at one moment.",
-    {"size", "objects that no waiter has been promised"},
-    {"waiting", "threads and tasks that want one"}
-);
+FL_RECORD(desc, "fairlead.sync", SimpleQueueStatistics);
 
 int fl_simplequeue_exec(PyObject *module)
 {
