@@ -439,6 +439,49 @@ def test_top_watches_a_running_process_until_ctrl_c_and_that_goes_on(
     assert running.poll() is None
 
 
+WORKERS = """
+import os, sys, threading, time
+for number in range(2):
+    child = os.fork()
+    if not child:
+        threading.Thread(target=threading.Event().wait, name=f"worker-{number}", daemon=True).start()
+        break
+    print(child, flush=True)
+parent = os.getppid()
+while child or os.getppid() == parent:
+    time.sleep(0.001)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_top_of_a_process_watches_the_workers_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(WORKERS)
+    command = [sys.executable, "server.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        workers = {server.stdout.readline().strip() for _ in range(2)}
+        command = [*FAIRLEAD, "top", "--every", "50ms", "--pid", str(server.pid)]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            awaited = {f"pid {pid}: " for pid in (*workers, server.pid)}
+            for line in watching.stdout:
+                awaited -= {start for start in awaited if line.startswith(start)}
+                if not awaited:
+                    watching.send_signal(signal.SIGINT)
+                    break
+            watching.stdout.read()
+            why = watching.stderr.read()
+        ended = server.poll()
+        server.kill()
+    if "cannot be attached to" in why:
+        pytest.skip(why)
+    assert (watching.returncode, why, awaited, ended) == (0, "", set(), None)
+
+
 def test_top_of_a_process_takes_no_command(tmp_path: Path) -> None:
     ran = fairlead("top", "--pid", "1", "--", "app.py", cwd=tmp_path)
     assert ran.returncode == 2

@@ -42,7 +42,7 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
 
     Updates each second: a live table in a terminal, plain snapshots elsewhere; where the program forks, a
     shorter one for each process. COMMAND is as for "fairlead record"; Ctrl-C goes to the program. Its exit
-    status is passed on. With --pid, Ctrl-C ends the watching and the process goes on.
+    status is passed on. With --pid, the process and its workers are watched until Ctrl-C, and go on.
     """
     from fairlead.gil.observe import attach, launch
 
@@ -54,15 +54,20 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
         path = Path(directory) / "top.flrec"
         settings = launch.Settings(out=str(path), threshold_s=None, events=False, counters_s=every_s)
+        missed: list[str] = []
         with _Screen() as show:
             watch = Watch(path, show)
             if pid is None:
                 first = words.watching(loops)
                 status = launch.run(given, settings, first=first, tick=watch.tick, every_s=every_s)
             else:
-                attach.record(pid, settings, duration_s=None, tick=watch.tick, every_s=every_s)
+                missed = attach.record(
+                    pid, settings, duration_s=None, tick=watch.tick, every_s=every_s, workers=True
+                )
                 status = 0
             watch.tick()
+        for why in missed:
+            click.echo(f"not watched: {why}", err=True)
         return status
 
 

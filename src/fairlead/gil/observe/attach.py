@@ -16,14 +16,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import fairlead
-from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError
+from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError
 from fairlead.gil.observe.launch import Settings
-from fairlead.gil.observe.target import executable
+from fairlead.gil.observe.target import executable, family
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -52,7 +53,8 @@ except ImportError:
 if call is not None:
     call({settings!r})
 """
-_END = """\
+_BEGIN = ("fairlead.gil.observe.launched", "attach")
+_DETACH = """\
 from fairlead.gil.observe.launched import detach
 detach({done!r})
 """
@@ -65,9 +67,14 @@ def record(
     duration_s: float | None,
     tick: Callable[[], None] = lambda: None,
     every_s: float = 0.2,
-) -> None:
+    workers: bool = False,
+) -> list[str]:
     """Record the process for so long, or until Ctrl-C or until it ends. ``tick`` is called about every
     ``every_s`` seconds meanwhile.
+
+    With ``workers`` also those of its family that are there and run the same executable, each into a file
+    named like a forked child's. Nothing waits for these: a worker whose main thread is in C code begins when
+    that returns. Returns which of them were not recorded, and why, a line each.
 
     Raises:
         UsageError: there is no such process, or the kernel keeps us out of it.
@@ -75,15 +82,61 @@ def record(
             what to do.
         InterpreterFailedError: it did not answer.
     """
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
-        os.chmod(directory, 0o755)  # noqa: PTH101 - the target may run as another user
-        done = Path(directory) / "done"
-        call(pid, "fairlead.gil.observe.launched", "attach", asdict(settings), Path(directory))
-        end = Path(directory) / "end.py"
-        end.write_text(_END.format(done=str(done)))
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as name:
+        directory = _opened(Path(name))
+        others = _workers(pid) if workers else []
+        call(pid, *_BEGIN, asdict(settings), directory)
+        missed = []
+        asked: list[tuple[int, Path]] = []
+        for worker in others:
+            own = _opened(directory / str(worker))
+            out = f"{settings.out}.{worker}"
+            try:
+                _ask(worker, executable(worker), *_BEGIN, asdict(replace(settings, out=out)), own)
+            except FairleadError as error:
+                missed.append(str(error))
+            else:
+                asked.append((worker, own))
         if _wait(pid, duration_s, tick, every_s):
-            _send(pid, executable(pid), end)
-            _answer(pid, done)
+            _end(pid, directory)
+        for worker, own in asked:
+            missed += _end_worker(worker, own)
+        return missed
+
+
+def _opened(directory: Path) -> Path:
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o755)  # the target may run as another user
+    return directory
+
+
+def _workers(pid: int) -> list[int]:
+    program, workers = executable(pid), []
+    for one in family(pid)[1:]:
+        with suppress(FairleadError):  # it has ended, or is none of our business
+            if executable(one) == program:
+                workers.append(one)
+    return workers
+
+
+def _end(pid: int, directory: Path) -> None:
+    end, done = directory / "end.py", directory / "done"
+    end.write_text(_DETACH.format(done=str(done)))
+    _send(pid, executable(pid), end)
+    _answer(pid, done)
+
+
+def _end_worker(pid: int, directory: Path) -> list[str]:
+    """What is to be told of it, if anything."""
+    ready = directory / "ready"
+    said = ready.read_text(encoding="utf-8") if ready.exists() else ""
+    if not said and Path(f"/proc/{pid}").exists():
+        return [f"process {pid} did not answer: its main thread is in C code that does not return"]
+    if said != "ok":
+        return [f"process {pid}: {said}"] if said else []
+    with suppress(FairleadError):  # it has ended, or does so
+        _end(pid, directory)
+    return []
 
 
 def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Path) -> None:
@@ -94,6 +147,15 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
     """
     program = executable(pid)
     _check_version(pid, program)
+    said = _answer(pid, _ask(pid, program, module, function, settings, directory))
+    if said != "ok":
+        raise UnsupportedInterpreterError(f"process {pid}: {said}")
+
+
+def _ask(
+    pid: int, program: str, module: str, function: str, settings: dict[str, Any], directory: Path
+) -> Path:
+    """The file into which it will say how that went."""
     ready, script = directory / "ready", directory / "begin.py"
     script.write_text(
         _CALL.format(
@@ -105,9 +167,7 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
         )
     )
     _send(pid, program, script)
-    said = _answer(pid, ready)
-    if said != "ok":
-        raise UnsupportedInterpreterError(f"process {pid}: {said}")
+    return ready
 
 
 def _check_version(pid: int, executable: str) -> None:

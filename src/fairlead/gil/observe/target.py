@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from fairlead.errors import UsageError
@@ -28,6 +29,19 @@ def asked(pid: int, ask: Callable[[], _T]) -> _T:
 def executable(pid: int) -> str:
     """The file of the program that it runs. Raises as ``asked``."""
     return asked(pid, lambda: os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115
+
+
+def family(pid: int) -> list[int]:
+    """This process, those that it started, and those that these started; as far as they are there now."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdecimal():
+            with suppress(OSError), open(f"/proc/{name}/stat") as file:  # noqa: PTH123
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:  # which grows meanwhile
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
 
 
 def kept_out(pid: int) -> UsageError:

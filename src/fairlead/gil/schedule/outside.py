@@ -11,12 +11,12 @@ import os
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from fairlead.errors import InterpreterFailedError, UsageError
-from fairlead.gil.observe.target import asked, executable, kept_out
+from fairlead.gil.observe.target import asked, executable, family, kept_out
 from fairlead.record.policies import name_of
 
 Order = Literal["status", "stock", "interactive", "off"]
@@ -68,15 +68,7 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
 
 def scheduled_family(pid: int) -> list[int]:
     """The processes that take orders: of this one, those that it started, and those that these started."""
-    parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if name.isdecimal():
-            with suppress(OSError), open(f"/proc/{name}/stat") as file:  # noqa: PTH123
-                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-    family = [pid]
-    for one in family:  # which grows meanwhile
-        family += [child for child, parent in parents.items() if parent == one]
-    return [one for one in family if _takes_orders(one)]
+    return [one for one in family(pid) if _takes_orders(one)]
 
 
 def _takes_orders(pid: int) -> bool:
