@@ -291,10 +291,20 @@ def record(name: str, options: argparse.Namespace) -> str:
         sample = OneRun(example, way, Path(directory), seed=options.seed)
         with sample.companions(), sample.started() as process:
             sample.figures(process)
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(timeout=START_S)
-        shown = subprocess.run([fairlead, "report", recording], capture_output=True, text=True, check=True)
+            end(process)
+        recordings = sorted(Path(directory).glob("*.flrec*"))  # one of each process
+        shown = subprocess.run([fairlead, "report", *recordings], capture_output=True, text=True, check=True)
         return shown.stdout
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """As a terminal does; a Jupyter kernel takes Ctrl-C for the end of a cell."""
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(timeout=START_S / 4)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=START_S)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A published web server under load for minutes or hours, stock and scheduled at once, while it is disturbed.
 
     python tools/serve_soak.py [--minutes 30] [--rate 60] [--cpu-threads 1] [--only reload]
-                                [--seed 1] [--json FILE]
+                                [--seed 1] [--add FILE]
 
 gunicorn with two processes of eight threads serves a Flask application, once as it is and once under
 `fairlead run`. Both get the same load (open loop) at the same time. In the first half of the run, once in
@@ -10,8 +10,14 @@ reloaded, they may use one core only and then all again, or `fairlead ctl` switc
 In the second half only the last two do, and what the processes have (private memory, descriptors, threads) is
 held against that of stock: from the third quarter of the run to the last it may not rise by more.
 
+With --add the run is added to those in FILE, and all of them together are judged: so hours add up.
+
+A round in which stock leaves one request of twenty unanswered is overloaded: what is left then says how much
+of the cores each server got, and not that an answer was lost. Of such rounds is told how much CPU time each
+server got, and how many requests it answered for a second of it.
+
 Exit status 0: the scheduled server left no more requests unanswered than stock did, within what chance makes
-of such counts, its watchdog never tripped, and nothing grew.
+of such counts, its watchdog never tripped, nothing grew, and most rounds were not overloaded.
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "examples"), str(HERE.parent / "benchmarks")]
@@ -47,6 +53,10 @@ from run import APPS, BENCHMARKS, free_ports  # noqa: E402
 ROUND_S = 20
 GROWTH_KIB = 2048
 """More than that, less stock's, is growth of memory: allocators of two processes differ by that much."""
+OVERLOADED = 0.05
+"""Share of a round's requests that stock leaves, above which there was more load than cores."""
+Run = dict[str, Any]
+"""Its settings, what happened in each round, the rounds of each server, and trips of the watchdog."""
 COMMAND = ["fairlead", "run", "--children", "--"]
 
 
@@ -71,9 +81,8 @@ class Server:
         gunicorn = [python, "-m", "gunicorn", "--worker-class", "gthread", "--threads", "8", "--workers", "2"]
         place = ["--bind", f"127.0.0.1:{self.port}", "--chdir", str(APPS), "flask_app:app"]
         self.command = [*(fairlead if name == "scheduled" else []), *gunicorn, *further, *place]
-        self.answered = self.unanswered = self.trips = 0
-        self.p99: list[float] = []
-        self.census: list[dict[str, int]] = []
+        self.rounds: list[dict[str, float]] = []
+        self.trips = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -116,13 +125,26 @@ class Server:
             Requests("orders", options.rate / 2, 0.2, "/orders"),
             Requests("work", options.rate / 2, 2, "/work"),
         ]
+        before = self.cpu_s()
         seen = openloop(self.port, classes, seconds=ROUND_S, seed=seed, drain=5)
-        self.answered += sum(one["requests"] for one in seen["classes"].values())
-        self.unanswered += seen["errors"] + seen["unanswered"]
-        self.p99.append(seen["classes"]["orders"]["p99"])
+        asked = sum(one["requests"] for one in seen["classes"].values())
+        left = seen["errors"] + seen["unanswered"]
+        self.rounds.append(
+            {"answered": asked - seen["unanswered"], "left": left, "cpu s": self.cpu_s() - before}
+            | {"p99 ms": seen["classes"]["orders"]["p99"]}
+        )
+
+    def cpu_s(self) -> float:
+        """CPU time of all its processes, those that have ended included."""
+        ticks = 0
+        for pid in (self.process.pid, *self.workers()):
+            with suppress(OSError):
+                times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+                ticks += sum(map(int, times))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def look(self) -> None:
-        """What its processes have, largest first: two workers of different age are not told apart."""
+        """What its processes have."""
         found = {"private KiB": 0, "descriptors": 0, "threads": 0}
         for pid in (self.process.pid, *self.workers()):
             with suppress(OSError):
@@ -130,7 +152,7 @@ class Server:
                 found["private KiB"] += sum(int(line.split()[1]) for line in rollup if "Private_" in line)
                 found["descriptors"] += len(list(Path(f"/proc/{pid}/fd").iterdir()))
                 found["threads"] += len(list(Path(f"/proc/{pid}/task").iterdir()))
-        self.census.append(found)
+        self.rounds[-1] |= found
         self.trips = self.log.read_text().count("did not wake up for it")
 
 
@@ -185,13 +207,13 @@ def together(servers: list[Server], what: Any) -> None:
         thread.join()
 
 
-def play(servers: list[Server], number: int, half: int, options: argparse.Namespace) -> str:
+def play(servers: list[Server], number: int, half: int, options: argparse.Namespace, seed: int) -> str:
     """A round: the load, and what happens meanwhile; its name."""
-    chance = random.Random(options.seed * 10_000 + number)
+    chance = random.Random(seed * 10_000 + number)
     happens = EVENTS[options.only or chance.choice(list(EVENTS)[2 * (number >= half) :])]
     at = chance.uniform(2, ROUND_S / 3)
     load = threading.Thread(
-        target=together, args=(servers, lambda server: server.load(options, options.seed + number))
+        target=together, args=(servers, lambda server: server.load(options, seed * 10_000 + number))
     )
     load.start()
     time.sleep(at)
@@ -202,35 +224,103 @@ def play(servers: list[Server], number: int, half: int, options: argparse.Namesp
     return happens.__name__
 
 
-def by_event(servers: list[Server], happened: list[str]) -> Iterator[str]:
+class Round(NamedTuple):
+    event: str
+    stock: dict[str, float]
+    scheduled: dict[str, float]
+
+    def overloaded(self) -> bool:
+        return self.stock["left"] > OVERLOADED * (self.stock["answered"] + self.stock["left"])
+
+
+def judged(runs: list[Run]) -> tuple[list[str], list[str]]:
+    """What is to be said of all runs, and what is wrong with the scheduled server."""
+    rounds = [
+        Round(*one)
+        for run in runs
+        for one in zip(run["happened"], run["stock"], run["scheduled"], strict=True)
+    ]
+    counted = [one for one in rounds if not one.overloaded()]
+    stock, scheduled = total(counted, "left")
+    hours, asked = len(rounds) * ROUND_S / 3600, total(counted, "answered")[0] + stock
+    said = [
+        *by_event(counted),
+        f"{hours:.2f} hours of load in {len(runs)} runs; {asked:,.0f} requests to each server, without answer"
+        f" {stock:.0f} of stock's and {scheduled:.0f} of the scheduled one's",
+    ]
+    wrong = []
+    if scheduled > stock + 3 * math.sqrt(stock + scheduled + 1):
+        wrong.append("more requests had no answer than of stock's")
+    if len(counted) < len(rounds):
+        said.append(overload([one for one in rounds if one.overloaded()]))
+    if len(counted) < len(rounds) / 2:
+        wrong.append("most rounds were overloaded: repeat them at a lower --rate")
+    if trips := sum(run["trips"] for run in runs):
+        wrong.append(f"the watchdog tripped {trips} times")
+    for what, most in (("private KiB", GROWTH_KIB), ("descriptors", 2), ("threads", 2)):
+        for run in runs:
+            ours, others = rise(run["scheduled"], what), rise(run["stock"], what)
+            if ours - others > most:
+                wrong.append(f"{what} rose by {ours:,.0f} in a run, stock's by {others:,.0f}")
+    return said, wrong
+
+
+def total(rounds: list[Round], what: str) -> tuple[float, float]:
+    return sum(one.stock[what] for one in rounds), sum(one.scheduled[what] for one in rounds)
+
+
+def overload(rounds: list[Round]) -> str:
+    cpu, answered = total(rounds, "cpu s"), total(rounds, "answered")
+    each = (
+        f"{name} had {seconds:.0f} s of CPU time and answered {count / seconds:.0f} requests for each"
+        for name, seconds, count in zip(("stock", "scheduled"), cpu, answered, strict=True)
+    )
+    return f"{len(rounds)} rounds were overloaded: {'; '.join(each)}"
+
+
+def by_event(rounds: list[Round]) -> Iterator[str]:
     """A line for each thing that happened: the median p99 of its rounds."""
-    for event in dict.fromkeys(happened):
-        rounds = [number for number, name in enumerate(happened) if name == event]
-        medians = (f"{one.name} {statistics.median(one.p99[n] for n in rounds):.0f} ms" for one in servers)
-        higher = sum(servers[1].p99[n] > servers[0].p99[n] for n in rounds)
+    for event in dict.fromkeys(one.event for one in rounds):
+        p99 = [(one.stock["p99 ms"], one.scheduled["p99 ms"]) for one in rounds if one.event == event]
+        stock, scheduled = (statistics.median(one[place] for one in p99) for place in (0, 1))
+        higher = sum(ours > others for others, ours in p99)
         yield (
-            f"{event}, {len(rounds)} rounds: median p99 {', '.join(medians)};"
-            f" {servers[1].name} was higher in {higher} rounds"
+            f"{event}, {len(p99)} rounds: median p99 stock {stock:.0f} ms, scheduled {scheduled:.0f} ms;"
+            f" scheduled was higher in {higher} rounds"
         )
 
 
-def rise(server: Server, what: str) -> float:
-    quarter = max(1, len(server.census) // 4)
-    third = [one[what] for one in server.census[-2 * quarter : -quarter]]
-    return statistics.median(one[what] for one in server.census[-quarter:]) - statistics.median(third)
+def rise(rounds: list[dict[str, float]], what: str) -> float:
+    quarter = max(1, len(rounds) // 4)
+    third = [one[what] for one in rounds[-2 * quarter : -quarter]]
+    return statistics.median(one[what] for one in rounds[-quarter:]) - statistics.median(third)
 
 
-def verdict(stock: Server, scheduled: Server) -> list[str]:
-    wrong = []
-    spread = 3 * math.sqrt(stock.unanswered + scheduled.unanswered + 1)
-    if scheduled.unanswered > stock.unanswered + spread:
-        wrong.append(f"{scheduled.unanswered} requests had no answer, stock's {stock.unanswered}")
-    if scheduled.trips:
-        wrong.append(f"the watchdog tripped {scheduled.trips} times")
-    for what, most in (("private KiB", GROWTH_KIB), ("descriptors", 2), ("threads", 2)):
-        if rise(scheduled, what) - rise(stock, what) > most:
-            wrong.append(f"{what} rose by {rise(scheduled, what):,.0f}, stock's by {rise(stock, what):,.0f}")
-    return wrong
+def soak(options: argparse.Namespace, seed: int) -> Run:
+    python = prepared()
+    number_of_rounds = max(4, round(options.minutes * 60 / (ROUND_S + 6)))
+    with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as place, ExitStack() as stack:
+        stock, scheduled = (Server(name, python, options, Path(place)) for name in ("stock", "scheduled"))
+        servers = [stock, scheduled]
+        for server in servers:
+            stack.enter_context(server.running())
+        happened: list[str] = []
+        for number in range(number_of_rounds):
+            happened.append(play(servers, number, number_of_rounds // 2, options, seed))
+            counts = "; ".join(
+                f"{one.name}: {now['answered']:,} answered, {now['left']} not, p99 {now['p99 ms']:.0f} ms,"
+                f" {now['private KiB'] // 1024} MiB"
+                for one in servers
+                for now in one.rounds[-1:]
+            )
+            print(f"{number + 1}/{number_of_rounds} {happened[-1]}: {counts}", flush=True)
+        return {
+            "settings": [options.rate, options.cpu_threads],
+            "happened": happened,
+            "stock": stock.rounds,
+            "scheduled": scheduled.rounds,
+            "trips": scheduled.trips,
+        }
 
 
 def main() -> int:
@@ -240,32 +330,20 @@ def main() -> int:
     parser.add_argument("--cpu-threads", type=int, default=1, help="computing threads in each worker")
     parser.add_argument("--only", choices=EVENTS, help="what happens in every round")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="where the counts go, round by round")
+    parser.add_argument("--add", type=Path, metavar="FILE", help="add the run to those in this file")
     options = parser.parse_args()
-    python = prepared()
-    rounds = max(4, round(options.minutes * 60 / (ROUND_S + 6)))
-    with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as place, ExitStack() as stack:
-        servers = [Server(name, python, options, Path(place)) for name in ("stock", "scheduled")]
-        for server in servers:
-            stack.enter_context(server.running())
-        happened = []
-        for number in range(rounds):
-            happened.append(play(servers, number, rounds // 2, options))
-            counts = "; ".join(
-                f"{one.name}: {one.answered:,} answered, {one.unanswered} not, p99 {one.p99[-1]:.0f} ms,"
-                f" {one.census[-1]['private KiB'] // 1024} MiB"
-                for one in servers
+    runs: list[Run] = []
+    if options.add and options.add.exists():
+        runs = json.loads(options.add.read_text())
+        if any(run["settings"] != [options.rate, options.cpu_threads] for run in runs):
+            raise SystemExit(
+                f"{options.add} has runs with another --rate or --cpu-threads: name another file"
             )
-            print(f"{number + 1}/{rounds} {happened[-1]}: {counts}", flush=True)
-        print("\n".join(by_event(servers, happened)))
-        wrong = verdict(*servers)
-        if options.json:
-            counted = {
-                one.name: {"answered": one.answered, "unanswered": one.unanswered, "p99 ms": one.p99}
-                | {"census": one.census, "trips": one.trips}
-                for one in servers
-            }
-            options.json.write_text(json.dumps(counted, indent=1))
+    runs.append(soak(options, options.seed + len(runs)))
+    if options.add:
+        options.add.write_text(json.dumps(runs, indent=1))
+    said, wrong = judged(runs)
+    print("\n".join(said))
     print("\n".join(wrong) or "no more unanswered than stock's, no trip of the watchdog, and nothing grew")
     return bool(wrong)
 

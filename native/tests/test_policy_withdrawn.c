@@ -35,10 +35,15 @@ static void test_grant_is_new_to_a_waiter_that_looked_long_before_it(void)
     CHECK(other.granted && policy.grantee == &other);
 }
 
-static bool asleep(const fl_watched *thread)
+static bool asleep(fl_watched *thread)
 {
     (void)thread;
     return true;
+}
+
+static void rouse(fl_watched *thread)
+{
+    (void)thread;
 }
 
 /* Its grant is withdrawn, as another waiter finds it not taken. */
@@ -58,9 +63,9 @@ static void test_watchdog_waits_for_threads_whose_waker_lost_its_core(void)
     withdraw_from(&other, T);
     withdraw_from(&cpu, T + 2 * MS);
     withdraw_from(&second, T + 4 * MS);
-    CHECK(!fl_policy_gives_up(&policy, T + 5 * MS, asleep));
+    CHECK(!fl_policy_gives_up(&policy, T + 5 * MS, asleep, rouse));
     (void)fl_policy_tick(&policy, &cpu, true, T + 150 * MS); /* it was late, and looks again */
-    CHECK(!fl_policy_gives_up(&policy, T + 1000 * MS, asleep));
+    CHECK(!fl_policy_gives_up(&policy, T + 1000 * MS, asleep, rouse));
     CHECK_EQUAL(policy.mode, FL_MODE_INTERACTIVE);
 }
 
@@ -70,10 +75,12 @@ static void test_watchdog_ends_scheduling_while_three_threads_sleep_through_gran
     withdraw_from(&other, T);
     withdraw_from(&cpu, T + 2 * MS);
     withdraw_from(&second, T + 4 * MS);
-    CHECK(!fl_policy_gives_up(&policy, T + 4 * MS, asleep));
-    CHECK(fl_policy_gives_up(&policy, T + 4 * MS + policy.k.lost_ns, asleep) && policy.tripped);
+    CHECK(!fl_policy_gives_up(&policy, T + 4 * MS, asleep, rouse));
+    int64_t woken = T + 4 * MS + policy.k.lost_ns;
+    CHECK(!fl_policy_gives_up(&policy, woken, asleep, rouse));
+    CHECK(fl_policy_gives_up(&policy, woken + policy.k.lost_ns, asleep, rouse) && policy.tripped);
     CHECK_EQUAL(policy.mode, FL_MODE_STOCK);
-    CHECK(!fl_policy_gives_up(&policy, T + 3000 * MS, asleep)); /* said once */
+    CHECK(!fl_policy_gives_up(&policy, T + 3000 * MS, asleep, rouse)); /* said once */
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, T).kind, FL_TICK_PASS);
     fl_policy_set_mode(&policy, FL_MODE_INTERACTIVE, FL_SHARE_ONE / 2, T);
     CHECK(!policy.tripped && policy.watchdog.missing == 0);

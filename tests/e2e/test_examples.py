@@ -7,6 +7,7 @@ left out.
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -28,6 +29,13 @@ def run(*arguments: str, timeout: float = 140) -> subprocess.CompletedProcess[st
     return subprocess.run(
         [sys.executable, EXAMPLES / "run.py", *arguments], capture_output=True, text=True, timeout=timeout
     )
+
+
+def needs(name: str) -> None:
+    if not ENVIRONMENT.has(PROGRAMS[name].packages):
+        pytest.skip(f"its packages are not installed: python examples/run.py --install {name}")
+    if PROGRAMS[name].redis and shutil.which("redis-server") is None:
+        pytest.skip("no redis-server: apt install redis-server")
 
 
 def test_examples_are_listed() -> None:
@@ -54,10 +62,7 @@ def test_example_without_redis_server_says_what_to_install(monkeypatch: pytest.M
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_example_answers_in_every_mode(name: str, tmp_path: Path) -> None:
-    if not ENVIRONMENT.has(PROGRAMS[name].packages):
-        pytest.skip(f"its packages are not installed: python examples/run.py --install {name}")
-    if PROGRAMS[name].redis and shutil.which("redis-server") is None:
-        pytest.skip("no redis-server: apt install redis-server")
+    needs(name)
     path = tmp_path / "samples.json"
     done = run(name, "--quick", "--json", str(path))
     assert done.returncode == 0, done.stderr
@@ -70,9 +75,18 @@ def test_example_answers_in_every_mode(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(150)
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.cpu_threads])
+def test_first_lines_of_a_report_name_the_thread_that_computes(name: str) -> None:
+    needs(name)
+    done = run(name, "--record", "--seconds", "2")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"compute-\d", "\n".join(done.stdout.splitlines()[:10])), done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(150)
 def test_a_recording_names_the_thread_and_the_function_that_keep_the_gil() -> None:
-    if not ENVIRONMENT.has(PROGRAMS["long-c-call"].packages):
-        pytest.skip("its packages are not installed: python examples/run.py --install long-c-call")
+    needs("long-c-call")
     done = run("long-c-call", "--record", "--seconds", "2")
     assert done.returncode == 0, done.stderr
     headline, _, _ = done.stdout.partition("\n\n")

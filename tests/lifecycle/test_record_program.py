@@ -166,6 +166,8 @@ def test_forked_child_has_a_recording_of_its_own(tmp_path: Path) -> None:
     ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     (child,) = tmp_path.glob("out.flrec.*")
+    both = f"of 2 processes; to see them: fairlead report {tmp_path / 'out.flrec'} {child}\n"
+    assert ran.stderr.endswith(both)
     recorded = {"parent": Recording(tmp_path / "out.flrec"), "child": Recording(child)}
     assert recorded["parent"].meta.parent_pid is None
     assert recorded["child"].meta.parent_pid == recorded["parent"].meta.pid

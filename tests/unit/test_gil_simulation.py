@@ -78,7 +78,7 @@ def test_a_steps_log_shows_request_and_forced_switch() -> None:
 
 
 def test_watchdog_falls_back_to_stock_while_threads_sleep_through_their_grants() -> None:
-    run = sim.simulate(sim.cpu(20, 4_000_000_000), until_seconds=2, lost_wakes=100_000)
+    run = sim.simulate(sim.cpu(20, 4_000_000_000), until_seconds=2, lost_wakes=40_000)
     assert run.watchdog_tripped
     assert run.held_share("cpu") > 0.5
 

@@ -53,8 +53,8 @@
     X(pause_least_ns, 5000000)                                                                             \
     /* ... and so on up to this. */                                                                        \
     X(pause_most_ns, 300000000)                                                                            \
-    /* A thread that has slept for this long since its grant was withdrawn was not woken for it: far more  \
-       than a thread that is to wake another goes without a core. */                                       \
+    /* A thread that has slept for this long since its grant was withdrawn is woken again; that it was not \
+       may be for want of a core for the thread that was to wake it. */                                    \
     X(lost_ns, 200000000)                                                                                  \
     /* Scheduling ends when there are so many of those at once. */                                         \
     X(watchdog_threads, 3)

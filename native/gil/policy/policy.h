@@ -180,15 +180,16 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
 /* To be called by threads that acquire the GIL. `asleep_since` says of a thread whose grant was withdrawn
- * whether it has slept ever since. True: so many have that scheduling has ended (mode STOCK, tripped).
- * Lock. */
+ * whether it has slept ever since, `rouse` wakes it. True: so many have slept on that scheduling has ended
+ * (mode STOCK, tripped). Lock. */
 static inline bool fl_policy_gives_up(fl_policy *policy, int64_t now,
-                                      bool (*asleep_since)(const fl_watched *thread))
+                                      bool (*asleep_since)(fl_watched *thread),
+                                      void (*rouse)(fl_watched *thread))
 {
     const fl_policy_constants *k = &policy->k;
     if (policy->mode == FL_MODE_STOCK
         || !fl_watchdog_look(&policy->watchdog, (uint32_t)k->watchdog_threads, k->lost_ns, now,
-                             asleep_since)) {
+                             asleep_since, rouse)) {
         return false;
     }
     policy->tripped = true;

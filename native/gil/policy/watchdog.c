@@ -10,6 +10,7 @@ void fl_watchdog_missing(fl_watchdog *dog, fl_watched *thread, int64_t now)
         dog->missing++;
     }
     thread->since = now;
+    thread->roused = false;
 }
 
 void fl_watchdog_seen(fl_watchdog *dog, fl_watched *thread)
@@ -34,7 +35,7 @@ void fl_watchdog_forget(fl_watchdog *dog)
 }
 
 bool fl_watchdog_look(fl_watchdog *dog, uint32_t enough, int64_t long_ns, int64_t now,
-                      bool (*asleep_since)(const fl_watched *thread))
+                      bool (*asleep_since)(fl_watched *thread), void (*rouse)(fl_watched *thread))
 {
     uint32_t lost = 0;
 
@@ -42,12 +43,17 @@ bool fl_watchdog_look(fl_watchdog *dog, uint32_t enough, int64_t long_ns, int64_
         return false;
     }
     dog->t_look = now + long_ns;
-    for (const fl_watched *thread = dog->first; thread != NULL; thread = thread->next) {
+    for (fl_watched *thread = dog->first; thread != NULL; thread = thread->next) {
         if (now - thread->since < long_ns) {
             dog->t_look = thread->since + long_ns < dog->t_look ? thread->since + long_ns : dog->t_look;
         }
         else if (asleep_since(thread)) {
-            lost++;
+            lost += thread->roused;
+            if (!thread->roused) {
+                thread->roused = true;
+                thread->since = now;
+                rouse(thread);
+            }
         }
     }
     return lost >= enough;

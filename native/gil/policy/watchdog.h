@@ -1,9 +1,9 @@
 /* watchdog: are threads that were handed the GIL woken up for it at all?
  *
  * A thread whose grant was withdrawn is missing until it looks at the GIL again. One that was slow comes
- * within moments, whatever kept it: a core, a page, or that the thread which was to wake it lost its own
- * core. So only threads that are missing for long and have slept all the time count, and several of them at
- * once.
+ * within moments, whatever kept it: a core, or a page. If it has slept for long, the thread that was to wake
+ * it may have lost its own core: so the thread that looks wakes it once more, and only those that sleep for
+ * long after that count, and several of them at once.
  *
  * Locking: every function needs the lock that protects the GIL's policy.
  */
@@ -16,7 +16,7 @@
 typedef struct fl_watched {
     struct fl_watched *next; /* among those that are missing */
     int64_t since;
-    bool missing;
+    bool missing, roused;
 } fl_watched;
 
 typedef struct fl_watchdog {
@@ -34,9 +34,9 @@ void fl_watchdog_seen(fl_watchdog *dog, fl_watched *thread);
 /* Nobody is missing from now on. */
 void fl_watchdog_forget(fl_watchdog *dog);
 
-/* Have `enough` threads been missing for `long_ns`, asleep all the time? Asks about each at most once in
- * long_ns. */
+/* Have `enough` threads been missing for `long_ns` since they were roused, asleep all the time? Asks about
+ * each at most once in long_ns, and rouses those that have slept for so long. */
 bool fl_watchdog_look(fl_watchdog *dog, uint32_t enough, int64_t long_ns, int64_t now,
-                      bool (*asleep_since)(const fl_watched *thread));
+                      bool (*asleep_since)(fl_watched *thread), void (*rouse)(fl_watched *thread));
 
 #endif

@@ -107,14 +107,24 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
+static fl_scheduled *watched(fl_watched *thread)
+{
+    char *policy = (char *)thread - offsetof(fl_policy_thread, watched);
+    return fl_scheduled_of((fl_policy_thread *)(void *)policy);
+}
+
 /* Or is the thread awake and kept from running (no core to be had, a page to be read, a debugger)? Where the
  * kernel cannot tell, nothing is proved: scheduling goes on. */
-static bool asleep_since(const fl_watched *thread)
+static bool asleep_since(fl_watched *thread)
 {
-    const char *policy = (const char *)thread - offsetof(fl_policy_thread, watched);
-    const fl_scheduled *other = (const fl_scheduled *)(const void *)policy;
+    const fl_scheduled *other = watched(thread);
     return fl_kernel_state(other->native_id) == 'S' && other->ran_ns != 0
            && fl_kernel_cpu_ns(other->native_id) == other->ran_ns;
+}
+
+static void rouse(fl_watched *thread)
+{
+    fl_parker_wake(&watched(thread)->parker);
 }
 
 static void withdraw(fl_seat *seat, fl_scheduled *me, fl_scheduled *other)
@@ -254,7 +264,7 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
         }
         me->wanting = me->ask = false;
         fl_policy_acquired(policy, &me->policy, fl_ns_of(now));
-        if (fl_policy_gives_up(policy, fl_ns_of(now), asleep_since)) {
+        if (fl_policy_gives_up(policy, fl_ns_of(now), asleep_since, rouse)) {
             me->news = gave_up;
             seat->wakes = true;
             fl_modes_tripped(gil, policy);

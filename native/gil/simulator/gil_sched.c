@@ -60,10 +60,16 @@ static void look_robbed(fl_sim *sim, fl_actor *actor)
 }
 
 /* As the hooks ask the kernel. */
-static bool asleep_since(const fl_watched *thread)
+static bool asleep_since(fl_watched *thread)
 {
-    const char *policy = (const char *)thread - offsetof(fl_policy_thread, watched);
-    return ((const fl_actor *)(const void *)policy)->where == AT_BLOCK;
+    char *policy = (char *)thread - offsetof(fl_policy_thread, watched);
+    return ((fl_actor *)(void *)policy)->where == AT_BLOCK;
+}
+
+/* A wake that the simulation loses, it loses for good. */
+static void rouse(fl_watched *thread)
+{
+    (void)thread;
 }
 
 void fl_sched_tick(fl_sim *sim, fl_actor *actor)
@@ -107,7 +113,7 @@ void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
         catch_up(sim);
         want(sim, actor);
         fl_policy_acquired(&sim->policy, &actor->policy, sim->now);
-        sim->totals.tripped |= fl_policy_gives_up(&sim->policy, sim->now, asleep_since);
+        sim->totals.tripped |= fl_policy_gives_up(&sim->policy, sim->now, asleep_since, rouse);
     }
     actor->told = false;
     actor->cpu_acquired = actor->stats.cpu;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +94,7 @@ def record(
     first = [*([action(policy, share)] if policy else []), *words.watching(loops)]
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
+    older = _of_children(target)
     settings = launch.Settings(out=str(target), threshold_s=threshold_s)
     try:
         if pid is None:
@@ -103,10 +105,25 @@ def record(
     finally:
         if target.exists() and not target.stat().st_size:
             target.unlink()
-    size = target.stat().st_size
-    said = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
-    click.echo(f"fairlead: recorded {said}; to see it: fairlead report {target}", err=True)
+    click.echo(f"fairlead: {_told(target, _of_children(target).items() - older.items())}", err=True)
     return status
+
+
+def _of_children(target: Path) -> dict[Path, int]:
+    """The recordings of child processes beside this one, and when each was written last."""
+    return {
+        path: path.stat().st_mtime_ns for path in target.parent.glob(f"{glob.escape(target.name)}.[0-9]*")
+    }
+
+
+def _told(target: Path, of_children: Iterable[tuple[Path, int]]) -> str:
+    files = [target, *sorted(path for path, _ in of_children)]
+    size = sum(path.stat().st_size for path in files)
+    said = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
+    if len(files) == 1:
+        return f"recorded {said}; to see it: fairlead report {target}"
+    names = " ".join(map(str, files)) if len(files) < 5 else f"{target} {target}.[0-9]*"
+    return f"recorded {said} of {len(files)} processes; to see them: fairlead report {names}"
 
 
 def default_name(command: Sequence[str]) -> str:
