@@ -117,6 +117,7 @@ def fetch(suite: Suite, python: Path, place: Path) -> Path:
         quietly(*pip, "download", "--no-deps", "--no-binary", name, "--dest", place, suite.package)
         with tarfile.open(next(place.glob("*.tar.gz"))) as archive:
             archive.extractall(place / "source", filter="data")
+        (place / "source" / "pytest.ini").touch()  # for a package without a configuration: not this project's
         quietly(*pip, "install", "--upgrade", "--target", place / "packages", suite.package, *suite.needs)
         made_for.write_text(wanted)
     return next(path for path in (place / "source").iterdir() if path.is_dir())
