@@ -19,13 +19,13 @@ from poolkinds import KINDS, Make, make, several
 from pooltasks import announce_and_spin, negative_raises, spin, square, wait_for
 from waiting import run
 
-from fairlead.pools import ThreadPool
+from fairlead.pools import ThreadPool, shared
 from fairlead.pools.asyncio import AsyncioExecutor
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 joblib = pytest.importorskip("joblib", reason="joblib is not installed")
 tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed")
-backend = pytest.importorskip("fairlead.pools.joblib")
+pytest.importorskip("fairlead.pools.joblib")
 
 __all__ = ["make", "several"]  # fixtures
 
@@ -87,7 +87,7 @@ def test_wait_and_as_completed_take_a_mixture_of_futures(several: Make, tmp_path
 @pytest.fixture(scope="module", autouse=True)
 def _end_of_joblibs_pools() -> Iterator[None]:
     yield
-    for pool in backend._pools.values():
+    for pool in shared._pools.values():
         pool.shutdown()
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fairlead.pools.processes import ProcessPool
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.serialization.failure import WorkerTraceback
+    from fairlead.pools.shared import shared_pool
     from fairlead.pools.threads import ThreadPool
 
 _WHERE = {
@@ -49,6 +50,7 @@ _WHERE = {
     "ThreadPool": "threads",
     "WorkerTraceback": "serialization.failure",
     "check_cancelled": "engine.worker_slots",
+    "shared_pool": "shared",
 }
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "check_cancelled",
     "kinds",
     "pool",
+    "shared_pool",
 ]
 
 _KINDS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,28 +14,9 @@ from joblib.parallel import (
 )
 
 from fairlead import machine
-from fairlead.pools import pool as make
-from fairlead.pools.engine import forks
 from fairlead.pools.engine.future import Future
 from fairlead.pools.executor.base import Pool
-
-_pools: dict[tuple[str, int], Pool] = {}
-_lock = threading.Lock()
-
-
-@forks.in_child
-def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-def _pool(kind: str, workers: int) -> Pool:
-    """One for all calls of a program: starting workers costs more than many of them."""
-    with _lock:
-        found = _pools.get((kind, workers))
-        if found is None or found._engine.closed:
-            found = _pools[kind, workers] = make(kind, workers)
-        return found
+from fairlead.pools.shared import shared_pool
 
 
 class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] # joblib has no types
@@ -70,7 +50,7 @@ class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         if workers == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
-        self._pool = _pool(self._kind, workers).with_options(retries=self._retries)
+        self._pool = shared_pool(self._kind, workers).with_options(retries=self._retries)
         return workers
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], object] | None = None) -> Any:

@@ -1,0 +1,34 @@
+"""One pool for all parts of a program that ask for the same: starting workers costs more than many calls."""
+
+from __future__ import annotations
+
+import threading
+
+from fairlead.pools import pool as make
+from fairlead.pools.engine import forks
+from fairlead.pools.executor.base import Pool
+
+_pools: dict[tuple[str, int | None], Pool] = {}
+_lock = threading.Lock()
+
+
+@forks.in_child
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+def shared_pool(kind: str = "processes", max_workers: int | None = None) -> Pool:
+    """The program's own pool of this kind and size, made by the first call that asks for it.
+
+    Another takes its place when it has been shut down, is broken, or belongs to the process that this one was
+    forked from. Leave it open, and so do not enter it by ``with``: others use it, and it ends with the
+    program.
+
+    Args: as ``pool`` takes them.
+    """
+    with _lock:
+        found = _pools.get((kind, max_workers))
+        if found is None or found._engine.closed:
+            found = _pools[kind, max_workers] = make(kind, max_workers)
+        return found
