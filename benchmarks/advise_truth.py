@@ -69,7 +69,7 @@ PROGRAMS = (
     Program("fetched", range(100), THREADS, "waits for a server; threads are the cheapest that can"),
     Program("slept", range(200), LOOP, "coroutines that wait"),
     Program("asked", range(200), LOOP, "coroutines that wait for a server"),
-    Program("next_number", range(10_000), ALONE, "is over sooner than it is handed to anybody"),
+    Program("next_number", range(10_000), ALONE, "is over sooner than it is handed to a worker"),
     Program("short_sum", range(50), ALONE, "takes less altogether than a pool takes to start"),
     Program("huge", [1], ALONE, "one call: there is nothing to make beside it"),
     Program(
@@ -120,7 +120,7 @@ OTHERS = (
     _other("grouped", [60_000] * 100, OWN_GIL, "fills dictionaries, with the GIL held"),
     _other("packed", range(60), THREADS, "bz2 lets go of the GIL"),
     _other("returned", [400_000] * 60, ALONE, "its result takes longer to be sent than to be made"),
-    _other("hashed", range(10_000), ALONE, "is over sooner than it is handed to anybody"),
+    _other("hashed", range(10_000), ALONE, "is over sooner than it is handed to a worker"),
     _other("looked_up", range(10_000), ALONE, "so is this"),
     _other("said", range(10_000), ALONE, "and this"),
     _other("generator", range(150), ALONE, "computes with the GIL, and its result cannot be sent"),

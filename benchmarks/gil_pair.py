@@ -1,4 +1,4 @@
-"""What do fairlead's hooks add to one release and retake of the GIL that nobody else wants?
+"""What do fairlead's hooks add to one release and retake of the GIL that no other thread wants?
 
     python benchmarks/gil_pair.py [--rounds 15]
 
@@ -30,7 +30,7 @@ def main() -> None:
             return answer(process)
 
     question = "What do the hooks add to a release and retake of the GIL?"
-    samples = run(question, [Row("one thread, nobody waits", take, ["stock", *HOOKS])], options)
+    samples = run(question, [Row("one thread, none waits", take, ["stock", *HOOKS])], options)
     for mode in HOOKS:
         added = over_stock(samples, mode)
         verdict = "met" if sorted(added)[len(added) // 2] <= LIMIT_NS else "MISSED"

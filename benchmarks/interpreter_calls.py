@@ -64,7 +64,7 @@ class _Called(Worker):
         self._made: int | None = None
         self._board = (
             _native.JobQueue()
-        )  # only to interrupt the worker, and to end its interpreter when nobody is in it
+        )  # only to interrupt the worker, and to end its interpreter when no call is in it
         self._answers: _native.SimpleQueue[bytes] = _native.SimpleQueue()
         self._bytes_out = self._bytes_in = 0
 

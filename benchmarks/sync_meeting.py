@@ -135,7 +135,7 @@ class CountedByCondition:
 
 
 def alone(scale: int) -> Callable[[str], dict[str, float]]:
-    """One party, and nobody to wait for."""
+    """One party, and no other to wait for."""
 
     def take(mode: str) -> dict[str, float]:
         many = 20 * MEETINGS // scale
@@ -207,7 +207,7 @@ def main() -> None:
     def at_most(multiple: float, of: str = "lock and condition") -> list[harness.Target]:
         return [harness.Target(figure, "fairlead", at_most=multiple, of=of) for figure in ("CPU ns", "us")]
 
-    rows = [  # threads cost the switches between them, whoever does it
+    rows = [  # threads cost the switches between them, in whichever thread
         harness.Row("exchange of two threads", threads(scale), modes, at_most(1.2)),
         harness.Row("exchange of two tasks", tasks(scale), modes, at_most(0.9)),
         harness.Row("phases of one party", alone(scale), modes, at_most(0.3)),

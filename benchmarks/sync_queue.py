@@ -122,7 +122,7 @@ def per_object(count: int, begin: int) -> dict[str, float]:
 
 
 def pair(scale: int) -> Take:
-    """put and get in one thread, nobody else there."""
+    """put and get in one thread, with no other there."""
     makers, many = in_threads(), PAIRS // scale
 
     def take(mode: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ core), a share of the interval, or ``longest hold THREAD`` in seconds.
 spinners: two threads compute in Python: each holds half of the time and waits half. c-call: a call into C
 keeps the GIL for 40 ms of every 100, and from 10 ms after its begin another thread wants the GIL: it waits
 for 30. c-sleep: the same with a call that sleeps. half-busy: a thread computes for 20 ms of every 40.
-hashing: two threads hash with the GIL released: nobody holds it.
+hashing: two threads hash with the GIL released: no thread holds it.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def run(name: str, seconds: float, observe: bool, knock_ms: float | None) -> dic
     }
     # the CPU time of what computes with the GIL is known by its clock alone, and so is how long a call takes
     timed = {key: value for key, value in own.items() if name.startswith("c-") or key.startswith("on CPU")}
-    if name == "c-sleep":  # whether a holder sleeps is looked at only once somebody has waited for it
+    if name == "c-sleep":  # whether a holder sleeps is looked at only once a thread has waited for it
         del timed["on CPU c-code"]
     result |= {"known": {**known, **timed}, "own": own}
     if knocker is not None:

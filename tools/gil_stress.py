@@ -9,7 +9,7 @@ most of them through the whole finalisation of their interpreter, some with daem
 
 mix: a process whose threads compute, poll, sleep, talk, lock and start others, in another mixture each
 round, while policy, share, priorities and switch interval change; its parent looks every 20 ms whether
-any thread gets on. It says for how long nobody got on at most, and for how long nobody did although no
+any thread gets on. It says for how long no thread got on at most, and for how long none did although no
 thread was even on its way to a core: the second is a stall. ``--policy stock`` shows the interpreter's own.
 
 interrupt: how long after a Ctrl-C its KeyboardInterrupt comes, beside threads that compute, to a main thread
@@ -44,7 +44,7 @@ HUNG_S = 30.0
 LATE_S = 0.1
 """More than this between two looks at a child does not count: this process was kept from looking."""
 STALL_S = 1.0
-"""Nobody got on for so long, and nobody was running or about to: a stall."""
+"""No thread got on for so long, and none was running or about to: a stall."""
 SLOTS = 64
 
 
@@ -328,8 +328,8 @@ def mix(options: argparse.Namespace) -> int:
             rounds = int.from_bytes(shared[8 * SLOTS : 8 * SLOTS + 8], sys.byteorder) + 1 - options.round
     fault = process.returncode != 0 or stalled > STALL_S
     print(
-        f"{rounds} rounds, {options.policy}, seed {options.seed}: nobody got on for {longest:.3f} s at most, "
-        f"{stalled:.3f} s of them without anyone running; exit status {process.returncode}"
+        f"{rounds} rounds, {options.policy}, seed {options.seed}: none got on for {longest:.3f} s at most, "
+        f"{stalled:.3f} s of them with no thread running; exit status {process.returncode}"
     )
     if fault:
         print(f"look at --round {options.round + rounds - 1}")

@@ -1,5 +1,5 @@
 """Kills processes with SIGKILL while they hold, are granted, or wait for what fairlead.sync.shared has, and
-at any moment; whoever lives must get it, and be told.
+at any moment; a survivor must get it, and be told.
 
     tools/shared_stress.py [--rounds 1000] [--seed N] [--only owner|granted|queued|any] [--of lock|...]
 
@@ -90,11 +90,11 @@ class Held:
         self.subject = make()
         self.tells = tells
         self.ends = os.pipe()
-        # who is inside, and how often somebody was, by the account of those who are
+        # who is inside, and how often one was, by the account of those who are
         self.inside = memoryview(mmap.mmap(-1, 64)).cast("q")
 
     def take(self) -> bool:
-        """Whether somebody had died with it."""
+        """Whether a process had died with it."""
         try:
             check(self.subject.acquire(timeout=PATIENCE_S), "what a process waited for never came")
         except OwnerDiedError:
@@ -103,7 +103,7 @@ class Held:
             inherited = False
         before = self.inside[0]
         died = inherited if self.tells else not alive(before)
-        check(before == 0 or died, f"process {before} is inside, or died there and nobody was told")
+        check(before == 0 or died, f"process {before} is inside, or died there and no process was told")
         self.inside[0] = os.getpid()
         return bool(inherited)
 
@@ -361,7 +361,7 @@ class Flag:
         self.subject = shared.Event()
 
     def wait(self) -> None:
-        check(self.subject.wait(timeout=PATIENCE_S), "what was set woke nobody")
+        check(self.subject.wait(timeout=PATIENCE_S), "what was set woke no waiter")
 
     def wait_and_stay(self) -> None:
         self.wait()

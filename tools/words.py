@@ -3,7 +3,8 @@
     python tools/words.py            lists what is wrong, and ends with 1 if anything is
     python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
 
-Two rules: no banned word (``BANNED``), and no sentence of more than ``LONGEST`` words. What an editor or the
+Three rules: no banned word (``BANNED``), no sentence of more than ``LONGEST`` words, and in the sources
+(``sources()``), comments included, no pronoun in place of an actor (``PRONOUN``). What an editor or the
 command line shows of the code (``shown()``) is checked for banned words. For each file and rule,
 ``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has fewer the
 list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
@@ -35,6 +36,9 @@ BANNED = {
 }
 """Home-made words by their names, with the expression that finds each."""
 
+PRONOUN = r"\b(?:who(?:m?ever)|(?:some|any|no|every)body|(?:some|any|every)one)\b"
+"""What stands for a thread, task, waiter, holder, caller or process that could be named."""
+
 
 def documents() -> list[Path]:
     return sorted(
@@ -52,6 +56,13 @@ def shown() -> list[Path]:
     """The docstrings of the core, and the texts of the command line."""
     package = ROOT / "src" / "fairlead"
     return [package / "_native.pyi", *sorted((package / "cli").rglob("*.py"))]
+
+
+def sources() -> list[Path]:
+    """All that is written by hand in C and Python, but for the tests in Python."""
+    folders = [ROOT / name for name in ("native", "src", "benchmarks", "examples")]
+    files = [path for folder in folders for end in ("c", "h", "py") for path in folder.rglob(f"*.{end}")]
+    return sorted(files)
 
 
 def prose(text: str) -> str:
@@ -78,6 +89,14 @@ def banned(text: str) -> list[tuple[str, int, str]]:
     ]
 
 
+def pronouns(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every pronoun in place of an actor."""
+    return [
+        ("pronoun", text.count("\n", 0, match.start()) + 1, match[0])
+        for match in re.finditer(PRONOUN, text, re.IGNORECASE)
+    ]
+
+
 def breaches(text: str) -> list[tuple[str, int, str]]:
     """(rule, line, what) of every breach in a document."""
     text = prose(text)
@@ -91,14 +110,16 @@ def breaches(text: str) -> list[tuple[str, int, str]]:
 
 def breaches_of(path: Path) -> list[tuple[str, int, str]]:
     text = path.read_text(encoding="utf-8")
-    return breaches(text) if path.suffix == ".md" else banned(text)
+    if path.suffix == ".md":
+        return breaches(text)
+    return (banned(text) if path in shown() else []) + pronouns(text)
 
 
 def counted() -> dict[tuple[str, str], int]:
     """How often each rule is broken in each document."""
     return Counter(
         (str(path.relative_to(ROOT)), rule)
-        for path in [*documents(), *shown()]
+        for path in {*documents(), *shown(), *sources()}
         for rule, _, _ in breaches_of(path)
     )
 

@@ -67,7 +67,7 @@ def exchange(clients: list[socket.socket], got: dict[int, bytes], seconds: float
                 got[number] = b""
                 sent[number] = now
                 client.send(REQUEST)
-    # who still waits has waited that long at least: a server that answers nobody must not look quick
+    # a client that still waits has waited that long at least: a server that never answers must not look quick
     took.extend(end - (at or begin) for at in sent.values() if end - (at or begin) > 100_000_000)
     poll.close()
     return took

@@ -1,4 +1,4 @@
-"""What one release and retake of the GIL costs, when nobody else wants it.
+"""What one release and retake of the GIL costs, when no other thread wants it.
 
 A C function that does next to nothing is called through ctypes, once by way of CDLL, which lets go of the GIL
 for the call, and once by way of PyDLL, which does not. The difference is the pair. Settings: hooks (stock,

@@ -17,7 +17,7 @@ typedef struct fl_job {
     bool told;       /* it is no call, but something that a worker says */
     uint8_t kind;    /* of the reply */
     fl_waitq *helper; /* who waits for this job; it gets a permit */
-    void *owner;     /* of whoever posted it; goes to whoever ends the job */
+    void *owner;     /* of the thread that posted it; goes to the one that ends the job */
     fl_item *call, *reply;
     int64_t posted, began;
 } fl_job;
@@ -30,7 +30,7 @@ typedef struct {
 fl_job *fl_job_new(fl_item *call, void *owner, bool announce);
 void fl_job_unref(fl_job *job);
 
-/* At the end. The list takes over a reference, and whoever takes the job out gets it. */
+/* At the end. The list takes over a reference, and the thread that takes the job out gets it. */
 void fl_jobs_push(fl_jobs *jobs, fl_job *job);
 void fl_jobs_unlink(fl_jobs *jobs, fl_job *job);
 void fl_jobs_drop(fl_jobs *jobs);

@@ -1,23 +1,23 @@
 /* job queue: calls that wait for workers in other interpreters, and the replies on their way back.
  *
- * One job queue for each pool, shared by all its workers, so that a call goes to whoever is free first.
- * Whoever posts a job puts a call on the job queue and a permit into `work`; a worker that has a permit takes
- * the first job. Its reply goes to a thread that waits for this very job, or else to the completions, which
- * one thread reads.
+ * One job queue for each pool, shared by all its workers, so that a call goes to the worker that is free
+ * first. A thread that posts a job puts a call on the job queue and a permit into `work`; a worker that has a
+ * permit takes the first job. Its reply goes to a thread that waits for this very job, or else to the
+ * completions, which one thread reads.
  *
  * A job moves
  *
- *     QUEUED -> RUNNING -> REPLIED -> ENDED     ENDED by whoever takes the reply: its helper or the reader
+ *     QUEUED -> RUNNING -> REPLIED -> ENDED     ENDED by who takes the reply: its waiter or the reader
  *     QUEUED or RUNNING -> ENDED                taken back: what a worker replies to it goes nowhere
  *
  * under the job queue's lock, so that each job ends exactly once, by one of those who want to end it. The
- * worker of a job that was taken back learns it when it replies, and retires: somebody is about to interrupt
+ * worker of a job that was taken back learns it when it replies, and retires: a thread is about to interrupt
  * it.
  *
  * Invariants, checked by the model (native/tests/test_model_job_queue.c):
  * 1. There are at least as many permits in `work`, free and granted, as jobs in the queue. A job that is
- *    taken back leaves its permit, and whoever has that finds nothing: a permit that was taken away might be
- *    another job's.
+ *    taken back leaves its permit, and the worker that gets that finds nothing: a permit that was taken away
+ *    might be another job's.
  * 2. Whenever there are completions, there is a permit in `completions`, or the reader is on its way.
  * 3. Who waits for a job is woken by whatever ends it.
  *
@@ -64,7 +64,7 @@ typedef struct fl_job_queue {
 
 /* NULL: no memory. With one reference. */
 fl_job_queue *fl_job_queue_new(void);
-/* By its number, with another reference. NULL: nobody has it any more. */
+/* By its number, with another reference. NULL: it is gone. */
 fl_job_queue *fl_job_queue_find(uint64_t number);
 /* The last one may have no jobs on the job queue that have an owner. */
 void fl_job_queue_unref(fl_job_queue *job_queue);
@@ -92,7 +92,7 @@ fl_job *fl_job_queue_clear(fl_job_queue *job_queue);
 fl_job *fl_job_queue_seize(fl_job_queue *job_queue, uint32_t *worker);
 
 /* The caller is going to wait for the job by a permit of `helper`. The state it is in: REPLIED: it is the
-   caller's to end now, and no permit comes; FL_JOB_STATES: do not wait for it, somebody else sees to it. */
+   caller's to end now, and no permit comes; FL_JOB_STATES: do not wait for it, another thread sees to it. */
 #define FL_JOB_STATES 5
 fl_job_state fl_job_queue_help(fl_job_queue *job_queue, fl_job *job, fl_waitq *helper);
 /* After the wait, whatever it came to. True: the job has a reply, and is the caller's to end. With `leaves`
@@ -107,8 +107,8 @@ fl_job *fl_job_queue_next(fl_job_queue *job_queue, bool *ended);
  * joined. */
 fl_worker_slot *fl_job_queue_hold(fl_job_queue *job_queue, uint32_t worker);
 void fl_job_queue_release(fl_job_queue *job_queue, fl_worker_slot *slot);
-/* The worker's last step, by whoever ends its interpreter: blocks until nobody holds it. The slot is gone
-   then. What it had not replied to, with a reference; *mine: it is the caller's to end. Or NULL. */
+/* The worker's last step, by the thread that ends its interpreter: blocks until none holds it. The slot is
+   gone then. What it had not replied to, with a reference; *mine: it is the caller's to end. Or NULL. */
 fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine);
 
 fl_job_state fl_job_queue_state(fl_job_queue *job_queue, fl_job *job);

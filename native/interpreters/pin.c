@@ -24,7 +24,7 @@ void fl_lender_unref(fl_lender *lender)
 {
     if (fl_fetch_sub(&lender->refs, 1, acq_rel) == 1) { /* pairs with itself */
         fl_pin *pin = fl_load(&lender->returned, acquire); /* pairs with give_back */
-        while (pin != NULL) { /* its interpreter is gone: nobody is left who could let go of the buffer */
+        while (pin != NULL) { /* its interpreter is gone: no thread is left that could let go of the buffer */
             fl_pin *next = pin->next;
             free(pin);
             pin = next;

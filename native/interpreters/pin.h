@@ -4,10 +4,10 @@
  * view of it are gone, in whatever interpreter they are (a *lent* pin); or memory of the pin's own, which
  * knows no interpreter (a *block*); or a part of another pin.
  *
- * A lent buffer can be let go of in its own interpreter only. Whoever lets go of the pin last, elsewhere,
- * puts it into the list of its lender, who lets go of what is there whenever it sends or receives. When the
- * lender's interpreter ends first, the buffer stays in memory for good: it is never pulled away from under a
- * reader.
+ * A lent buffer can be let go of in its own interpreter only. The thread that lets go of the pin last,
+ * elsewhere, puts it into the list of its lender, who lets go of what is there whenever it sends or receives.
+ * When the lender's interpreter ends first, the buffer stays in memory for good: it is never pulled away from
+ * under a reader.
  */
 #ifndef FL_INTERPRETERS_PIN_H
 #define FL_INTERPRETERS_PIN_H

@@ -8,7 +8,7 @@
  * A SimpleQueue that is handed over has a line here, of items that know no Python, instead of a ring of
  * objects. The other queues have a body of their own, which is used under the lock.
  *
- * Whoever forks has every lock of this file, so that a child finds all of it whole and free.
+ * A forking thread has every lock of this file, so that a child finds all of it whole and free.
  */
 #ifndef FL_INTERPRETERS_SHARED_H
 #define FL_INTERPRETERS_SHARED_H
@@ -37,7 +37,7 @@ typedef struct fl_shared {
 /* With one reference, and one of its own to the wait queue. NULL: no memory, and the body is the caller's
  * still. */
 fl_shared *fl_shared_new(fl_waitq *waitq, uint32_t type, void *body, void (*drop)(void *body));
-/* With another reference. NULL: nobody has it any more, or nobody ever had. */
+/* With another reference. NULL: it is gone, or never was. */
 fl_shared *fl_shared_find(uint64_t handle);
 void fl_shared_unref(fl_shared *shared);
 

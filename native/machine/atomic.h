@@ -87,8 +87,8 @@ typedef enum {
 #define FL_FOREVER INT64_MAX
 
 /* Sleeps while *word is `value`, until fl_unpark(word) or the deadline, a time of fl_clock_now(). The check
-   and the falling asleep are one step for whoever changes the word and then unparks. Blocks: a thread of
-   Python is to be detached. Implemented by machine/os/, and by the model. */
+   and the falling asleep are one step for a thread that changes the word and then unparks. Blocks: a thread
+   of Python is to be detached. Implemented by machine/os/, and by the model. */
 fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline);
 
 /* Wakes one thread that is parked on this address, if there is one. The address is a name only and is not

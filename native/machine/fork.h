@@ -4,7 +4,7 @@
 
 #include "machine/atomic.h"
 
-/* Counts the processes that this one was forked from, since somebody calls fl_fork_happened in each. */
+/* Counts the processes that this one was forked from, since fl_fork_happened is called in each. */
 extern uint32_t fl_fork_generation;
 
 /* Held while something is put in order after a fork: one at a time. */

@@ -10,8 +10,8 @@ void fl_spin_init(fl_spin *spin, int usable)
 
 uint32_t fl_spin_begin(fl_spin *spin)
 {
-    uint32_t nobody = 0;
-    if (fl_load(&spin->busy, relaxed) || !fl_cas(&spin->busy, &nobody, 1, relaxed, relaxed)) {
+    uint32_t none = 0;
+    if (fl_load(&spin->busy, relaxed) || !fl_cas(&spin->busy, &none, 1, relaxed, relaxed)) {
         return 0;
     }
     uint32_t ns = fl_load(&spin->ns, relaxed); /* a guess, as all of this */

@@ -9,8 +9,8 @@
 #include "sync/locks/semaphore.h"
 #include "model.h"
 
-#define PATIENT 1           /* nobody waits long enough to be served first */
-#define IMPATIENT 100000000 /* everybody does */
+#define PATIENT 1           /* no waiter waits long enough to be served first */
+#define IMPATIENT 100000000 /* every waiter does */
 
 typedef struct {
     const model_scenario *at;

@@ -278,7 +278,7 @@ static void loop_that_receives(void)
     choose_in_a_loop(receives, false);
 }
 
-/* So that a task which has met nobody ends. */
+/* So that a task which has met no other ends. */
 static void close_both(void)
 {
     fl_meeting_close(waitq);

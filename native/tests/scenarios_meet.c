@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Each thread has a handoff to send. It is in one place; whoever was told that it is sent has it no more. */
+/* Each thread has a handoff to send. It is in one place; a thread that was told that it is sent has it no
+   more. */
 static fl_handoff handoffs[MODEL_THREADS];
 static bool sent[MODEL_THREADS];
 static uint32_t received[MODEL_THREADS];
@@ -127,7 +128,7 @@ static void loop_that_closes(void)
     receive_in_a_loop(true);
 }
 
-/* A task that sends, and is cancelled by a signal: too late, once somebody has it. Else its thread sends. */
+/* A task that sends, and is cancelled by a signal: too late, once another has it. Else its thread sends. */
 static void loop_that_sends(void)
 {
     fl_handoff *mine = &handoffs[model_self()];

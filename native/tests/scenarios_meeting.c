@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A condition: condition beside a lock. Who sees the flag passes the notice on, so that one notice for all
-   who wait is enough, unless somebody takes it along. */
+   who wait is enough, unless one takes it along. */
 static fl_waitq *condition;
 static bool flag, for_all;
 static int waits, served; /* who waits has a number, and is woken in that order */
@@ -89,7 +89,7 @@ static void notify_one(void)
     model_give(1);
 }
 
-/* A barrier for two or three: whoever passes does so with all the others of that time, or nobody does. */
+/* A barrier for two or three: all parties of one time pass together, or none does. */
 static uint32_t passed, acting;
 
 static void begin_barrier(uint32_t parties)

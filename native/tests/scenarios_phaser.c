@@ -40,7 +40,7 @@ static void begin_tree(void)
     begin_phaser(1, 1);
 }
 
-/* The last: nobody else is. */
+/* The last: no other is. */
 static void advance(void)
 {
     bool again = true;
@@ -123,7 +123,7 @@ static void come_late_and_go(void)
     MODEL_CHECK(arrive(&leaf, true) == first);
 }
 
-/* Nobody is through before this one has arrived. */
+/* None is through before this one has arrived. */
 static void last_of_root(void)
 {
     MODEL_CHECK(begun == 0);
@@ -144,7 +144,7 @@ static void watch_the_first_phase(void)
 
 static void terminate(void)
 {
-    begun = PHASES; /* everybody may go on */
+    begun = PHASES; /* all may go on */
     fl_phaser_terminate(waitq);
 }
 

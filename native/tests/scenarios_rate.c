@@ -1,4 +1,4 @@
-/* A rate: never more than it allows in any span of time, nobody late, and no place lost. */
+/* A rate: never more than it allows in any span of time, no grant late, and no place lost. */
 #include "machine/clock.h"
 #include "sync/coordination/rate.h"
 #include "scenarios.h"
@@ -24,7 +24,7 @@ static void begin_rate_of(int64_t interval, uint32_t burst)
     waitq = fl_rate_new(interval, burst);
     mailbox = fl_mailbox_new();
     for (int i = 0; i < 10 * INTERVAL; i++) {
-        fl_clock_now(); /* a time in which nobody takes anything */
+        fl_clock_now(); /* a time in which nothing is taken */
     }
 }
 

@@ -117,7 +117,7 @@ static void read_after_one_phase(void)
     lower_to(FL_RW_READ, FL_RW_NONE);
 }
 
-/* Nobody writes between its reading and its writing, nor as it goes back. */
+/* No other writes between its reading and its writing, nor as it goes back. */
 static void upgrade(int64_t deadline)
 {
     MODEL_CHECK(come_in(FL_RW_UPGRADE, FL_FOREVER));

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* A combining lock: every section that is not cancelled is run once, by one thread at a time, and whoever
-   asked for it sees that it was. */
+/* A combining lock: every section that is not cancelled is run once, by one thread at a time, and a thread
+   that asked for it sees that it was. */
 static struct section {
     unsigned runs;
     bool kept, never;

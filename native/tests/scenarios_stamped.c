@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static uint32_t one, other; /* the same, whenever nobody writes */
+static uint32_t one, other; /* the same, whenever there is no writer */
 static uint32_t reading, writing;
 
 static void begin_stamped(void)

@@ -14,8 +14,8 @@ static void begin_thread_table(void)
     kept_count = 0;
 }
 
-/* Nobody sleeps, and nobody is held. */
-static void nobody(void *context, fl_parked *parked)
+/* No thread sleeps, and none is held. */
+static void none_parked(void *context, fl_parked *parked)
 {
     (void)context, (void)parked;
     MODEL_CHECK(false);
@@ -23,7 +23,7 @@ static void nobody(void *context, fl_parked *parked)
 
 static void end_thread_table(void)
 {
-    fl_thread_table_parked(nobody, NULL);
+    fl_thread_table_parked(none_parked, NULL);
     fl_owner_ended = NULL;
     model_end();
 }
@@ -90,7 +90,7 @@ static void take_it_along(void)
     fl_thread_table_unregister(fl_thread_table_own());
 }
 
-/* Another lets go of it and ends then, which is nobody's concern. */
+/* Another lets go of it and ends then, which concerns none of them. */
 static void give_it_back_and_end(void)
 {
     if (fl_sem_try(waitq, 1, fl_owner_thread())) {

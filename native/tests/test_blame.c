@@ -40,7 +40,7 @@ static void test_a_wait_is_split_by_who_held(void)
     fl_blame_wait(&blame, 3, 0, 150, 410);
     CHECK_EQUAL(blamed(&blame, 3, 1), 50 + 95);
     CHECK_EQUAL(blamed(&blame, 3, 2), 90);
-    CHECK_EQUAL(blamed(&blame, 3, FL_BLAME_NOBODY), 10 + 5 + 10);
+    CHECK_EQUAL(blamed(&blame, 3, FL_BLAME_NO_THREAD), 10 + 5 + 10);
     CHECK_EQUAL(blamed(&blame, 3, FL_BLAME_UNKNOWN), 0);
     fl_blame_free(&blame);
 }
@@ -51,7 +51,7 @@ static void test_a_wait_with_no_hold_in_it_is_nobodys(void)
     fl_blame_wait(&blame, 3, 0, 10, 30);
     fl_blame_hold(&blame, (fl_hold){100, 200, 1, 0});
     fl_blame_wait(&blame, 3, 0, 200, 240);
-    CHECK_EQUAL(blamed(&blame, 3, FL_BLAME_NOBODY), 60);
+    CHECK_EQUAL(blamed(&blame, 3, FL_BLAME_NO_THREAD), 60);
     CHECK_EQUAL(total(&blame), 60);
     fl_blame_free(&blame);
 }
@@ -108,7 +108,7 @@ static void test_few_threads_are_accounted_exactly(void)
             next = want[i] < want[next] ? i : next;
         }
         now = now > want[next] ? now : want[next];
-        now += random_below(20); /* nobody has it */
+        now += random_below(20); /* no thread has it */
         fl_blame_wait(&blame, next, 0, want[next], now);
         waited[next] += now - want[next];
         uint64_t start = now;
@@ -122,7 +122,7 @@ static void test_few_threads_are_accounted_exactly(void)
         want[next] = now + random_below(3000);
     }
     for (uint32_t waiter = 1; waiter <= THREADS; waiter++) {
-        uint64_t named = blamed(&blame, waiter, FL_BLAME_NOBODY);
+        uint64_t named = blamed(&blame, waiter, FL_BLAME_NO_THREAD);
         for (uint32_t holder = 1; holder <= THREADS; holder++) {
             uint64_t open = 0; /* of the wait that is not over, which blame has not seen yet */
             if (want[waiter] < now && waiter != holder) {

@@ -116,7 +116,7 @@ static void *exchange_many(void *argument)
         wait_at(waitq, FL_MEET_SWAP, fl_meeting_place(&place), fl_clock_now() + 20000);
     }
     tokens[self] = (int64_t)(uintptr_t)place->object;
-    /* its handoff is on this stack, and another's hand: nobody goes before all are done */
+    /* its handoff is on this stack, and another's hand: no thread goes before all are done */
     static fl_atomic(int) done;
     fl_fetch_add(&done, 1, release); /* pairs with the acquire */
     while (fl_load(&done, acquire) < 2 * PAIRS) { /* pairs with the release */

@@ -144,7 +144,7 @@ static void wait_for_job(int which, bool raises)
     fl_waitq_unref(helper);
 }
 
-/* And the reader, once somebody has to. */
+/* And the reader, once one has to. */
 static void post_stop_waiting_and_read(void)
 {
     post(0);
@@ -288,7 +288,7 @@ static const model_scenario scenarios[] = {
 static const char *const broken_as[] = {
     [0] = "not at all",
     [11] = "who takes back a job does not wake who waits for it",
-    [44] = "who stops waiting for a job that has a reply leaves it to nobody",
+    [44] = "a thread that stops waiting for a job that has a reply leaves it to none",
     [12] = "the reader is not woken for the first of the news",
 };
 

@@ -4,8 +4,8 @@
  * test_model_shm                       all scenarios test_model_shm SCENARIO SCHEDULE     one execution
  * again, as a failure printed it
  *
- * Where nobody dies no look is allowed, so that a wake-up that is lost is found. Built with FL_MODEL_BREAK,
- * which puts a fault into the core, it succeeds when the fault is found.
+ * Where no process dies no look is allowed, so that a wake-up that is lost is found. Built with
+ * FL_MODEL_BREAK, which puts a fault into the core, it succeeds when the fault is found.
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static bool lives(int process)
     return fl_process_alive((uint64_t)(process + 1) << 32);
 }
 
-/* Whoever died with the lock, it is told. */
+/* Whichever process died with the lock, it is told. */
 static void took(fl_shm_result result)
 {
     int before = holder; /* which may die now, but not have it any more */
@@ -177,7 +177,7 @@ static void set_flag(void)
     fl_shm_flag_set(&shared.flag);
 }
 
-/* Nobody is to set it before they wait. */
+/* It is not to be set before they wait. */
 static void set_and_clear_flag(void)
 {
     fl_shm_flag_set(&shared.flag);
@@ -293,7 +293,7 @@ static void end_queue(void)
     MODEL_CHECK(sum == 2 && shared.queue.head == shared.queue.tail);
 }
 
-/* Whoever lives could do what it was to do, and the ring is whole. */
+/* Those that live could do what they were to do, and the ring is whole. */
 static void end_queue_with_a_death(void)
 {
     uint64_t length = 8;
@@ -367,7 +367,7 @@ static void meet_twice(void)
     MODEL_CHECK(meet(0));
 }
 
-/* Whoever is left over is not to wait for ever. */
+/* Those that are left over are not to wait for ever. */
 static void meet_twice_and_break(void)
 {
     meet(0);
@@ -421,7 +421,7 @@ static const model_scenario scenarios[] = {
 
 static const char *const broken_as[] = {
     [0] = "not at all",
-    [31] = "who wakes nobody forgets those who have asked meanwhile",
+    [31] = "a notification that wakes none forgets those that have asked meanwhile",
     [34] = "what is set wakes one of those who wait",
     [35] = "who puts says so before the message is there",
     [36] = "who gets does not tell those who want room",

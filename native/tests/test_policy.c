@@ -9,7 +9,7 @@ static void test_drop_with_nobody_waiting(void)
     begin();
     take(&io, T);
     fl_drop drop = fl_policy_drop(&policy, &io, T + MS);
-    CHECK_EQUAL(drop.kind, FL_DROP_NOBODY);
+    CHECK_EQUAL(drop.kind, FL_DROP_NO_WAITER);
     CHECK(drop.grant == NULL && drop.kick == NULL);
 }
 
@@ -343,7 +343,7 @@ static void test_evict_empties_the_queue_for_a_new_mode(void)
     CHECK(other.queued && fl_policy_evict(&policy, T + MS) == &other);
     fl_policy_set_mode(&policy, FL_MODE_STOCK, FL_SHARE_ONE / 2, T + MS);
     CHECK_EQUAL(fl_policy_tick(&policy, &other, true, T + MS).kind, FL_TICK_PASS);
-    CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 2 * MS).kind, FL_DROP_NOBODY);
+    CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 2 * MS).kind, FL_DROP_NO_WAITER);
 }
 
 static void test_leave_and_exit_take_a_waiter_out(void)
@@ -357,7 +357,7 @@ static void test_leave_and_exit_take_a_waiter_out(void)
     arrive(&other, T + MS);
     fl_policy_thread_exit(&policy, &other, T + MS);
     CHECK_EQUAL(policy.waiting, 0);
-    CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 2 * MS).kind, FL_DROP_NOBODY);
+    CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 2 * MS).kind, FL_DROP_NO_WAITER);
     burst(&io, T + 3 * MS, US);
     fl_policy_thread_exit(&policy, &io, T + 4 * MS);
     CHECK(policy.holder == NULL && policy.alone == NULL);
@@ -373,7 +373,7 @@ static void test_fork_leaves_only_the_forking_thread(void)
         if (!holds) {
             take(&io, T + 2 * MS);
         }
-        CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 3 * MS).kind, FL_DROP_NOBODY);
+        CHECK_EQUAL(fl_policy_drop(&policy, &io, T + 3 * MS).kind, FL_DROP_NO_WAITER);
     }
 }
 

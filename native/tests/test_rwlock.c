@@ -9,7 +9,7 @@
 #define ROUNDS 3000
 
 static fl_waitq *waitq;
-static int64_t protected_count, copy; /* by the lock alone: the same whenever nobody writes */
+static int64_t protected_count, copy; /* by the lock alone: the same whenever there is no writer */
 
 static void come_in(uint32_t wanted)
 {

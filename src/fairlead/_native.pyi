@@ -270,7 +270,7 @@ class LockStatistics(structseq[Any], tuple[bool, int, bool]):
         """threads and tasks that wait"""
     @property
     def fair(self) -> bool:
-        """whether everyone is served in order"""
+        """whether all waiters are served in order"""
 
 @final
 class SemaphoreStatistics(structseq[Any], tuple[int, int, bool]):
@@ -285,7 +285,7 @@ class SemaphoreStatistics(structseq[Any], tuple[int, int, bool]):
         """threads and tasks that wait"""
     @property
     def fair(self) -> bool:
-        """whether everyone is served in order"""
+        """whether all waiters are served in order"""
 
 @final
 class EventStatistics(structseq[Any], tuple[bool, int]):
@@ -366,7 +366,7 @@ class QueueStatistics(structseq[Any], tuple[int, int, int, int, int, int, bool, 
         """whether it has been shut down"""
     @property
     def fair(self) -> bool:
-        """whether everyone is served in order"""
+        """whether all waiters are served in order"""
 
 @final
 class Lock:
@@ -430,7 +430,7 @@ class RLockStatistics(structseq[Any], tuple[bool, int, int, bool]):
         """threads and tasks that wait"""
     @property
     def fair(self) -> bool:
-        """whether everyone is served in order"""
+        """whether all waiters are served in order"""
 
 @final
 class RLock:

@@ -273,5 +273,5 @@ def __getattr__(name: str) -> Any:
 
     for made in (QueueFull, QueueShutDown, BrokenBarrierError):
         made.__qualname__ = made.__name__
-        globals().setdefault(made.__name__, made)  # one of each, whoever asks at the same time
+        globals().setdefault(made.__name__, made)  # one of each, also for two threads at once
     return globals()[name]

@@ -48,6 +48,13 @@ def test_a_breach_of_each_kind_is_found(text: str, rule: str) -> None:
     assert [name for name, _, _ in words.breaches(text)] == [rule]
 
 
+def test_a_pronoun_is_found_in_the_comments_of_a_source() -> None:
+    assert words.pronouns("int held;\n/* 0: nobody, or somebody else */") == [
+        ("pronoun", 2, "nobody"),
+        ("pronoun", 2, "somebody"),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     ["    whoever", "`whoever`", "```\nwhoever\n```", "```\n" + "line\n" * 41 + "```", "word " * 40 + "."],

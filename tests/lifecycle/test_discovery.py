@@ -107,11 +107,11 @@ def test_choose_by_path_runs_no_other_program(home: Path) -> None:
     script(home / "tools/python3.98", f": > {home}/ran")
     wanted = interpreter(home / "mine/python3.99")
     with Stop() as stop:
-        (chosen,) = choose([str(wanted)], everyone=False, contrasted=False, stop=stop)
+        (chosen,) = choose([str(wanted)], all_found=False, contrasted=False, stop=stop)
     assert (chosen.name, chosen.path) == ("3.99", str(wanted))
     assert not (home / "ran").exists()
     with Stop() as stop:
-        choose(["3.99", str(wanted)], everyone=False, contrasted=False, stop=stop)
+        choose(["3.99", str(wanted)], all_found=False, contrasted=False, stop=stop)
     assert (home / "ran").exists(), "a name may mean any of them"
 
 

@@ -84,7 +84,7 @@ with gil.observe() as seen:
 told = []
 for name, span in spans.items():
     thread = by_name(name)
-    nobody = seen.blame[name, "(nobody)"]
+    nobody = seen.blame[name, "(no thread)"]
     told.append([(thread.held_seconds + thread.waited_seconds) / span, nobody / span, thread.forced_drops])
 print(json.dumps(told))
 """

@@ -16,7 +16,7 @@ import pytest
 import fairlead.gil
 from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.access import why_not
-from fairlead.gil.observe.observation import NOBODY, UNKNOWN, Observation
+from fairlead.gil.observe.observation import NO_THREAD, UNKNOWN, Observation
 from fairlead.gil.schedule.control import Scheduler
 from fairlead.record.gil_summary import GilThread, StackLoss
 
@@ -135,7 +135,7 @@ def test_blame_adds_up_to_what_was_waited() -> None:
     assert seen.blame["body-0", "no such thread"] == 0.0
     assert ("body-0", "no such thread") not in seen.blame
     assert all(seconds > 0 for seconds in seen.blame.values())
-    assert any(holder == NOBODY for _, holder in seen.blame)
+    assert any(holder == NO_THREAD for _, holder in seen.blame)
 
 
 def hold_in_c() -> None:

@@ -89,8 +89,8 @@ static module_state *state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-/* Stacks are looked at for the process as a whole: from the smallest threshold on that anybody wants. Under
-   the gate. */
+/* Stacks are looked at for the process as a whole: from the smallest threshold on that any caller asks for.
+   Under the gate. */
 static void apply_thresholds(void)
 {
     uint64_t least = UINT64_MAX;

@@ -6,7 +6,7 @@
 #include "gil/observe/snapshot.h"
 
 /* One at a time: several interpreters may call at once, each with its own GIL. Who has entered may let go of
-   the GIL; so whoever waits to enter lets go of it meanwhile. */
+   the GIL; so a thread that waits to enter lets go of it meanwhile. */
 void fl_module_enter(void);
 void fl_module_leave(void);
 

@@ -79,7 +79,7 @@ bool fl_control_open(void)
         page->version = FL_CONTROL_VERSION;
         page->pid = (uint32_t)getpid();
         page->magic = FL_CONTROL_MAGIC;
-        atomic_store(&page->request, FIRST); /* to be answered before anyone asks */
+        atomic_store(&page->request, FIRST); /* to be answered before any order comes */
     }
     /* In place of the page of an earlier program of this process, before an exec. */
     if (page == MAP_FAILED || rename(unfinished, path) != 0) {

@@ -4,7 +4,7 @@
  * compare one word at each take of the GIL and while they wait for it, so an order reaches a process whose
  * Python is stuck, and costs nothing else. fairlead.gil.schedule.outside is the other side.
  *
- * An order is one word, written at once: whoever comes later wins. The answer's fields are written before
+ * An order is one word, written at once: the later order wins. The answer's fields are written before
  * `answered`, under the mutex of the main interpreter's GIL.
  */
 #ifndef FL_GIL_HOOKS_CONTROL_H
@@ -35,7 +35,7 @@ typedef struct {
     _Atomic uint64_t acquired, waited;
 } fl_control_page;
 
-/* Never NULL: one that nobody else sees until there is a file. */
+/* Never NULL: one that no other process sees until there is a file. */
 extern fl_control_page *_Atomic fl_control_here;
 
 static inline fl_control_page *fl_control(void)

@@ -21,7 +21,7 @@ static inline size_t stranger_place(const pthread_cond_t *cond)
     return (size_t)(((uintptr_t)cond >> 4) * 0x9E3779B97F4A7C15u >> 56) % STRANGERS;
 }
 
-/* Somebody has to do with the GIL of an interpreter of its own again, or nobody has any more (gil.h). */
+/* A thread has to do with the GIL of an interpreter of its own again, or none has any more (gil.h). */
 static void stir(fl_gil *gil)
 {
     pthread_mutex_lock(&gil->life);
@@ -189,7 +189,7 @@ static int hook_lock(pthread_mutex_t *mutex)
     return fl_find_real.lock(mutex);
 }
 
-/* By a thread that gave up its wait, or has somebody to wake. */
+/* By a thread that gave up its wait, or has a thread to wake. */
 __attribute__((noinline)) static int unlock_and_tell(pthread_mutex_t *mutex, fl_seat *seat)
 {
     fl_gil *gil = gil_by_mutex(mutex);

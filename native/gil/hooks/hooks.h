@@ -13,18 +13,18 @@
  * So a GIL is taken at the signal of switch_cond and dropped at the signal of cond, both under its mutex, and
  * waited for in between. unlock is hooked only while there is a scheduler.
  *
- * What is counted of a take that need not wait and of a drop that nobody waits for is counted here; of all
+ * What is counted of a take that need not wait and of a drop that no thread waits for is counted here; of all
  * else two parties are told: an observer, which only looks, and a scheduler, whose answers change what
  * happens. Either may be absent. Everything that they are told of one GIL is told under its mutex unless said
  * otherwise, hence one event after another, with times that never go back. No callback may touch Python
- * objects other than by reading, take a lock that anyone holds while waiting for a GIL, or block.
+ * objects other than by reading, take a lock that any thread holds while waiting for a GIL, or block.
  */
 #ifndef FL_GIL_HOOKS_HOOKS_H
 #define FL_GIL_HOOKS_HOOKS_H
 
 #include "gil/threads/gil.h"
 
-/* After so long a hold the observer is told of the next take, though nobody waits. */
+/* After so long a hold the observer is told of the next take, though no thread waits. */
 #define FL_LONG_HOLD_NS 1000000
 
 typedef struct {
@@ -38,8 +38,8 @@ typedef struct {
     /* The thread has the GIL: it has waited for it, or a recording is going on, or its last hold was long.
        `since`: it waited from then on; 0: it did not wait. gil->holder_before had it before. */
     void (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now);
-    /* The thread drops the GIL: somebody waits, did until he was let in, or is about to (gil->forced_out); or
-       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. Nobody else can
+    /* The thread drops the GIL: another waits, did until it was let in, or is about to (gil->forced_out); or
+       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. No other can
        have it yet, and the thread's frames are its own. */
     void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted.
@@ -58,17 +58,17 @@ typedef struct {
     /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex
        is held again, and 0 (look again), ETIMEDOUT, or FL_WAIT_AS_USUAL. On ETIMEDOUT take_gil() asks the
        holder to drop, if the GIL is still locked and gil->py->switch_number is what it was when this was
-       called; who means to ask calls fl_hooks_request first. To hand the GIL over, leave gil->py->locked
+       called; before it asks, call fl_hooks_request. To hand the GIL over, leave gil->py->locked
        at 1 in `dropped` and clear it here, under the mutex, just before returning. */
     int (*wait)(fl_gil *gil, fl_seat *seat, const struct timespec *deadline);
     /* The waiting thread gives up: the interpreter is being finalised. */
     void (*leave)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* True: nobody waits on switch_cond, do not signal it. */
+    /* True: no thread waits on switch_cond, do not signal it. */
     bool (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* In place of `dropped`, when nothing observes. True: that was all. Then nobody asks for the time of the
+    /* In place of `dropped`, when nothing observes. True: that was all. Then nothing asks for the time of the
        drop, which would be most of what it costs; seat->t_dropped and seat->held are what this sets. */
     bool (*let_go)(fl_gil *gil, fl_seat *seat);
-    /* True: the successor is chosen, or nobody is to be woken: do not signal cond. */
+    /* True: the successor is chosen, or no thread is to be woken: do not signal cond. */
     bool (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced);
     /* The same thread, after the mutex was unlocked, when seat->wakes was set. Not under the mutex. */
     void (*unlocked)(fl_gil *gil, fl_seat *seat);
@@ -95,8 +95,8 @@ const char *fl_hooks_install(void);
    With the GIL held. */
 void fl_hooks_release(void);
 
-/* Who listens from now on; NULL: nobody. The hooks are in. With the GIL held. The second: NULL, or why the
- * table cannot be changed. */
+/* The one that is told from now on, or NULL. The hooks are in. With the GIL held. The second: NULL, or
+ * why the table cannot be changed. */
 void fl_hooks_observe(const fl_observer *observer);
 const char *fl_hooks_schedule(const fl_scheduler *scheduler);
 

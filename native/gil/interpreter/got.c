@@ -239,7 +239,7 @@ int fl_got_restore(fl_got_function *function, void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
         if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
-            continue; /* somebody else has been here since: what they put there may well call us */
+            continue; /* another library has been here since, and what it put there may well call us */
         }
         int error = poke(function->slots[i], function->before[i]);
         if (error) {

@@ -45,7 +45,7 @@ int fl_got_restore(fl_got_function *function, void *target);
    first use, may have been at it at the same time. */
 bool fl_got_is(const fl_got_function *function, const void *target);
 
-/* Whether somebody else has pointed a slot elsewhere than to `target`, the function itself, or where it
+/* Whether another library has pointed a slot elsewhere than to `target`, the function itself, or where it
    pointed at first: another library that hooks it, and which must not lose its hook. */
 bool fl_got_taken(const fl_got_function *function, const void *target);
 

@@ -30,9 +30,9 @@ static inline void put(fl_gil *gil, fl_event event)
     }
 }
 
-/* Most takes are followed by their drop and by nothing else in between. So one that nobody waited for is kept
-   back, and told with its drop by one event, or by itself before whatever else comes: half of what there is
-   to write where threads take turns without waiting. */
+/* Most takes are followed by their drop and by nothing else in between. So one that no thread waited for is
+   kept back, and told with its drop by one event, or by itself before whatever else comes: half of what there
+   is to write where threads take turns without waiting. */
 void fl_observe_tell(fl_gil *gil)
 {
     if (gil->ring && gil->take.kind) {
@@ -53,7 +53,7 @@ static inline void emit(fl_gil *gil, fl_event event)
 static void count_apart(fl_gil *gil, fl_seat *seat)
 {
     seat->tally.waited += seat->switch_apart;
-    fl_blame_add(&gil->blame, seat->serial, FL_BLAME_NOBODY, seat->switch_apart);
+    fl_blame_add(&gil->blame, seat->serial, FL_BLAME_NO_THREAD, seat->switch_apart);
     seat->switch_apart = 0;
 }
 
@@ -153,7 +153,7 @@ static void tell_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
     }
 }
 
-/* The holder's stack, when it has kept somebody waiting for long; but not more often than waits get long,
+/* The holder's stack, when it has kept a thread waiting for long; but not more often than waits get long,
    else it would be looked at over and over where a thousand threads pass the GIL round. */
 static uint32_t look_at_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
 {

@@ -3,10 +3,10 @@
  * The kernel says how long a thread has run, but asking costs a system call (250 ns here), ten times as much
  * as all else that is done for an uncontended take and drop, and under the GIL's mutex. So it is asked only
  * where that is little: when a thread takes the GIL whose last hold was of OFF_CPU_FROM_NS or more, after a
- * wait; after a hold of a millisecond in any case; and by whoever comes to wait for a hold that has lasted so
- * long already, or asks for its end (another thread's clock can be read too). From then on to the drop the
- * time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or more; of what lies
- * before, and of shorter holds, nothing is known, and a core that was taken away makes a hold long.
+ * wait; after a hold of a millisecond in any case; and by a thread that begins to wait for a hold that has
+ * lasted so long already, or asks for its end (another thread's clock can be read too). From then on to the
+ * drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or more; of
+ * what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a hold long.
  * `off_cpu_known` counts the time that is known of.
  *
  * A holder that has no core was preempted, or it sleeps: in a call into C that waits for something and does

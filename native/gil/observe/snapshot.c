@@ -246,7 +246,7 @@ static fl_seat_count *heir(const fl_snapshot *later, uint64_t birth)
 
 static uint32_t serial_now(const fl_snapshot *later, uint64_t birth, uint32_t serial)
 {
-    bool special = serial == FL_BLAME_NOBODY || serial == FL_BLAME_UNKNOWN;
+    bool special = serial == FL_BLAME_NO_THREAD || serial == FL_BLAME_UNKNOWN;
     return special || find_seat(later, birth, serial) ? serial : FL_BLAME_ENDED;
 }
 

@@ -1,7 +1,7 @@
 /* snapshot: everything counted, at one moment, and what was counted between two.
  *
  * Counters only grow, so what happened between two moments is a difference - but for maxima, which are kept
- * by window (gil/threads/windows.h): whenever anybody looks, every seat's maximum since the last look goes
+ * by window (gil/threads/windows.h): at each look, every seat's maximum since the last look goes
  * into all windows that are open.
  */
 #ifndef FL_GIL_OBSERVE_SNAPSHOT_H

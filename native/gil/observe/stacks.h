@@ -2,7 +2,7 @@
  *
  * A stack is looked at in two moments only, in both of which the thread that looks has the GIL and looks at
  * itself: just after it took the GIL, and just before it drops it. So nothing moves, no thread state is
- * anyone else's, and none can have been freed. Nothing of Python's is allocated, changed or kept: names are
+ * another's, and none can have been freed. Nothing of Python's is allocated, changed or kept: names are
  * copied when they are first seen, and compared with the copy whenever the same code object seems to come
  * again, because another may lie at its address by then. In bounded memory: what finds no room is no stack
  * (0).

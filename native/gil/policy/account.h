@@ -1,8 +1,8 @@
 /* account: how much of their floor the computations are owed: a token bucket.
  *
  * credit = integral of (share - charging) dt, taken while a computation wants or holds the GIL, and kept
- * within -most .. most: what computations had while nobody else wanted the GIL is not held against them for
- * long, and a long C call saves nothing up for them.
+ * within -most .. most: what computations had while no other thread wanted the GIL is not held against them
+ * for long, and a long C call saves nothing up for them.
  *
  * Locking: every function needs the lock of the policy that owns the account.
  * Time: integer nanoseconds from any monotonic clock, never going back between calls.

@@ -47,7 +47,7 @@
     /* A grant that has not been taken for this goes to another waiter that is awake: its thread has no    \
        core. The first in line oversleeps by no more. */                                                   \
     X(late_ns, 300000)                                                                                     \
-    /* A spinning thread whose core was gone for this long was in the way of somebody's computation ... */ \
+    /* A spinning thread whose core was gone for this long was in the way of a computation ... */ \
     X(robbed_ns, 500000)                                                                                   \
     /* ... so none spins for this long, twice as long if it happens again at once, ... */                  \
     X(pause_least_ns, 5000000)                                                                             \

@@ -208,7 +208,7 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
     uint32_t ahead = fl_order_place(policy, thread);
     if (ahead == 0 && locked && computes(thread) && tick.until > now + k->lazy_ns
         && policy->holder_class == FL_CLASS_SERVING) {
-        tick.until = now + k->lazy_ns; /* the holder may leave the GIL free at any time, waking nobody */
+        tick.until = now + k->lazy_ns; /* the holder may leave the GIL free at any time, waking no waiter */
     }
     tick.until += ahead * k->grain_ns; /* the back-up of those ahead */
     thread->t_timer = tick.until;
@@ -271,8 +271,8 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     settle(policy, computes(thread), now);
 }
 
-/* A sleeping waiter must not oversleep `until` by more than `slack`: whoever wakes it lets it set its timer
- * anew. */
+/* A sleeping waiter must not oversleep `until` by more than `slack`: the thread that wakes it lets it
+ * set its timer anew. */
 static fl_policy_thread *kick(fl_policy *policy, fl_policy_thread *sleeper, int64_t until, int64_t slack)
 {
     if (sleeper == NULL || sleeper->t_timer <= until + slack) {
@@ -319,7 +319,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && !thread->yielded
                      && thread->hold < k->floor_slice_ns && policy->watchdog.missing == 0;
         policy->alone = plain && thread->held_as == FL_CLASS_SERVING ? thread : NULL;
-        return (fl_drop){.kind = FL_DROP_NOBODY};
+        return (fl_drop){.kind = FL_DROP_NO_WAITER};
     }
     if (policy->mode == FL_MODE_STOCK) {
         /* waiters from before the fallback: let them find out */

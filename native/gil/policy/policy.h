@@ -13,7 +13,7 @@
  *     drop                        it lets go: the answer names who gets the GIL (lock)
  *
  * The GIL is free, held, or granted: by a drop, and its new holder is not awake yet. While granted it counts
- * as locked for everybody else, so nobody can barge in between a grant and its acquisition.
+ * as locked for all other threads, so none can barge in between a grant and its acquisition.
  *
  * Locking: "lock" above is one lock that the caller owns, for the real scheduler the mutex inside the GIL;
  * it protects fl_policy and every fl_policy_thread of it. Functions that need no lock say so. None blocks,
@@ -35,8 +35,8 @@
 #include "gil/policy/watchdog.h"
 
 typedef enum {
-    FL_MODE_STOCK,       /* no scheduling: tick answers PASS, drop names nobody */
-    FL_MODE_INTERACTIVE, /* short bursts first, nobody for ever: policy_order.c */
+    FL_MODE_STOCK,       /* no scheduling: tick answers PASS, drop names no thread */
+    FL_MODE_INTERACTIVE, /* short bursts first, and no thread for ever: order.c */
 } fl_policy_mode;
 
 typedef enum { FL_PRIORITY_NORMAL, FL_PRIORITY_IO, FL_PRIORITY_BACKGROUND } fl_priority;
@@ -97,7 +97,7 @@ typedef struct fl_policy {
     bool spare_cores; /* more than one core may be used: spinning is allowed (lock to change) */
 
     fl_policy_thread *holder; /* NULL when free or granted */
-    fl_policy_thread *alone;  /* comes and goes with nobody else there; see fl_policy_retake */
+    fl_policy_thread *alone;  /* takes and drops with no other thread there; see fl_policy_retake */
     fl_policy_thread *grantee;  /* granted, not yet awake */
     int64_t t_acquired;       /* when the holder acquired, or the grant was made */
     int64_t reserved_until;   /* free, but expected to be retaken by its last holder until then */
@@ -204,7 +204,7 @@ void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now);
 void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now);
 
 typedef enum {
-    FL_DROP_NOBODY, /* nobody waits */
+    FL_DROP_NO_WAITER,
     FL_DROP_FREE,   /* left free on purpose: for the dropper, or for a thread that is woken */
     FL_DROP_HAND,   /* handed to `grant`: keep the GIL locked, mark and wake that thread */
 } fl_drop_kind;
@@ -218,9 +218,9 @@ typedef struct fl_drop {
 /* The holder lets go. Lock. */
 fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now);
 
-/* A thread that drops the GIL when nobody wants it, and is the next to take it, is only counted: a release
+/* A thread that drops the GIL when no other wants it, and is the next to take it, is only counted: a release
  * and a retake take few nanoseconds. True: that is all there is to do in place of want and acquired (of drop,
- * which then says NOBODY). Not to be called after a hold of k.floor_slice_ns or more. Lock. */
+ * which then says NO_WAITER). Not to be called after a hold of k.floor_slice_ns or more. Lock. */
 static inline bool fl_policy_retake(fl_policy *policy, fl_policy_thread *thread)
 {
     if (policy->alone != thread || thread->yielding || thread->priority == FL_PRIORITY_BACKGROUND) {
@@ -249,7 +249,7 @@ void fl_policy_catch_up(fl_policy *policy, int64_t t_acquired, int64_t t_dropped
  * returns; its next tick queues it anew under the new mode, or passes it. Lock. */
 fl_policy_thread *fl_policy_evict(fl_policy *policy, int64_t now);
 
-/* Nobody may be queued (fl_policy_evict). Also clears the watchdog's verdict. Lock. */
+/* No thread may be queued (fl_policy_evict). Also clears the watchdog's verdict. Lock. */
 void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, int64_t now);
 
 /* In the child of a fork: only `self` is left, holding the GIL or not. Needs no lock: there is one thread. */

@@ -31,7 +31,7 @@ void fl_watchdog_missing(fl_watchdog *dog, fl_watched *thread, int64_t now);
 /* It looks at the GIL, or ends. */
 void fl_watchdog_seen(fl_watchdog *dog, fl_watched *thread);
 
-/* Nobody is missing from now on. */
+/* No thread is missing from now on. */
 void fl_watchdog_forget(fl_watchdog *dog);
 
 /* Have `enough` threads been missing for `long_ns` since they were roused, asleep all the time? Asks about

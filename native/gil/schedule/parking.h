@@ -4,7 +4,7 @@
  *
  *     AWAKE     it will look at the policy before it sleeps
  *     SPINNING  the same, but it is to look at the word all the time until then
- *     PARKED    it sleeps, or is about to: whoever changes this must wake it
+ *     PARKED    it sleeps, or is about to: the thread that changes this must wake it
  *     GRANTED   the GIL is its own; `locked` has stayed set for it
  *
  * It changes to SPINNING, PARKED and GRANTED under the GIL's mutex, to AWAKE by its own thread, or by a kick.
@@ -12,7 +12,7 @@
  * sleep, or it is woken. And should a wake-up be lost all the same, every sleep has an end.
  *
  * Wakes are made after the mutex is unlocked. The word may be gone by then, if its thread has already taken
- * the GIL and ended: a futex wake of an address that nobody sleeps on does nothing.
+ * the GIL and ended: a futex wake of an address that no thread sleeps on does nothing.
  */
 #ifndef FL_GIL_SCHEDULE_PARKING_H
 #define FL_GIL_SCHEDULE_PARKING_H

@@ -33,7 +33,7 @@ static __thread uint8_t own_priority;
    holder of a locked GIL by writing into that thread's state, and that of the dropping thread may be freed by
    now. This one is of no interpreter, so that none takes it for its own. And drop_gil(), which waits for a
    switch only while its own thread's state stands there, finds that the switch has been made. */
-static PyThreadState nobody;
+static PyThreadState no_holder;
 
 /* NULL: no memory; then the thread is not scheduled. */
 static fl_scheduled *record_of(fl_seat *seat)
@@ -65,7 +65,7 @@ static void thread_start(fl_gil *gil, fl_seat *seat)
     (void)record_of(seat);
 }
 
-/* A thread that goes without taking the GIL that was granted to it: nobody has it then. */
+/* A thread that goes without taking the GIL that was granted to it: no thread has it then. */
 static void give_back(fl_gil *gil, fl_policy *policy, fl_scheduled *me)
 {
     if (policy->grantee == &me->policy) {
@@ -195,7 +195,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
         if (me->policy.granted) {
             fl_parker_awake(&me->parker);
             me->cpu_ns = slept ? fl_kernel_cpu_ns(me->native_id) : me->cpu_ns;
-            gil->py->locked = 0; /* nobody sees it: take_gil() sets it again before it unlocks */
+            gil->py->locked = 0; /* no thread sees it: take_gil() sets it again before it unlocks */
             return 0;
         }
         look_outside(gil, seat);
@@ -306,16 +306,16 @@ static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool
     }
     if (drop.kind == FL_DROP_HAND) {
         fl_scheduled *next = fl_scheduled_of(drop.grant);
-        gil->py->last_holder = &nobody;
+        gil->py->last_holder = &no_holder;
         gil->py->locked = 1;
         if (fl_parker_grant(&next->parker)) {
             wake_later(seat, me, next);
         }
     }
-    return drop.kind != FL_DROP_NOBODY && policy->mode != FL_MODE_STOCK;
+    return drop.kind != FL_DROP_NO_WAITER && policy->mode != FL_MODE_STOCK;
 }
 
-/* Who takes and drops the GIL several times in a tenth of a millisecond, with nobody else there, neither
+/* Who takes and drops the GIL several times in a tenth of a millisecond, with no other thread there, neither
    waits for the world nor computes: it is enough to know that the drop was between two takes. */
 static bool let_go(fl_gil *gil, fl_seat *seat)
 {
@@ -379,7 +379,7 @@ static void forked(fl_gil *gil, fl_seat *seat)
     if (policy == NULL) {
         return;
     }
-    if (me == NULL) { /* nobody is known to be left */
+    if (me == NULL) { /* no thread is known to be left */
         gil->schedule = NULL;
         free(policy);
         return;

@@ -14,7 +14,7 @@
 
 /* What is served. */
 typedef struct {
-    char *token; /* NULL: anybody on this machine may ask */
+    char *token; /* NULL: any process on this machine may ask */
     fl_serve_pages pages;
     int answers; /* in this period */
 } fl_service;

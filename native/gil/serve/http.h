@@ -35,8 +35,8 @@ fl_http_result fl_http_parse(const char *data, size_t size, fl_http_request *req
 
 bool fl_http_is(fl_http_part part, const char *text);
 
-/* "localhost" or the digits of an address, with or without a port: what a browser that a name of somebody
-   else's has led here does not send. */
+/* "localhost" or the digits of an address, with or without a port: what a browser that another site's
+   name has led here does not send. */
 bool fl_http_names_this_machine(fl_http_part host);
 
 /* Whether the header carries this bearer token. The time that it takes tells nothing about the token. */

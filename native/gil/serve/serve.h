@@ -35,8 +35,8 @@ typedef enum {
     FL_SERVE_SYSTEM,  /* *error says why */
 } fl_serve_result;
 
-/* Listens, and starts the thread. `port` 0: any; it is set to the one taken. `token` NULL: anybody on this
-   machine may ask. May block; no lock may be held. */
+/* Listens, and starts the thread. `port` 0: any; it is set to the one taken. `token` NULL: any process on
+   this machine may ask. May block; no lock may be held. */
 fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token,
                                const fl_serve_pages *pages, int *error);
 

@@ -39,10 +39,10 @@ bool fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS], size_t *count, uint64_t un
 /* ---- Whether they move */
 
 typedef enum {
-    FL_HEALTH_MOVES,   /* it is passed on, or free and nobody waits, or not held for long */
+    FL_HEALTH_MOVES,   /* it is passed on, or free and no thread waits, or not held for long */
     FL_HEALTH_COMPUTES, /* it has not been let go of for long, but its holder uses a core or waits for one */
     FL_HEALTH_BUSY,    /* likewise, and for longer than a computing thread may */
-    FL_HEALTH_STALLED, /* its holder does not compute either; or it is free, and nobody of those who wait
+    FL_HEALTH_STALLED, /* its holder does not compute either; or it is free, and none of those that wait
                           takes it */
 } fl_health;
 

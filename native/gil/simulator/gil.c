@@ -1,8 +1,8 @@
 /* The interpreter's lock: what its three variants have in common, and the two that CPython had and has.
  *
  * OLD (to 3.1): a lock made of a flag, a mutex and a condition variable. A thread that runs bytecode
- * releases and retakes it every 100 ticks; a release signals one sleeper, and whoever takes it first has
- * it.
+ * releases and retakes it every 100 ticks; a release signals one sleeper, and the thread that takes it first
+ * has it.
  *
  * STOCK (since 3.2): a waiter sleeps for the switch interval at a time; if the holder has not changed
  * meanwhile it sets the drop request, which the holder sees between two bytecodes. A drop signals one
@@ -18,7 +18,7 @@ static bool is_stock(const fl_sim *sim) /* by choice, or because the watchdog fe
            || (sim->config.gil == FL_GIL_SCHED && sim->policy.mode == FL_MODE_STOCK);
 }
 
-/* Time in which the GIL is free, is wanted, and nobody who wants it is awake: must end by itself, soon. */
+/* Time in which the GIL is free, is wanted, and no thread that wants it is awake: it must end soon. */
 static void watch_free(fl_sim *sim)
 {
     bool idle = !sim->locked && sim->waiting > 0 && sim->waiting == sim->parked;
@@ -49,7 +49,7 @@ void fl_gil_sleep(fl_sim *sim, fl_actor *actor, int64_t until, fl_step step)
     actor->parked = true;
     sim->parked += actor->gil_waiting;
     watch_free(sim);
-    fl_sim_log(sim, FL_SIM_EVENT_PARK, actor, NOBODY);
+    fl_sim_log(sim, FL_SIM_EVENT_PARK, actor, NO_ACTOR);
     fl_kernel_block(sim, actor, until, step);
 }
 
@@ -97,7 +97,7 @@ void fl_gil_take(fl_sim *sim, fl_actor *actor)
 /* Take this waiter out of the middle of the condition variable's queue: its wait has timed out. */
 static void stop_waiting(fl_sim *sim, fl_actor *actor)
 {
-    uint32_t *link = &sim->waiters.first, before = NOBODY;
+    uint32_t *link = &sim->waiters.first, before = NO_ACTOR;
 
     while (*link != actor->id) {
         before = *link;
@@ -141,7 +141,7 @@ int64_t fl_gil_signal(fl_sim *sim, fl_actor *actor, fl_actor *woken)
 
 void fl_gil_request(fl_sim *sim, fl_actor *actor)
 {
-    fl_actor *holder = sim->holder == NOBODY ? NULL : &sim->actors[sim->holder];
+    fl_actor *holder = sim->holder == NO_ACTOR ? NULL : &sim->actors[sim->holder];
 
     actor->stats.asked++;
     sim->totals.asked++;
@@ -165,7 +165,7 @@ void fl_gil_acquired(fl_sim *sim, fl_actor *actor)
     int64_t cost = sim->config.take_ns;
     int64_t waited = sim->now - (actor->t_want > sim->t_measure ? actor->t_want : sim->t_measure);
 
-    if (sim->holder != NOBODY) {
+    if (sim->holder != NO_ACTOR) {
         sim->status = FL_SIM_TWO;
         return;
     }
@@ -198,17 +198,17 @@ void fl_gil_acquired(fl_sim *sim, fl_actor *actor)
     if (waited > sim->totals.max_wait[cls]) {
         sim->totals.max_wait[cls] = waited;
     }
-    fl_sim_log(sim, FL_SIM_EVENT_ACQUIRE, actor, NOBODY);
-    if (sim->switch_waiter != NOBODY && sim->switch_waiter != actor->id) {
+    fl_sim_log(sim, FL_SIM_EVENT_ACQUIRE, actor, NO_ACTOR);
+    if (sim->switch_waiter != NO_ACTOR && sim->switch_waiter != actor->id) {
         fl_kernel_wake(sim, &sim->actors[sim->switch_waiter]);
-        sim->switch_waiter = NOBODY;
+        sim->switch_waiter = NO_ACTOR;
         cost += sim->config.kernel.call_ns;
     }
     if (!actor->has_run) {
         actor->has_run = true;
-        if (actor->starter != NOBODY) {
+        if (actor->starter != NO_ACTOR) {
             fl_kernel_wake(sim, &sim->actors[actor->starter]);
-            actor->starter = NOBODY;
+            actor->starter = NO_ACTOR;
             cost += sim->config.kernel.call_ns;
         }
     }
@@ -225,8 +225,8 @@ void fl_gil_drop(fl_sim *sim, fl_actor *actor, bool forced)
     actor->stats.forced += forced;
     sim->totals.forced += forced;
     actor->stats.held += sim->now - from;
-    fl_sim_log(sim, forced ? FL_SIM_EVENT_FORCED : FL_SIM_EVENT_DROP, actor, NOBODY);
-    sim->holder = NOBODY;
+    fl_sim_log(sim, forced ? FL_SIM_EVENT_FORCED : FL_SIM_EVENT_DROP, actor, NO_ACTOR);
+    sim->holder = NO_ACTOR;
     if (sim->config.gil == FL_GIL_SCHED) {
         cost += fl_sched_drop(sim, actor);
     }

@@ -12,7 +12,7 @@ static void enqueue(fl_sim *sim, fl_actor *actor)
     bool passes = sim->config.return_divisor > 1 && !actor->computes;
     bool behind = !sim->holder_computes && sim->now - sim->t_computed >= sim->config.interval_ns;
 
-    while (*link != NOBODY && (!passes || !sim->actors[*link].computes || behind)) {
+    while (*link != NO_ACTOR && (!passes || !sim->actors[*link].computes || behind)) {
         behind = behind && !sim->actors[*link].computes;
         link = &sim->actors[*link].next;
     }
@@ -33,7 +33,7 @@ static void dequeue(fl_sim *sim, const fl_actor *actor)
 
 static int64_t wake_first(fl_sim *sim, fl_actor *actor)
 {
-    return sim->waiters.first == NOBODY ? 0 : fl_gil_signal(sim, actor, &sim->actors[sim->waiters.first]);
+    return sim->waiters.first == NO_ACTOR ? 0 : fl_gil_signal(sim, actor, &sim->actors[sim->waiters.first]);
 }
 
 static void wait(fl_sim *sim, fl_actor *actor)
@@ -84,7 +84,7 @@ void fl_queue_switched(fl_sim *sim, const fl_actor *actor)
 
 int64_t fl_queue_drop(fl_sim *sim, fl_actor *actor)
 {
-    fl_actor *first = sim->waiters.first == NOBODY ? NULL : &sim->actors[sim->waiters.first];
+    fl_actor *first = sim->waiters.first == NO_ACTOR ? NULL : &sim->actors[sim->waiters.first];
 
     sim->locked = sim->drop_request && first != NULL
                   && (sim->config.return_divisor == 1 || actor->forced || first->overdue);

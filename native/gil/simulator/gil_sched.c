@@ -162,7 +162,7 @@ int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor)
     }
     else if (drop.kind == FL_DROP_FREE) {
         sim->totals.dropped_unclaimed++;
-        fl_sim_log(sim, FL_SIM_EVENT_FREE, actor, NOBODY);
+        fl_sim_log(sim, FL_SIM_EVENT_FREE, actor, NO_ACTOR);
     }
     return cost;
 }

@@ -11,7 +11,7 @@ static fl_core *core_of(fl_sim *sim, const fl_actor *actor)
     return &sim->cores[actor->core];
 }
 
-/* Its event: the end of its burst, or of its slice if somebody waits for the core. */
+/* Its event: the end of its burst, or of its slice if a thread waits for the core. */
 static void arm(fl_sim *sim, fl_actor *actor)
 {
     int64_t at = actor->burst_from + actor->burst;
@@ -54,7 +54,7 @@ static void put_on(fl_sim *sim, uint32_t number, fl_actor *actor)
     core->thread = core->last = actor->id;
     core->since = sim->now;
     core->slice_end = actor->burst_from + kernel->slice_ns;
-    fl_sim_log(sim, FL_SIM_EVENT_ON_CORE, actor, NOBODY);
+    fl_sim_log(sim, FL_SIM_EVENT_ON_CORE, actor, NO_ACTOR);
     arm(sim, actor);
 }
 
@@ -66,7 +66,7 @@ static void enqueue(fl_sim *sim, fl_actor *actor)
     fl_heap_set(&sim->queue, actor->id, sim->config.kernel.fair ? actor->vruntime : 0);
     if (was_empty) { /* from now on slices matter */
         for (uint32_t c = 0; c < sim->config.kernel.cores; c++) {
-            if (sim->cores[c].thread != NOBODY) {
+            if (sim->cores[c].thread != NO_ACTOR) {
                 arm(sim, &sim->actors[sim->cores[c].thread]);
             }
         }
@@ -78,7 +78,7 @@ static void refill(fl_sim *sim, uint32_t number)
 {
     fl_core *core = &sim->cores[number];
 
-    core->thread = NOBODY;
+    core->thread = NO_ACTOR;
     if (fl_heap_empty(&sim->queue)) {
         core->idle_from = sim->now;
         return;
@@ -92,17 +92,17 @@ static void take_off(fl_sim *sim, fl_actor *actor)
 {
     settle(sim, actor);
     fl_heap_remove(&sim->events, actor->id);
-    fl_sim_log(sim, FL_SIM_EVENT_OFF_CORE, actor, NOBODY);
+    fl_sim_log(sim, FL_SIM_EVENT_OFF_CORE, actor, NO_ACTOR);
 }
 
-/* The idle core that fell asleep last, or NOBODY. */
+/* The idle core that fell asleep last, or NO_ACTOR. */
 static uint32_t idle_core(const fl_sim *sim)
 {
-    uint32_t best = NOBODY;
+    uint32_t best = NO_ACTOR;
 
     for (uint32_t c = 0; c < sim->config.kernel.cores; c++) {
-        if (sim->cores[c].thread == NOBODY
-            && (best == NOBODY || sim->cores[c].idle_from > sim->cores[best].idle_from)) {
+        if (sim->cores[c].thread == NO_ACTOR
+            && (best == NO_ACTOR || sim->cores[c].idle_from > sim->cores[best].idle_from)) {
             best = c;
         }
     }
@@ -117,7 +117,7 @@ static void runnable(fl_sim *sim, fl_actor *actor)
     if (actor->vruntime < sim->min_vruntime - kernel->credit_ns) {
         actor->vruntime = sim->min_vruntime - kernel->credit_ns;
     }
-    if (core != NOBODY) {
+    if (core != NO_ACTOR) {
         put_on(sim, core, actor);
         return;
     }
@@ -198,13 +198,13 @@ void fl_kernel_wake(fl_sim *sim, fl_actor *actor)
     if (actor->where != AT_BLOCK) {
         return;
     }
-    if (core != NOBODY && sim->now - sim->cores[core].idle_from >= kernel->idle_after_ns) {
+    if (core != NO_ACTOR && sim->now - sim->cores[core].idle_from >= kernel->idle_after_ns) {
         at += kernel->idle_exit_ns;
     }
     sim->totals.wakeups++;
     actor->where = AT_WAKING;
     fl_heap_set(&sim->events, actor->id, at);
-    fl_sim_log(sim, FL_SIM_EVENT_WAKE, actor, NOBODY);
+    fl_sim_log(sim, FL_SIM_EVENT_WAKE, actor, NO_ACTOR);
 }
 
 void fl_kernel_end(fl_sim *sim, fl_actor *actor)

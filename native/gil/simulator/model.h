@@ -11,7 +11,7 @@
 #include "gil/simulator/heap.h"
 #include "gil/simulator/sim.h"
 
-#define NOBODY UINT32_MAX
+#define NO_ACTOR UINT32_MAX
 #define FL_SIM_MAX_PREEMPTIONS 10 /* MAX_PREEMPTIONS of upstream/patches/ab */
 
 typedef enum {
@@ -55,7 +55,7 @@ typedef struct fl_actor {
     uint32_t next;    /* in a semaphore's or the GIL's queue of sleepers */
     uint32_t starter; /* who waits for its first run, or for its end */
     uint32_t loop[FL_SIM_DEPTH];
-    uint32_t cursor;  /* JOIN: present target; START: the thread started; NOBODY between */
+    uint32_t cursor;  /* JOIN: present target; START: the thread started; NO_ACTOR between */
     uint32_t switch_seen;
     int64_t burst, burst_from; /* what is left of the stretch, and since when it has been worked off */
     int64_t piece, left;       /* RUN: the present piece, and what is left of the operation with it */
@@ -132,8 +132,8 @@ static inline int64_t fl_sim_random(fl_sim *sim, int64_t below) /* 0 .. below - 
 
 static inline void fl_sleepers_push(fl_sim *sim, fl_sleepers *list, fl_actor *actor)
 {
-    actor->next = NOBODY;
-    if (list->last == NOBODY) {
+    actor->next = NO_ACTOR;
+    if (list->last == NO_ACTOR) {
         list->first = actor->id;
     }
     else {
@@ -144,13 +144,13 @@ static inline void fl_sleepers_push(fl_sim *sim, fl_sleepers *list, fl_actor *ac
 
 static inline fl_actor *fl_sleepers_pop(fl_sim *sim, fl_sleepers *list)
 {
-    if (list->first == NOBODY) {
+    if (list->first == NO_ACTOR) {
         return NULL;
     }
     fl_actor *actor = &sim->actors[list->first];
     list->first = actor->next;
-    if (list->first == NOBODY) {
-        list->last = NOBODY;
+    if (list->first == NO_ACTOR) {
+        list->last = NO_ACTOR;
     }
     return actor;
 }
@@ -164,7 +164,7 @@ void fl_kernel_block(fl_sim *sim, fl_actor *actor, int64_t until, fl_step step);
 void fl_kernel_yield(fl_sim *sim, fl_actor *actor, fl_step step);              /* behind the others */
 void fl_kernel_wake(fl_sim *sim, fl_actor *actor);                             /* no effect unless asleep */
 void fl_kernel_end(fl_sim *sim, fl_actor *actor);
-fl_actor *fl_kernel_event(fl_sim *sim); /* the next event; whose step is due, or NULL: nobody's */
+fl_actor *fl_kernel_event(fl_sim *sim); /* the next event; whose step is due, or NULL: there is none */
 
 /* gil.c: each ends in a stretch of work or in blocking */
 void fl_gil_take(fl_sim *sim, fl_actor *actor);

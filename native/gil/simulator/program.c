@@ -145,7 +145,7 @@ static fl_actor *join_target(fl_sim *sim, fl_actor *actor, uint32_t group)
 {
     uint32_t end = sim->group_first[group] + sim->groups[group].threads;
 
-    if (actor->cursor == NOBODY) {
+    if (actor->cursor == NO_ACTOR) {
         actor->cursor = sim->group_first[group];
     }
     while (actor->cursor < end && sim->actors[actor->cursor].where == AT_DEAD) {
@@ -156,8 +156,8 @@ static fl_actor *join_target(fl_sim *sim, fl_actor *actor, uint32_t group)
 
 static void end(fl_sim *sim, fl_actor *actor)
 {
-    fl_sim_log(sim, FL_SIM_EVENT_EXIT, actor, NOBODY);
-    if (actor->starter != NOBODY) {
+    fl_sim_log(sim, FL_SIM_EVENT_EXIT, actor, NO_ACTOR);
+    if (actor->starter != NO_ACTOR) {
         fl_kernel_wake(sim, &sim->actors[actor->starter]);
     }
     sim->alive -= !sim->groups[actor->group].daemon;
@@ -171,7 +171,7 @@ static void off(fl_sim *sim, fl_actor *actor)
     if (actor->must_switch) {
         actor->must_switch = false;
         if (sim->last_holder == actor->id) {
-            fl_sim_log(sim, FL_SIM_EVENT_SWITCH_WAIT, actor, NOBODY);
+            fl_sim_log(sim, FL_SIM_EVENT_SWITCH_WAIT, actor, NO_ACTOR);
             sim->switch_waiter = actor->id;
             fl_kernel_block(sim, actor, INT64_MAX, STEP_OFF);
             return;
@@ -227,13 +227,13 @@ static void off(fl_sim *sim, fl_actor *actor)
         return;
     case FL_OP_START:
         if (!sim->actors[actor->cursor].has_run) {
-            actor->cursor = NOBODY;
+            actor->cursor = NO_ACTOR;
             actor->pc++;
             fl_kernel_block(sim, actor, INT64_MAX, STEP_TAKE);
             return;
         }
-        sim->actors[actor->cursor].starter = NOBODY;
-        actor->cursor = NOBODY;
+        sim->actors[actor->cursor].starter = NO_ACTOR;
+        actor->cursor = NO_ACTOR;
         finish(sim, actor);
         return;
     case FL_OP_JOIN:
@@ -311,7 +311,7 @@ static bool operate(fl_sim *sim, fl_actor *actor)
         if (join_target(sim, actor, op->index) != NULL) {
             goto off;
         }
-        actor->cursor = NOBODY;
+        actor->cursor = NO_ACTOR;
         break;
     case FL_OP_BEGIN:
         actor->t_begin = sim->now;

@@ -71,7 +71,7 @@ static void populate(fl_sim *sim)
             actor->arrivals = sim->config.seed * 1000003u + id;
             actor->pc = group->entry;
             actor->foreign = group->foreign != 0;
-            actor->next = actor->starter = actor->cursor = NOBODY;
+            actor->next = actor->starter = actor->cursor = NO_ACTOR;
             fl_policy_thread_new(&actor->policy, (fl_priority)group->priority);
         }
     }
@@ -96,13 +96,13 @@ fl_sim *fl_sim_new(const fl_sim_config *config)
         return NULL;
     }
     for (uint32_t c = 0; c < config->kernel.cores; c++) {
-        sim->cores[c] = (fl_core){.thread = NOBODY, .last = NOBODY};
+        sim->cores[c] = (fl_core){.thread = NO_ACTOR, .last = NO_ACTOR};
     }
     for (uint32_t s = 0; s < config->semaphores_count; s++) {
-        sim->semaphores[s] = (fl_semaphore){.count = config->semaphores[s], .sleepers = {NOBODY, NOBODY}};
+        sim->semaphores[s] = (fl_semaphore){.count = config->semaphores[s], .sleepers = {NO_ACTOR, NO_ACTOR}};
     }
-    sim->waiters = (fl_sleepers){NOBODY, NOBODY};
-    sim->holder = sim->last_holder = sim->switch_waiter = NOBODY;
+    sim->waiters = (fl_sleepers){NO_ACTOR, NO_ACTOR};
+    sim->holder = sim->last_holder = sim->switch_waiter = NO_ACTOR;
     sim->free_from = INT64_MAX;
     fl_policy_mode mode = config->gil == FL_GIL_SCHED ? config->mode : FL_MODE_STOCK;
     fl_policy_init(&sim->policy, mode, config->share, config->interval_ns, &config->constants, 0);
@@ -134,7 +134,7 @@ void fl_sim_free(fl_sim *sim)
     free(sim);
 }
 
-/* The longest that the GIL may be left free while somebody who may take it sleeps. */
+/* The longest that the GIL may be left free while a thread that may take it sleeps. */
 static int64_t longest_free(const fl_sim *sim)
 {
     const fl_kernel *kernel = &sim->config.kernel;
@@ -144,7 +144,7 @@ static int64_t longest_free(const fl_sim *sim)
            + kernel->wake_jitter_ns + kernel->idle_exit_ns;
 }
 
-/* Nobody will ever do anything again: whose fault is that? */
+/* No thread will ever do anything again: whose fault is that? */
 static fl_sim_status silence(const fl_sim *sim)
 {
     for (uint32_t i = 0; i < sim->count; i++) {

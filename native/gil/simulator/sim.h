@@ -127,7 +127,7 @@ typedef enum {
 typedef struct fl_sim_event {
     int64_t t;
     uint32_t thread;
-    uint32_t other; /* whom it concerns besides; UINT32_MAX for nobody */
+    uint32_t other; /* the other thread that it concerns; UINT32_MAX: none */
     uint32_t number; /* the GIL's switch number */
     uint8_t kind;
     uint8_t cls;
@@ -165,7 +165,7 @@ typedef enum {
     FL_SIM_FINISHED,  /* every thread that is not a daemon has ended */
     FL_SIM_TIME_UP,   /* `until` has been reached */
     FL_SIM_DEADLOCK,  /* the program's own fault: threads wait for each other */
-    FL_SIM_LOST,      /* violation: the GIL is free and nobody who wants it will ever look */
+    FL_SIM_LOST,      /* violation: the GIL is free and no thread that wants it will ever look */
     FL_SIM_TWO,       /* violation: two holders */
     FL_SIM_STALLED,   /* violation: the GIL was free and wanted for longer than the policy allows */
     FL_SIM_NO_TIME,   /* the program loops without using time */

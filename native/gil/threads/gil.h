@@ -11,10 +11,10 @@
  *     the recorder's lock (recorder.c) and the stacks' lock (stacks.c): with these held no other is taken
  *
  * An interpreter with a GIL of its own takes that with it when it ends, and nothing tells of it: the GIL is
- * not destroyed, its memory is given back. So while nobody holds or waits for such a GIL it is `idle`, which
- * its own threads change in the hooks, and nobody else touches it; what is "under the mutex" is then guarded
- * by `life` alone. Who wants both otherwise must not wait for the mutex of such a GIL with `life` held,
- * because the hooks take `life` under the mutex.
+ * not destroyed, its memory is given back. So while no thread holds or waits for such a GIL it is `idle`,
+ * which its own threads change in the hooks, and no other thread touches it; what is "under the mutex" is
+ * then guarded by `life` alone. Who wants both otherwise must not wait for the mutex of such a GIL with
+ * `life` held, because the hooks take `life` under the mutex.
  *
  * Lives: a seat belongs to its thread and to its GIL, and is freed when both have let go of it; so neither a
  * thread that ends nor an interpreter that is destroyed leaves a pointer behind. An fl_gil is reused, never
@@ -61,7 +61,7 @@ static inline void fl_maxima_merge(fl_maxima *maxima, const fl_maxima *others)
     }
 }
 
-/* Everything counted of a seat. Times in ticks. Under the mutex. A take and a drop that nobody waits for
+/* Everything counted of a seat. Times in ticks. Under the mutex. A take and a drop that no thread waits for
    touch the first cache line and one of the histogram, most often that of the holds from 256 ns to 65 us. */
 typedef struct {
     uint64_t acquisitions, voluntary_drops, held, contended, waited;
@@ -133,7 +133,7 @@ typedef struct fl_gil {
 
     /* What every take and drop writes, on whichever core: one cache line. */
     _Alignas(FL_CACHE_LINE) fl_seat *holder; /* NULL: free, or not known */
-    fl_seat *dropper;       /* who dropped it, until somebody has it; NULL: not known */
+    fl_seat *dropper;       /* who dropped it, until a thread has it; NULL: not known */
     uint64_t t_last;        /* the last time told: no event is told an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
     fl_seat *first, *last;  /* who waits */

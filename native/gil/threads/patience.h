@@ -21,7 +21,7 @@ static inline void fl_step_aside(void)
 }
 
 /* False: it was still locked at `until`, in ticks. Until then the mutex is tried now and then, so that who
-   unlocks it has nobody to wake. */
+   unlocks it has no thread to wake. */
 static inline bool fl_lock_until(pthread_mutex_t *mutex, uint64_t until)
 {
     if (until == FL_FOREVER) {

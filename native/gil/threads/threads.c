@@ -15,7 +15,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
-static char inherited[FL_THREAD_NAME]; /* what threads are called in the system that nobody has named */
+static char inherited[FL_THREAD_NAME]; /* what threads are called in the system that have no name in Python */
 static bool prepared;
 static fl_pool pool = FL_POOL_OF(fl_thread);
 

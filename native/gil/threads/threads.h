@@ -1,5 +1,5 @@
 /* threads: which threads have been seen, what they are called, and how long that is remembered: while a
- * thread runs, and as long as somebody still counts it (its seats). Any thread, with no lock of this file's
+ * thread runs, and as long as anything still counts it (its seats). Any thread, with no lock of this file's
  * held; everything here takes the threads' lock for a moment, and no other. */
 #ifndef FL_GIL_THREADS_THREADS_H
 #define FL_GIL_THREADS_THREADS_H

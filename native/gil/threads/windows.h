@@ -32,7 +32,7 @@ static inline void fl_window_note(fl_seat *seat, fl_maximum_kind kind, uint64_t 
 void fl_window_begin(int window, uint64_t now);
 uint64_t fl_window_began(int window);
 
-/* What was the largest since anybody looked last goes into the windows of which a bit is set, and is
+/* What was the largest since the last look goes into the windows of which a bit is set, and is
    forgotten. Under the mutex. */
 void fl_window_take_maxima(fl_seat *seat, unsigned windows);
 

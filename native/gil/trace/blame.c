@@ -194,13 +194,13 @@ void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t st
             }
         }
     }
-    /* Before the horizon nothing is known when older holds were left out, and nobody held it when there are
-     * none. */
+    /* Before the horizon nothing is known when older holds were left out; when there are none, no thread
+     * held it. */
     if (horizon > start && steps < blame->noted) {
         fl_blame_add(blame, waiter, FL_BLAME_UNKNOWN, horizon - start);
         free_time -= horizon - start;
     }
-    fl_blame_add(blame, waiter, FL_BLAME_NOBODY, free_time);
+    fl_blame_add(blame, waiter, FL_BLAME_NO_THREAD, free_time);
 }
 
 void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *context), void *context)
@@ -226,8 +226,8 @@ void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *contex
         fl_blame_pair pair = old.pairs[i];
         if (pair.waiter | pair.holder) {
             uint32_t waiter = ended(pair.waiter, context) ? FL_BLAME_ENDED : pair.waiter;
-            bool somebody = pair.holder != FL_BLAME_NOBODY && pair.holder != FL_BLAME_UNKNOWN;
-            uint32_t holder = somebody && ended(pair.holder, context) ? FL_BLAME_ENDED : pair.holder;
+            bool thread = pair.holder != FL_BLAME_NO_THREAD && pair.holder != FL_BLAME_UNKNOWN;
+            uint32_t holder = thread && ended(pair.holder, context) ? FL_BLAME_ENDED : pair.holder;
             fl_blame_pair *merged = pair_place(pairs, old.pairs_room, waiter, holder);
             blame->pairs_used += !(merged->waiter | merged->holder);
             *merged = (fl_blame_pair){waiter, holder, merged->ticks + pair.ticks};

@@ -1,7 +1,7 @@
 /* blame: who held the lock while whom waited.
  *
- * The invariant: what fl_blame_wait adds up for one wait - by holder, nobody, and not known - is the length
- * of the wait, to the tick.
+ * The invariant: what fl_blame_wait adds up for one wait - by holder, no thread, and not known - is the
+ * length of the wait, to the tick.
  *
  * The plain way, to add a hold's length to every waiter's account when the hold ends, costs as many steps as
  * threads wait, at every hold: a square. Here a hold is only noted (one entry in a row of bounded length),
@@ -28,8 +28,8 @@
 #define FL_BLAME_PAIRS 65536 /* a power of two: at most half as many pairs of threads are kept apart */
 #define FL_BLAME_LOSSES 4096 /* likewise, pairs with their stacks */
 
-#define FL_BLAME_NOBODY 0            /* as a holder: the lock was free, on its way to the next */
-#define FL_BLAME_UNKNOWN 0xFFFFFFFEu /* as a holder: somebody, but it is not known who */
+#define FL_BLAME_NO_THREAD 0            /* as a holder: the lock was free, on its way to the next */
+#define FL_BLAME_UNKNOWN 0xFFFFFFFEu /* as a holder: a thread, but it is not known which */
 #define FL_BLAME_ENDED 0xFFFFFFFFu   /* as either: threads that ended long ago, together */
 
 typedef struct {
@@ -66,7 +66,7 @@ void fl_blame_free(fl_blame *blame);
 /* How much memory it takes, the structure itself not included. */
 size_t fl_blame_bytes(const fl_blame *blame);
 
-/* A hold has ended during which somebody waited. O(1). */
+/* A hold has ended during which a thread waited. O(1). */
 void fl_blame_hold(fl_blame *blame, fl_hold hold);
 
 /* A wait has ended; `stack` is what the waiter was doing (0: not looked at). */

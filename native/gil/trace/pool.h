@@ -1,6 +1,6 @@
 /* pool: memory for many things of one size that come and go, taken by one thread and given back by another.
  *
- * An allocator that keeps memory apart by threads gets such things back where nobody asks for them any more:
+ * An allocator that keeps memory apart by threads gets such things back where nothing asks for them any more:
  * it never has enough free in the one place, and ever more in all others. Here what was given back is what is
  * given out next, so that there is room for as many as there ever were at once, and for no more.
  *

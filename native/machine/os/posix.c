@@ -77,8 +77,7 @@ bool fl_park_misses_signals(void)
     return false;
 }
 
-/* A condition does not tell of signals, so whoever sleeps is told every 20 ms that there may have been one.
-   */
+/* A condition does not tell of signals, so a sleeping thread checks for one every 20 ms. */
 #define SLICE_NS 20000000
 
 fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
@@ -86,7 +85,7 @@ fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadli
     struct bed *bed = bed_of(word);
     fl_park_result result = FL_PARK_WOKEN;
     pthread_mutex_lock(&bed->mutex);
-    if (fl_load(word, acquire) == value) { /* pairs with whoever changes it and unparks */
+    if (fl_load(word, acquire) == value) { /* pairs with the thread that changes it and unparks */
         int64_t now = fl_clock_now();
         int64_t sleep = deadline - now < SLICE_NS ? deadline - now : SLICE_NS;
         struct timespec until;

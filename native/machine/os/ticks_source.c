@@ -62,7 +62,7 @@ static void choose(void)
 
 void fl_ticks_prepare(void)
 {
-    /* Whoever comes while another is at it waits for the outcome. */
+    /* A thread that comes while another is at it waits for the outcome. */
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, choose);
 }

@@ -8,7 +8,7 @@ static uint32_t last_of(fl_waitq *waitq)
     return FL_BARRIER_LAST | ((uint32_t)generation & FL_BARRIER_MOST);
 }
 
-/* Queue lock: everyone who waits is refused, and a last one that is busy is not the last any more. */
+/* Queue lock: all waiters are refused, and a last one that is busy is not the last any more. */
 static void refuse_all(fl_waitq *waitq, uint64_t word, fl_wakes *wakes)
 {
     fl_store(&waitq->word, word, relaxed); /* under the queue lock */
@@ -23,7 +23,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     (void)wakes;
     uint64_t word = fl_load(&waitq->word, relaxed); /* under the queue lock */
     if (word & FL_BARRIER_BROKEN) {
-        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
         return false;
     }
     uint32_t arrived = (uint32_t)word;
@@ -39,7 +39,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* After somebody left. */
+/* After a waiter has left. */
 static void serve(fl_waitq *waitq, fl_wakes *wakes)
 {
     uint64_t word = fl_load(&waitq->word, relaxed); /* under the queue lock */
@@ -60,7 +60,7 @@ static void give_back(fl_waiter *waiter)
     }
 }
 
-/* Nobody has arrived, and nobody who was the last is. */
+/* No party has arrived, and a party that was the last is not the last any more. */
 static void forked(fl_waitq *waitq)
 {
     /* published with the generation of the wait queue, as the next */

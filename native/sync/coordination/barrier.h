@@ -1,17 +1,17 @@
 /* barrier: all parties wait until the last of them has arrived.
  *
- * * The word counts in its low half those who have arrived and are queued, and has two flags; all changes
- * under the queue lock. The last to arrive is not queued: it is told that it is the last (ACTING), may do
- * something while the others wait, and lets them through by fl_barrier_trip. Who arrives meanwhile is
- * queued behind them, for the next time; if by then those are enough, the one who makes them enough is
- * woken as the last.
+ * * The word counts in its low half the parties that have arrived and are queued, and has two flags. It
+ *   changes under the queue lock only. The last to arrive is not queued: it is told that it is the last
+ *   (ACTING), may do something while the others wait, and lets them through by fl_barrier_trip. A party that
+ *   arrives meanwhile is queued behind them, for the next time; if that makes up the number, it is woken as
+ *   the last.
  *
- * * Who leaves breaks it for all, whatever the reason: then fewer are queued than have arrived, and whoever
- * has the queue lock next sees that. But who leaves in the instant in which the others are let through is
- * let through too: all had arrived by then, and the time-out is taken to have come later.
+ * * A waiter that leaves breaks it for all, whatever the reason: then fewer are queued than have arrived, and
+ *   the next thread with the queue lock sees that. But a waiter that leaves at the instant at which all are
+ *   let through is let through too: all had arrived by then, and the time-out counts as later.
  *
- * * `generation` (the wait queue's `owner`) counts how often it was broken or reset, so that a last one who
- * was busy meanwhile lets nobody through.
+ * * `generation` (the wait queue's `owner`) counts how often it was broken or reset, so that a last one that
+ *   was busy meanwhile lets no waiter through.
  */
 #ifndef FL_SYNC_COORDINATION_BARRIER_H
 #define FL_SYNC_COORDINATION_BARRIER_H
@@ -44,10 +44,10 @@ static inline bool fl_barrier_broken(fl_waitq *waitq)
 /* By the last, with its `wanted`: lets the others through. False: it was broken or reset meanwhile. None of
    the three blocks; as fl_sem_give, they may be called from anywhere. */
 bool fl_barrier_trip(fl_waitq *waitq, uint32_t last);
-/* Until it is reset nobody waits, and who does is refused. Given the `wanted` of a last one, only if
+/* Refuses the waiters, and arrivals until it is reset. Given the `wanted` of a last one, only if
    nothing has happened since. */
 void fl_barrier_break(fl_waitq *waitq, uint32_t last);
-/* Who waits is refused; who comes later waits as if nothing had been. */
+/* Refuses the waiters; later arrivals wait as at a new barrier. */
 void fl_barrier_reset(fl_waitq *waitq);
 
 #endif

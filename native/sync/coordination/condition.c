@@ -79,7 +79,7 @@ static void give_back(fl_waiter *waiter)
     pass(waiter->waitq, FL_MODEL_BREAK != 8 ? 1 : 0);
 }
 
-/* Nobody waits, and nobody was woken. */
+/* There is no waiter, and none was woken. */
 static void forked(fl_waitq *waitq)
 {
     fl_store(&waitq->word, 0, relaxed); /* published with the generation */

@@ -50,7 +50,7 @@ static bool meet(fl_waitq *waitq, uint32_t side, fl_handoff **place, fl_waiter *
     return false;
 }
 
-/* Queue lock. Whether it will not meet anybody. */
+/* Queue lock. Whether it will meet no other. */
 static bool gone(fl_waiter *waiter)
 {
     /* pairs with fl_waitq_leave */
@@ -59,7 +59,7 @@ static bool gone(fl_waiter *waiter)
 }
 
 /* Queue lock. The first after this one (NULL: the first of all) whom one that comes with this side could
-   meet, NULL if nobody. Two of its own side who do not choose together, and have not gone, say that there is
+   meet, NULL if none. Two of its own side who do not choose together, and have not gone, say that there is
    none behind them: that one could have met one of the two. */
 static fl_waiter *partner(fl_waitq *waitq, uint32_t side, const fl_choice *choice)
 {
@@ -146,7 +146,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
         return false; /* and does not wait */
     }
     if (fl_load(&waitq->word, relaxed) & FL_MEETING_CLOSED) { /* under the queue lock */
-        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
         return false;
     }
     fl_waitq_push(waitq, waiter);

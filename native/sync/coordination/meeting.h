@@ -25,7 +25,7 @@
  * again each time that the other has meanwhile gone, and trying to send could not say whether it has.
  *
  * Invariants, checked by the model (meet-* in native/tests/scenarios_meet.c):
- * 1. When the queue lock is free, nobody is queued who could meet another that is, or get what is listed,
+ * 1. When the queue lock is free, no waiter is queued that could meet another that is, or get what is listed,
  *    unless one of them has gone: a choice that is decided, a waiter that has left.
  * 2. A handoff is in one place, and goes to one receiver, in the order of sending; who was not told that it
  * is sent has it still.
@@ -48,7 +48,7 @@ typedef struct fl_handoff {
     uint64_t number;        /* of the meeting */
 } fl_handoff;
 
-/* A waiter's `owner`: where its handoff is, NULL for none, and where the other's will be. As long as somebody
+/* A waiter's `owner`: where its handoff is, NULL for none, and where the other's will be. As long as a thread
    waits the place stays where it is. */
 static inline uint64_t fl_meeting_place(fl_handoff **place)
 {
@@ -68,7 +68,7 @@ static inline bool fl_meeting_closed(fl_waitq *waitq)
     return fl_load(&waitq->word, acquire) & FL_MEETING_CLOSED; /* pairs with fl_meeting_close */
 }
 
-/* Meets who waits, if somebody does. Does not block; any thread that may touch the handoff. */
+/* Meets a waiter, if there is one. Does not block; any thread that may touch the handoff. */
 bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place);
 
 /* For ever: who waits, and who comes and would, is refused. What came back may still be received. As
@@ -79,7 +79,7 @@ void fl_meeting_close(fl_waitq *waitq);
 uint32_t fl_meeting_listed(fl_waitq *waitq);
 /* Takes all of them, linked by `next`. */
 fl_handoff *fl_meeting_clear(fl_waitq *waitq);
-/* The first of them, for the collector: only while nobody else can use the wait queue. */
+/* The first of them, for the collector: only while no other thread can use the wait queue. */
 static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)
 {
     return (fl_handoff *)(uintptr_t)fl_load(&waitq->owner, relaxed); /* see above */

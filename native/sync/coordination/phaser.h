@@ -6,23 +6,23 @@
  * with parties is a party of its parent, which it arrives at when all of its own have.
  *
  * * All phasers of a tree have one wait queue, the root's. Its word is the phase in the low half, and two
- * flags; the counts are in the nodes; everything changes under its queue lock. TERMINATED  for ever. Nobody
+ * flags; the counts are in the nodes; everything changes under its queue lock. TERMINATED  for ever. No party
  * waits, and nothing counts. ADVANCING   the last has arrived, and may do something before the next phase
  * begins by fl_phaser_advance.
  * * Once all of a node have arrived, who registers with it does so for the next phase; and who arrives when
  *   its own parties have is early: that is noted (in a list, the wait queue's `owner`), and counts when
- *   the next phase begins. So nobody arrives in the place of a child.
+ *   the next phase begins. So no party arrives in the place of a child.
  * * A node that the root has advanced past is brought up to the phase when it is next used: `unarrived` of
  *   the new phase is its parties, and so below. So advancing takes as long whatever the size of the tree.
  * * Having arrived is not taken back: who stops waiting, by a time-out or a cancellation, has arrived.
  *
  * Rejected. Java's phasers of a tree have each a state of their own, so that few contend for each; here the
- * lock is held for some nanoseconds, and nobody waits for a parent that lags behind. Waiting in register()
+ * lock is held for some nanoseconds, and no party waits for a parent that lags behind. Waiting in register()
  * until the phase has advanced, as Java does, could wait for what the caller is to do itself.
  *
  * Invariants, checked by the model (phaser-* in native/tests/scenarios_phaser.c):
  * 1. A phase advances when every party that is registered for it has arrived, and not before; once.
- * 2. Whoever waits for the end of a phase goes on when that comes, and when it is terminated.
+ * 2. A waiter for the end of a phase goes on when that comes, and when it is terminated.
  */
 #ifndef FL_SYNC_COORDINATION_PHASER_H
 #define FL_SYNC_COORDINATION_PHASER_H

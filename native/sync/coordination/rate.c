@@ -110,7 +110,7 @@ static void set_look(fl_rate *rate, fl_waiter *waiter, int64_t now)
 {
     uint64_t sum = waiter->wanted;
     if (rate->waitq.head != waiter) {
-        /* too small if somebody behind has left, too large if it came back to an old place */
+        /* too small if a waiter behind it has left, too large if it came back to an old place */
         int64_t up_to = (int64_t)(waiter->owner - rate->settled), most = (int64_t)rate->queued;
         sum = (uint64_t)later(up_to < most ? up_to : most, (int64_t)(sum + rate->waitq.head->wanted));
     }
@@ -176,7 +176,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
             continue;
         }
         if (due(rate, later(date_of(word), now), rate->queued + waiter->wanted) > latest) {
-            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
             return false;
         }
     } while (next != 0 || !fl_cas(&waitq->word, &word, word | FL_RATE_QUEUED, relaxed, relaxed));
@@ -193,8 +193,8 @@ static bool retry(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return serve_due(rate, waiter, now_of(rate), wakes);
 }
 
-/* What nobody uses counts as used, unless it was the last: a bucket that was given back to later could
-   hold more than it may. */
+/* What is given back unused counts as used, unless it was the last: a bucket that was given back to later
+   could hold more than it may. */
 static void give_back(fl_waiter *waiter)
 {
     fl_waitq *waitq = waiter->waitq;
@@ -210,7 +210,7 @@ static void give_back(fl_waiter *waiter)
     fl_waitq_unlock(waitq, &wakes);
 }
 
-/* Nobody waits; what was taken was taken. */
+/* There are no waiters; what was taken stays taken. */
 static void forked(fl_waitq *waitq)
 {
     fl_fetch_and(&waitq->word, ~FL_RATE_QUEUED, relaxed); /* published with the generation */

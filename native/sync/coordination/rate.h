@@ -2,16 +2,16 @@
  *
  * Prior art: the generic wait queue rate algorithm of ATM (ITU-T I.371, annex A, "virtual scheduling",
  * https://www.itu.int/rec/T-REC-I.371). It is a token bucket that is never filled: in place of tokens and the
- * time at which they were counted it keeps one date, at which the bucket would be full if nobody took any
- * more. Taking n moves it n intervals on, from now on if it has passed, and is allowed if it is then no more
- * than `limit` intervals away. So there is one number to change, and one compare-and-swap changes it.
+ * time at which they were counted it keeps one date, at which the bucket would be full if no more
+ * were taken. Taking n moves it n intervals on, from now on if it has passed, and is allowed if it is then no
+ * more than `limit` intervals away. So there is one number to change, and one compare-and-swap changes it.
  *
  * The word is that date, in nanoseconds of the clock, and a flag:
- *   QUEUED   somebody waits: the word changes under the queue lock only, and nobody passes the queue.
+ *   QUEUED   there are waiters: the word changes under the queue lock only, and no newcomer passes the queue.
  *
- * Nobody gives anything, so nobody wakes who waits: each waits until its date as it is known when it is
- * queued, and who looks serves all who are due, in order, itself perhaps among them. A waiter whose thread or
- * loop is held up keeps nobody behind it, and there is no thread that keeps time.
+ * Permits are not released by a thread, so none wakes the waiters. Each sleeps until its date, as it is known
+ * when it is queued, and then serves all that are due, in order, perhaps itself among them. A waiter whose
+ * thread or loop is held up delays none behind it, and there is no thread that keeps time.
  *
  * A waiter's `look` is the date at which it looks next, and its `owner` the sum of what was ever wanted up to
  * itself; once it is granted, the word as that left it.
@@ -20,13 +20,13 @@
  * 1. Of what was granted between two readings of the clock, the first n after it was t, there are at most
  *    `limit` and one for each interval between them. Every permit moves the date an interval on, it is never
  *    behind the reading that it is granted at, and never more than `limit` intervals ahead of it.
- * 2. When the queue lock is free the head looks at its date at the latest, or has been woken. Who leaves
- *    makes the dates of those behind it earlier; they learn of it as they become the head.
+ * 2. When the queue lock is free the head looks at its date at the latest, or has been woken. A waiter
+ *    that leaves makes the dates of those behind it earlier; they learn of it as they become the head.
  * 3. Grants are in the order of waiting.
  *
- * Rejected. Promising dates that cannot be taken back (a reservation): who gives up leaves a gap. Waking only
- * the head: a loop that is held up holds up all behind it. Granting what is late as of its date: after a time
- * in which the process stood still, all who wait would go at once.
+ * Rejected. Promising dates that cannot be taken back (a reservation): a waiter that gives up leaves a gap.
+ * Waking only the head: a loop that is held up holds up all behind it. Granting what is late as of its date:
+ * after a time in which the process stood still, all waiters would go at once.
  */
 #ifndef FL_SYNC_COORDINATION_RATE_H
 #define FL_SYNC_COORDINATION_RATE_H
@@ -40,7 +40,7 @@
 typedef struct {
     fl_waitq waitq;
     int64_t interval;           /* constant, 1 or more */
-    uint64_t queued, settled;   /* queue lock: what those want who wait; and wanted who do not any more */
+    uint64_t queued, settled;   /* queue lock: what the waiters want, and what those that left had wanted */
     fl_atomic(int64_t) standing; /* the time, where it does not go on by itself; else -1 */
 } fl_rate;
 
@@ -49,20 +49,20 @@ extern const fl_waitq_ops fl_rate_ops;
 /* `limit` permits are there. `interval` times `limit` is FL_RATE_LONGEST at most. */
 fl_waitq *fl_rate_new(int64_t interval, uint32_t limit);
 
-/* Takes permits without waiting, if nobody waits. Any thread, attached or not. */
+/* Takes permits without waiting, if there are no waiters. Any thread, attached or not. */
 bool fl_rate_try(fl_waitq *waitq, uint32_t wanted);
 
-/* How long who came now would wait for so many, behind all who do; FL_FOREVER: longer than can be told. */
+/* How long a newcomer would wait for so many, behind all waiters; FL_FOREVER: longer than can be told. */
 int64_t fl_rate_delay(fl_waitq *waitq, uint32_t wanted);
 
-/* How many could be taken at once, if nobody waited: a figure to show. */
+/* How many could be taken at once, if there were no waiters. */
 uint32_t fl_rate_available(fl_waitq *waitq);
 
 /* Queues a thread's or a task's waiter, as fl_waitq_enter. It is refused at once if its date is after
    `latest`, a time of this rate's clock; but not one that was queued before. */
 bool fl_rate_enter(fl_waiter *waiter, int64_t latest);
 
-/* By the waiter's own side: serves all who are due. True: it has what it wants. */
+/* By the waiter's own side: serves all that are due. True: it has what it wants. */
 bool fl_rate_look(fl_waiter *waiter);
 
 /* How long it may sleep until it looks again, at the latest; FL_FOREVER: until it is woken. */
@@ -74,11 +74,11 @@ fl_wait_result fl_rate_wait(fl_waiter *waiter, int64_t deadline);
 /* The time of this rate's clock. */
 int64_t fl_rate_now(fl_waitq *waitq);
 
-/* From now on its time is this, and does not go on by itself; whoever is due then is served. Nobody waits, or
-   it was called before. Any thread; does not block, and wakes. */
+/* From now on its time is this, and does not go on by itself; waiters that are due then are served. There are
+   none, or it was called before. Any thread; does not block, and wakes. */
 void fl_rate_set(fl_waitq *waitq, int64_t now);
 
-/* The date of the first that waits; FL_FOREVER: nobody does. */
+/* The date of the first waiter; FL_FOREVER: there is none. */
 int64_t fl_rate_next(fl_waitq *waitq);
 
 #endif

@@ -15,7 +15,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
         return true;
     }
     if (word & FL_SEQUENCE_CLOSED) {
-        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
         return false;
     }
     fl_waitq_push(waitq, waiter);

@@ -1,5 +1,5 @@
 /* version: a number that only grows, and those who wait for the next one. Broadcasts and watched values are
- * kept beside it; whoever waits says which number it has seen.
+ * kept beside it; a waiter says which number it has seen.
  *
  * The word is the number, with CLOSED above it; it changes under the queue lock only. Nothing is taken, so
  * nothing is given back. Who has seen all there is, when it is closed, is refused.

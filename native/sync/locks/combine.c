@@ -31,14 +31,14 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
                 return true;
             }
         } else if (fl_cas(&waitq->word, &word, word | FL_COMBINE_QUEUED, relaxed, relaxed)) {
-            /* whoever lets go from now on comes through the queue lock, and finds the waiter */
+            /* a release from now on comes through the queue lock, and finds the waiter */
             fl_waitq_push(waitq, waiter);
             return false;
         }
     }
 }
 
-/* Somebody has left. The holder sees to those who are still there. */
+/* A waiter has left. The holder sees to those that are still there. */
 static void serve(fl_waitq *waitq, fl_wakes *wakes)
 {
     (void)wakes;
@@ -72,7 +72,7 @@ const fl_waitq_ops fl_combine_ops = {
 
 bool fl_combine_let_go(fl_waitq *waitq)
 {
-    fl_store(&waitq->owner, 0, relaxed); /* before somebody else can be the holder */
+    fl_store(&waitq->owner, 0, relaxed); /* before another can be the holder */
 #if FL_MODEL_BREAK == 6
     if (fl_load(&waitq->word, relaxed) == FL_COMBINE_HELD) {
         fl_store(&waitq->word, 0, release);
@@ -111,7 +111,7 @@ fl_waiter *fl_combine_next(fl_waitq *waitq, void (*keep)(void *request))
             fl_waiter_ref(claimed);
         }
     } else {
-        fl_store(&waitq->owner, 0, relaxed); /* before somebody else can be the holder */
+        fl_store(&waitq->owner, 0, relaxed); /* before another can be the holder */
         fl_store(&waitq->word, 0, release); /* pairs with fl_combine_try */
     }
     fl_waitq_unlock(waitq, &wakes);

@@ -5,18 +5,18 @@
  * ffwd (Roghanchi, Eriksson and Basu, SOSP 2017). Here the queue of requests is the wait queue's queue of
  * waiters.
  *
- * Who finds the lock held queues a waiter with a request. The holder, when its own section is over, claims
- * the waiters one after another, runs their requests in its own thread, and tells each when it is done. So n
- * sections need no n switches of threads: under a GIL each switch may cost a turn of everybody who wants to
- * run.
+ * A caller that finds the lock held queues a waiter with a request. The holder, when its own section is over,
+ * claims the waiters one after another, runs their requests in its own thread, and tells each when it is
+ * done. So n sections need no n switches of threads: under a GIL each switch may cost a turn of every thread
+ * that wants to run.
  *
  *     WAITING -> CLAIMED     by the holder, under the queue lock: from now on the request is run
  *     CLAIMED -> DONE        by the holder, when it has been run
  *     WAITING -> GRANTED     the lock itself is the waiter's, and its request is its own to run
- *     CLAIMED or DONE -> CANCELLED or BROKEN    task only: nobody asks for the result any more
+ *     CLAIMED or DONE -> CANCELLED or BROKEN    task only: the result is not asked for any more
  *
- * The word: HELD, and QUEUED when somebody waits, which changes under the queue lock. Nobody passes the
- * queue: as long as it has waiters, the lock is held.
+ * The word: HELD, and QUEUED when there are waiters, which changes under the queue lock. No newcomer passes
+ * the queue: as long as it has waiters, the lock is held.
  *
  * The holder uses a request only between fl_combine_next and fl_combine_done. `keep` is called under the
  * queue lock to count it, and fl_combine_forget takes that lock once: so a request may be dropped after it.
@@ -39,37 +39,37 @@ static inline fl_waitq *fl_combine_new(void)
 /* Takes the lock for this thread if it is free. */
 bool fl_combine_try(fl_waitq *waitq);
 
-/* By who was granted the lock while it slept: the lock is this thread's now. */
+/* By a thread that was granted the lock while it slept: the lock is this thread's now. */
 static inline void fl_combine_lead(fl_waitq *waitq)
 {
     fl_store(&waitq->owner, fl_owner_thread(), relaxed); /* read by its own thread, or after a fork */
 }
 
-/* By the holder: lets the lock go if nobody waits. */
+/* By the holder: releases the lock if there are no waiters. */
 bool fl_combine_let_go(fl_waitq *waitq);
 
-/* By the holder: the next whose request it is to run, with a reference if it is a task's; NULL: nobody waits,
-   and the lock is not held any more. `keep` is called with the request under the queue lock. */
+/* By the holder: the next whose request it is to run, with a reference if it is a task's; NULL: there is
+   none, and the lock is not held any more. `keep` is called with the request under the queue lock. */
 fl_waiter *fl_combine_next(fl_waitq *waitq, void (*keep)(void *request));
 
 /* What the holder did for the waiter is visible to it, and it is woken. A thread's waiter may be gone
    afterwards. */
 void fl_combine_done(fl_waiter *waiter);
 
-/* By the holder: who waits first holds the lock now, and runs its own request; if nobody waits, nobody
-   does. */
+/* By the holder: hands the lock over to the first waiter, which runs its own request; without waiters the
+   lock is free. */
 void fl_combine_pass(fl_waitq *waitq);
 
 typedef enum {
-    FL_COMBINE_DONE,        /* somebody has run the request */
+    FL_COMBINE_DONE,        /* another thread has run the request */
     FL_COMBINE_LEADS,       /* the lock is held by this waiter's thread; fl_combine_lead comes next */
-    FL_COMBINE_INTERRUPTED, /* it has left; nobody will run the request */
+    FL_COMBINE_INTERRUPTED, /* it has left; the request will not be run */
 } fl_combine_result;
 
 /* The thread's ending. Blocks, detached. A request that is being run is waited for, signal or not. */
 fl_combine_result fl_combine_wait(fl_waiter *waiter);
 
-/* By the side of a task's waiter that is settled: afterwards nobody begins to use its request. */
+/* By the side of a task's waiter that is settled: afterwards no holder begins to use its request. */
 void fl_combine_forget(fl_waiter *waiter);
 
 #endif

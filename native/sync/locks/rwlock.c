@@ -126,12 +126,12 @@ static void admit_readers(fl_waitq *waitq, fl_wakes *wakes)
     }
 }
 
-/* Queue lock. `readers_turn`: somebody has just ended to write. */
+/* Queue lock. `readers_turn`: a writer has just left. */
 static void serve_phase(fl_waitq *waitq, fl_wakes *wakes, bool readers_turn)
 {
     fl_waiter *writer;
     while (
-        !(fl_load(&waitq->word, relaxed) & FL_RW_WRITER)) { /* set under the queue lock, if someone waits */
+        !(fl_load(&waitq->word, relaxed) & FL_RW_WRITER)) { /* with waiters set under the queue lock only */
         writer = next_writer(waitq->head);
         if (writer == NULL || (readers_turn && writer->wanted != FL_RW_RAISE)) {
             admit_readers(waitq, wakes);
@@ -163,7 +163,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
             word = fl_load(&waitq->word, relaxed); /* only a guess again */
         } else if (fl_cas(&waitq->word, &word, word | FL_RW_QUEUED | (writes ? FL_RW_BARRED : 0), relaxed,
                           relaxed)) {
-            /* whoever leaves from now on comes through the queue lock, and finds the waiter */
+            /* a release from now on comes through the queue lock, and finds the waiter */
             if (waiter->wanted == FL_RW_RAISE) {
                 waiter->since = 1; /* before all others */
             }
@@ -180,7 +180,7 @@ static void give_back(fl_waiter *waiter)
                 raised ? FL_RW_UPGRADE : FL_RW_NONE);
 }
 
-/* Nobody is inside; who has survived says so by fl_rw_survive. */
+/* There are no holders; those that have survived say so by fl_rw_survive. */
 static void forked(fl_waitq *waitq)
 {
     fl_store(&waitq->word, 0, relaxed); /* published with the generation, as the next */
@@ -200,7 +200,7 @@ void fl_rw_lower(fl_waitq *waitq, fl_rw_mode from, fl_rw_mode to)
     fl_waitq_refresh(waitq);
     uint64_t less = share(from) - share(to);
     if (from == FL_RW_WRITE) {
-        fl_store(&waitq->owner, 0, relaxed); /* before somebody else can write */
+        fl_store(&waitq->owner, 0, relaxed); /* before another can write */
     }
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     do {

@@ -2,22 +2,22 @@
  *
  * Prior art: phase-fair locks (Brandenburg and Anderson, "Spin-Based Reader-Writer Synchronization for
  * Multiprocessor Real-Time Systems", 2010, https://doi.org/10.1007/s11241-010-9097-2). Phases of reading and
- * writing alternate as long as there are both: who wants to read waits for one phase of writing at most, and
- * who wants to write for one of reading and those who came to write before. Preferring readers starves
+ * writing alternate as long as there are both: a reader waits for one phase of writing at most, and a
+ * writer for one of reading and for the writers before it. Preferring readers starves
  * writers, preferring writers starves readers, and one queue in the order of coming gives up the parallelism
- * of all readers but those who stand side by side.
+ * of all readers but those that stand side by side.
  *
  * The word counts readers in its low half, and has flags:
- *   WRITER      somebody writes: nobody else is inside.
- *   UPGRADABLE  somebody reads who may go on to write; it is not counted as a reader, and is the only one.
- *   QUEUED      somebody waits: giving goes through the queue lock.
- *   BARRED      somebody waits to write: nobody begins to read.
+ *   WRITER      there is a writer, and no other holder.
+ *   UPGRADABLE  a reader may go on to write; it is not counted as a reader, and is the only one of its kind.
+ *   QUEUED      there are waiters: releasing goes through the queue lock.
+ *   BARRED      a writer waits: no reader enters.
  * The last two change under the queue lock only. With BARRED the word only goes down but under that lock.
  *
  * Invariants, checked by the model (rw-* in native/tests/scenarios_rw.c):
- * 1. When the queue lock is free and someone is queued, somebody is inside whose leaving will serve it.
+ * 1. When the queue lock is free and a waiter is queued, there is a holder whose release will serve it.
  * 2. A write phase that ends lets in all who wait to read at that instant, before any other writer.
- * 3. Who upgrades stands before all others, and lets nobody write between its reading and its writing.
+ * 3. An upgrade goes before all others: no other writes between its reading and its writing.
  */
 #ifndef FL_SYNC_LOCKS_RWLOCK_H
 #define FL_SYNC_LOCKS_RWLOCK_H
@@ -30,7 +30,7 @@
 #define FL_RW_QUEUED (UINT64_C(1) << 34)
 #define FL_RW_BARRED (UINT64_C(1) << 35)
 
-/* How somebody is inside, and what a waiter wants. */
+/* The modes of holders, and what a waiter wants. */
 typedef enum {
     FL_RW_NONE,
     FL_RW_READ,
@@ -52,20 +52,20 @@ static inline uint64_t fl_rw_word(fl_waitq *waitq)
     return fl_load(&waitq->word, relaxed); /* a figure to show */
 }
 
-/* Whether who comes would find room, by this word. */
+/* Whether a newcomer would find room, by this word. */
 bool fl_rw_fits(uint64_t word, uint32_t wanted);
 
 /* Goes inside without waiting; for FL_RW_RAISE, from reading to writing. Any thread, attached or not. */
 bool fl_rw_try(fl_waitq *waitq, uint32_t wanted, uint64_t owner);
 
-/* From reading to writing, by the only one who is inside, whoever waits; false: another is inside, too. */
+/* From reading to writing, by the only holder, in front of all waiters; false: there is another holder. */
 bool fl_rw_raise_alone(fl_waitq *waitq, uint64_t owner);
 
 /* From one mode that the caller is inside in to a lower one, or out of it. Does not block, and may be called
    from anywhere. */
 void fl_rw_lower(fl_waitq *waitq, fl_rw_mode from, fl_rw_mode to);
 
-/* In a forked child, where nobody else is inside yet: who has survived is inside as before. */
+/* In a forked child, where there is no other holder yet: the surviving thread holds it as before. */
 void fl_rw_survive(fl_waitq *waitq, fl_rw_mode mode);
 
 #endif

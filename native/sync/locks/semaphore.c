@@ -16,7 +16,7 @@ static uint64_t owed(fl_waitq *waitq)
     return waitq->flags & FL_WAITQ_OWNED ? 0 : fl_load(&waitq->owner, relaxed); /* under the queue lock */
 }
 
-/* Queue lock: whether nobody may pass the head. */
+/* Queue lock: whether no newcomer may pass the head. */
 static bool reserve(fl_waitq *waitq)
 {
     if (!(waitq->flags & FL_WAITQ_FAIR) && fl_clock_now() - waitq->head->since <= FL_PATIENCE_NS) {
@@ -72,14 +72,14 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
                 return true;
             }
         } else if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {
-            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: nobody else looks */
+            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
             return false;
 #if FL_MODEL_BREAK == 1
         } else if (fl_fetch_or(&waitq->word, flags, relaxed) + 1) {
 #else
         } else if (fl_cas(&waitq->word, &word, word | flags, relaxed, relaxed)) {
 #endif
-            /* whoever gives from now on comes through the queue lock, and finds the waiter */
+            /* a release from now on comes through the queue lock, and finds the waiter */
             fl_waitq_push(waitq, waiter);
             return false;
         }

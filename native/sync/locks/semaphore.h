@@ -2,13 +2,13 @@
  * that knows its holder.
  *
  * The word: permits in the low half, and two flags that change under the queue lock only.
- *   QUEUED    somebody waits: giving goes through the queue lock.
- *   RESERVED  nobody passes the queue: `fair`, or its head has waited for longer than FL_PATIENCE_NS. What is
- *             given then gathers until the head has all it wants, so that one who wants many is not starved
- *             by those who want one. With both flags the word changes under the queue lock only.
- *   CLOSED    no permit will come any more: who finds too few is refused. Permits that are there, and those
- *             that are given all the same, can be taken.
- * Without RESERVED a permit that is given is anybody's (barging): it is there at once, and the head is
+ *   QUEUED    there are waiters: releasing goes through the queue lock.
+ *   RESERVED  no newcomer passes the queue: `fair`, or its head has waited for longer than FL_PATIENCE_NS.
+ *             Released permits then gather until the head has all it wants, so that a waiter for many is not
+ *             starved by waiters for one. With both flags the word changes under the queue lock only.
+ *   CLOSED    no permit will come any more: a caller that finds too few is refused. Permits that are there,
+ *             and those that are released all the same, can be taken.
+ * Without RESERVED a newcomer may take a released permit (barging): it is there at once, and the head is
  * woken to try. The holder that comes back in the same time slice does not wait for a switch of threads.
  *
  * Permits may be withdrawn, more than there are free: the rest is owed, and swallowed as it is given. The
@@ -74,7 +74,7 @@ static inline fl_sem_result fl_sem_give(fl_waitq *waitq, uint32_t count)
     fl_waitq_refresh(waitq);
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     if ((waitq->flags & FL_WAITQ_OWNED) && (uint32_t)word == 0) {
-        fl_store(&waitq->owner, 0, relaxed); /* before somebody else can be the holder */
+        fl_store(&waitq->owner, 0, relaxed); /* before another can be the holder */
     }
     do {
         if (word & FL_SEM_QUEUED) {

@@ -4,14 +4,14 @@
  * locks (Linux, include/linux/seqlock.h), and what they need of a memory model (Boehm, "Can Seqlocks Get
  * Along With Programming Language Memory Models?", 2012, https://doi.org/10.1145/2247684.2247688).
  *
- * The lock is rwlock.h's, waiters and phases included. `version` is even while nobody writes; who has the
- * lock to write makes it odd before its first change, and even again after its last. Who has read an even
- * version, and finds the same when it has read all it wants, has seen no change of a writer in part.
+ * The lock is rwlock.h's, waiters and phases included. `version` is even while there is no writer; a thread
+ * with the lock to write makes it odd before its first change, and even again after its last. Who has read an
+ * even version, and finds the same when it has read all it wants, has seen no change of a writer in part.
  *
  * Invariants, checked by the model (stamped-* in native/tests/scenarios_stamped.c):
- * 1. Between two readings of the same even version nobody has changed anything: what was read is of one
+ * 1. Between two readings of the same even version no writer has changed anything: what was read is of one
  *    moment.
- * 2. Only who is inside alone goes from reading to writing, and nobody writes in between.
+ * 2. Only a sole holder goes from reading to writing, and no other writes in between.
  *
  * Of the orders: the version is made odd before the release fence, changes come after it; a reader's last
  * look at the version comes after its acquire fence, what it has read before it. If it has read one of
@@ -38,7 +38,7 @@ static inline fl_atomic(uint64_t) *fl_stamped_version(fl_waitq *waitq)
     return &((fl_stamped *)(void *)waitq)->version;
 }
 
-/* Begins to read without the lock: odd: somebody writes. Any thread, attached or not. */
+/* Begins to read without the lock: odd: there is a writer. Any thread, attached or not. */
 static inline uint64_t fl_stamped_look(fl_waitq *waitq)
 {
     return fl_load(fl_stamped_version(waitq), acquire); /* pairs with fl_stamped_end */

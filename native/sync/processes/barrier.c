@@ -8,7 +8,7 @@ static uint32_t phase_of(uint64_t state)
     return (uint32_t)(state >> 32);
 }
 
-/* Whoever came to this phase, as its place says. The tag is never that of an empty place. */
+/* The process that came to this phase, as its place says. The tag is never that of an empty place. */
 static uint64_t came_to(uint64_t who, uint32_t phase)
 {
     return who << (64 - FL_PROCESS_BITS) | (phase & TAG_MASK);
@@ -42,7 +42,7 @@ static bool all_came(fl_shm_barrier *barrier, uint32_t parties, uint32_t phase)
     return came == parties;
 }
 
-/* True: it is over. Anybody may, as often as they like. */
+/* True: it is over. Any process may call it, any number of times. */
 static bool end_phase(fl_shm_barrier *barrier, uint32_t parties, uint64_t state)
 {
     if (!all_came(barrier, parties, phase_of(state))) {
@@ -79,7 +79,7 @@ fl_shm_result fl_shm_barrier_come(fl_shm_barrier *barrier, uint32_t parties, uin
             return FL_SHM_DONE;
         }
     }
-    end_phase(barrier, parties, state); /* whoever came last may have died before it did */
+    end_phase(barrier, parties, state); /* the last to arrive may have died before it did */
     return FL_SHM_NOT;
 }
 

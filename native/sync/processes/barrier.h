@@ -1,10 +1,10 @@
 /* A barrier in shared memory; see shm.h.
  *
- * Who has come is a word: the process, and in ten bits of its own the phase that it came to. So nobody
+ * An arrival is a word: the process, and in ten bits of its own the phase that it came to. So no process
  * clears the places of a phase that is over, which could be cut off by a kill in the middle: in the next
  * phase they are free because they name another. Who is the last to come, or finds all places taken, ends
- * the phase by one step of `state`, which anybody may take (invariant 2). Who waits looks whether those who
- * came before are alive, and breaks the barrier where one is not: it cannot go through with the others.
+ * the phase by one step of `state`, which any process may take (invariant 2). A waiter checks whether those
+ * that came before are alive, and breaks the barrier where one is not: it cannot go through with the others.
  */
 #ifndef FL_SYNC_PROCESSES_BARRIER_H
 #define FL_SYNC_PROCESSES_BARRIER_H

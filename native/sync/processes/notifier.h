@@ -16,7 +16,7 @@
 typedef struct {
     fl_mutex lock;
     fl_atomic(uint32_t) generation;
-    fl_atomic(uint32_t) work; /* what it sleeps on while nobody waits */
+    fl_atomic(uint32_t) work; /* what it sleeps on while no task waits */
     uint32_t seen, looks, forks;
     bool armed, runs, over;
     fl_shm_eventcount *eventcount;

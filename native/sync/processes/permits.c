@@ -55,7 +55,7 @@ bool fl_shm_owned_give(fl_shm_permits *permits, uint32_t amount, uint64_t me, ui
 {
     uint32_t mine = 0, given = 0;
     for (uint32_t at = 0; at < amount; at++) {
-        mine += fl_load(&permits->owners[at], relaxed) == me; /* nobody else writes that */
+        mine += fl_load(&permits->owners[at], relaxed) == me; /* no other process writes that */
     }
     if (mine < count) {
         return false;

@@ -7,7 +7,7 @@
 #define FL_SHM_MOST_PERMITS 0x7fffffffu
 #define FL_SHM_MOST_OWNED 4096u
 
-/* A semaphore. Counted permits are anybody's: `free` says how many there are. Owned ones are each a word with
+/* A semaphore. Counted permits have no owner: `free` says how many there are. Owned ones are each a word with
    the process that has it, as a lock is (invariant 1), so that those of a dead process are found. */
 typedef struct {
     fl_shm_eventcount eventcount;

@@ -1,10 +1,10 @@
 /* A bounded queue of bytes in shared memory; see shm.h.
  *
- * A ring, with a lock at each end, so that who puts and who gets do not hinder each other. Whoever has a
+ * A ring, with a lock at each end, so that puts and gets do not hinder each other. The holder of a
  * lock copies first, and then says so by one store: of `tail`, which makes the message be there, or of
- * `head`, which makes its room be free. So the ring is whole at every step (invariant 2), and whoever takes
- * a lock over from a dead process has nothing to mend: the message that it was about is there, or is not.
- * What may be lost with a process is the one message that it was putting or getting.
+ * `head`, which makes its room be free. So the ring is whole at every step (invariant 2), and the process
+ * that takes a lock over from a dead process has nothing to mend: the message that it was about is there, or
+ * is not. What may be lost with a process is the one message that it was putting or getting.
  */
 #ifndef FL_SYNC_PROCESSES_QUEUE_H
 #define FL_SYNC_PROCESSES_QUEUE_H

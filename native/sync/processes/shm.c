@@ -10,8 +10,8 @@ bool fl_shm_prepare(fl_shm_wait *wait, fl_shm_eventcount *eventcount)
     }
     wait->eventcount = eventcount;
     wait->asked = true;
-    /* In this order. Whoever tells after that changes the word, and this one does not sleep; or it has taken
-       note of an older `asked`, and cannot clear it. */
+    /* In this order. A process that notifies after that changes the word, and this one does not sleep; or it
+       has taken note of an older `asked`, and cannot clear it. */
     wait->seen = fl_load(&eventcount->word, seq_cst);
     uint32_t asked = fl_load(&eventcount->asked, relaxed);
     while (!fl_cas(&eventcount->asked, &asked, (asked + 2) | 1, seq_cst, relaxed)) {
@@ -39,7 +39,7 @@ void fl_shm_notify(fl_shm_eventcount *eventcount, uint32_t count)
     }
     fl_fetch_add(&eventcount->word, 1, seq_cst);
     if (fl_unpark_shared(&eventcount->word, count) == 0) {
-        /* Nobody sleeps who asked before `asked` was read: a dead one is forgotten, too. */
+        /* No process sleeps that asked before `asked` was read: a dead one is forgotten, too. */
 #if FL_MODEL_BREAK == 31
         fl_store(&eventcount->asked, asked & ~1u, seq_cst);
 #else

@@ -53,12 +53,12 @@ void fl_choice_forked(void)
 
 void fl_choice_wake(fl_choice *choice)
 {
-    /* It is written in any case, so that whoever takes LOOK away, or a claim, has seen the wake: pairs with
-       fl_choice_wait and fl_choice_decide. */
+    /* It is written in any case, so that the thread that takes LOOK away, or a claim, has seen the wake:
+       pairs with fl_choice_wait and fl_choice_decide. */
     uint32_t word = fl_load(&choice->word, relaxed); /* only a first guess */
     while (word < FL_CHOICE_WON &&
            !fl_cas(&choice->word, &word, word == FL_CHOICE_CLAIMED ? word : FL_CHOICE_WOKEN, acq_rel,
-                   relaxed)) { /* or it is decided, and nobody looks */
+                   relaxed)) { /* or it is decided, and no thread looks */
     }
 }
 
@@ -68,7 +68,7 @@ static void enter(fl_choice *choice, uint32_t place)
     if (fl_waitq_enter(waiter)) {
         bool claimed = fl_load(&choice->word, relaxed) == place + FL_CHOICE_WON; /* by this thread */
         if (claimed || fl_choice_win(choice, place)) {
-            fl_store(&waiter->state, FL_GRANTED, relaxed); /* not queued: nobody else looks */
+            fl_store(&waiter->state, FL_GRANTED, relaxed); /* not queued: no other thread reads it */
         } else {
             fl_waitq_give_back(waiter);
         }

@@ -1,16 +1,16 @@
 /* choice: one thread or task that waits in several wait queues at once, and takes from one of them.
  *
- * Each wait is a waiter of its own, in the queue of its wait queue; what they share is one word. Whoever
- * grants to (or refuses) one of them first wins the word for it, by one compare-and-swap under the queue
+ * Each wait is a waiter of its own, in the queue of its wait queue; what they share is one word. The thread
+ * that grants to (or refuses) one of them first wins the word for it, by one compare-and-swap under the queue
  * lock, and only then is it granted. To one whose word is won already nothing is granted: it is as one that
  * has left, and what was to be given goes to the next. So no loser ever has anything that would have to come
  * back. There is one exception: a waiter that takes by itself, woken or as it enters, may have taken before
  * it learns that another was first; then it gives back, in its own thread.
  *
- * Who gives up, by a time-out, a cancellation or a signal, wins the word for nobody.
+ * A waiter that gives up, by a time-out, a cancellation or a signal, takes the word for none of them.
  *
  * A meeting (meeting.h) has two sides, and either may choose: then two words must be won in one instant. One
- * of them is that of who comes, who is in no queue of this wait queue yet. So it claims its own word: nobody
+ * of them is the newcomer's, which is in no queue of this wait queue yet. So it claims its own word: none
  * else can win that meanwhile, and who wants to waits for the few instructions until it is known whether the
  * other side could be won, too. If it could, the claim is a win; if the other has gone, the next is tried; if
  * there is none, the word is open again. Only one thread of the process has a claim at a time, by a mutex
@@ -38,7 +38,7 @@
 #define FL_CHOICE_WOKEN 1u /* one of the waiters is woken */
 #define FL_CHOICE_CLAIMED 2u /* its own side tries to meet another */
 #define FL_CHOICE_WON 3u
-#define FL_CHOICE_NOBODY UINT32_MAX
+#define FL_CHOICE_NO_WINNER UINT32_MAX
 
 typedef struct fl_choice {
     fl_atomic(uint32_t) word; /* a thread parks on it */
@@ -49,7 +49,7 @@ typedef struct fl_choice {
 /* False: another was first. Any thread, but not the one that has claimed something. */
 bool fl_choice_win(fl_choice *choice, uint32_t place);
 
-/* By the choice's own side, under the queue lock of a wait queue that it is about to enter. True: nobody wins
+/* By the choice's own side, under the queue lock of a wait queue that it is about to enter. True: none wins
    it until fl_choice_decide, and nothing else is locked until then. False: it is decided. */
 bool fl_choice_claim(fl_choice *choice);
 void fl_choice_decide(fl_choice *choice, uint32_t place, bool won);
@@ -57,7 +57,7 @@ void fl_choice_decide(fl_choice *choice, uint32_t place, bool won);
 /* In a forked child, once. */
 void fl_choice_forked(void);
 
-/* By who has woken one of its waiters, under the queue lock. */
+/* By a thread that has woken one of its waiters, under the queue lock. */
 void fl_choice_wake(fl_choice *choice);
 
 static inline bool fl_choice_decided(fl_choice *choice)
@@ -79,8 +79,8 @@ bool fl_choice_pause(fl_choice *choice);
 void fl_choice_resume(fl_choice *choice);
 
 /* Once. All waiters leave but the one that has won, whose place is returned: it is GRANTED or REFUSED, or if
-   its loop is closed BROKEN. FL_CHOICE_NONE: nobody, and nobody will. */
+   its loop is closed BROKEN. FL_CHOICE_NONE: none has, and none will. */
 uint32_t fl_choice_end(fl_choice *choice);
-#define FL_CHOICE_NONE (FL_CHOICE_NOBODY - FL_CHOICE_WON)
+#define FL_CHOICE_NONE (FL_CHOICE_NO_WINNER - FL_CHOICE_WON)
 
 #endif

@@ -29,7 +29,7 @@ fl_counter *fl_counter_new(uint32_t stripes)
     if (counter != NULL) {
         *counter = (fl_counter){.generation = fl_fork_generation, .stripes = room};
         for (uint32_t i = 0; i < room; i++) {
-            fl_store(&counter->at[i].value, 0, relaxed); /* nobody else has it yet */
+            fl_store(&counter->at[i].value, 0, relaxed); /* no other thread has it yet */
         }
     }
     return counter;

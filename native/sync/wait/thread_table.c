@@ -71,13 +71,13 @@ static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
 static _Thread_local fl_parked *record __attribute__((tls_model("initial-exec")));
 
 /* Never given twice, unlike the thread identifiers of the system. Without memory for its record, or before
-   fl_thread_table_setup, a thread is one that nobody knows. */
+   fl_thread_table_setup, a thread is unknown. */
 static void enlist(void)
 {
     mine = (fl_fetch_add(&threads, 1, relaxed) + 1) << 1; /* only unique; the low bit says "task" */
     fl_parked *made = ready ? calloc(1, sizeof *made) : NULL;
     if (made == NULL || pthread_setspecific(ending, made) != 0) {
-        fl_owner_ended = NULL; /* from now on not everyone who is not there has ended */
+        fl_owner_ended = NULL; /* from now on a thread that is not there may live */
         free(made);
         return;
     }
@@ -275,7 +275,7 @@ static fl_mailbox **all_mailboxes(uint32_t *count)
         bool fits = mailboxes.count <= room;
         uint32_t at = 0;
         for (fl_mailbox *mailbox = mailboxes.first; fits && mailbox != NULL; mailbox = mailbox->listed) {
-            fl_fetch_add(&mailbox->refs, 1, relaxed); /* whoever has listed it has one */
+            fl_fetch_add(&mailbox->refs, 1, relaxed); /* the list has one */
             found[at++] = mailbox;
         }
         fl_mutex_unlock(&mailboxes.lock);
@@ -349,7 +349,7 @@ static bool ended(uint64_t owner)
     return fl_thread_table_ident(owner) == 0;
 }
 
-/* What one who ends leaves behind: wait queues that somebody waits for, each once and with a reference. */
+/* What an ending thread leaves behind: wait queues with waiters, each once and with a reference. */
 typedef struct {
     uint64_t number;
     fl_waitq **at;
@@ -359,7 +359,7 @@ typedef struct {
 static void leave_behind(orphans *left, fl_waitq *waitq)
 {
     if (waitq->ops->orphaned == NULL || !(waitq->flags & FL_WAITQ_OWNED) ||
-        /* its own, and nobody else's by now */
+        /* its own, and no other's by now */
         (fl_owner_place(fl_load(&waitq->owner, relaxed)) & ~(uint64_t)FL_OWNER_TASK) != left->number) {
         return;
     }

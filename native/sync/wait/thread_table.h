@@ -4,8 +4,8 @@
  *
  * A thread has a record from its first fl_owner_thread() until it ends. Around its sleep, and nowhere else,
  * it says there which waiter it sleeps by: two short turns of a mutex that no other parked thread of the same
- * moment is likely to want, and that nobody pays who does not sleep. Tasks say nothing: their waiters are in
- * the list of their mailbox, and the mailboxes are listed here.
+ * moment is likely to want, and that costs a thread nothing while it does not sleep. Tasks say nothing: their
+ * waiters are in the list of their mailbox, and the mailboxes are listed here.
  *
  * Invariant: while a shard's lock is held, every waiter that a record of it names is there, is constant but
  * for its state, and so are its wait queue and the object that it was made for (`request`); while a mailbox's
@@ -15,10 +15,10 @@
  * A thread that sleeps may be held: it does not come back from fl_thread_table_end until it is let go. So its
  * stack stands still while it is read, also where there is no GIL. Who holds runs no Python meanwhile.
  *
- * A thread that ends is struck off first, and then looks whether somebody waits for what it had (a lock): the
- * first who does is alarmed, or the lock closes. Who waits does it the other way round: it is in the thread
- * table, or in its mailbox's list, before it looks whether the holder has ended. So one of the two sees the
- * other.
+ * A thread that ends is struck off first, and then looks whether there are waiters for what it had (a lock):
+ * the first who does is alarmed, or the lock closes. Who waits does it the other way round: it is in the
+ * thread table, or in its mailbox's list, before it looks whether the holder has ended. So one of the two
+ * sees the other.
  *
  * Rejected. A list of all wait queues costs every object that is made. A record that is written without a
  * lock could not keep what it names alive while it is looked at.

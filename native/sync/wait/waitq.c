@@ -206,7 +206,7 @@ void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
     fl_fetch_sub(&waitq->waiting, 1, relaxed); /* a figure to show */
 }
 
-/* Changes the state and notes whom to wake. Whoever is woken needs a reference before, because after the
+/* Changes the state and notes whom to wake. A woken waiter needs a reference before, because after the
    change it may be forgotten by its own side. */
 static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
 {
@@ -233,7 +233,7 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
             fl_fetch_add(&list->refs, 1, relaxed); /* who adds one has one */
         }
     }
-    /* pairs with whoever looks at the state: what was done before the grant is seen after it */
+    /* pairs with every reader of the state: what was done before the grant is seen after it */
     while (!fl_cas(&waiter->state, &from, to, acq_rel, acquire)) {
         if (from != FL_WAITING && from != FL_WOKEN) {
             if (mailbox != NULL) {

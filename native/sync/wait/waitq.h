@@ -12,8 +12,8 @@
  * A waiter is one wait of one thread or task, used once. Its state moves
  *
  *     WAITING <-> WOKEN       "look again": there may be something for you
- *     WAITING or WOKEN -> GRANTED                         by whoever gives, under the queue lock
- *     WAITING or WOKEN -> REFUSED                         by whoever closes it, under the queue lock
+ *     WAITING or WOKEN -> GRANTED                         by the releasing thread, under the queue lock
+ *     WAITING or WOKEN -> REFUSED                         by the closing thread, under the queue lock
  *     WAITING or WOKEN -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
  *     GRANTED -> TAKEN, CANCELLED or BROKEN                task only: it resumed, will not, its loop ended
  *
@@ -22,11 +22,11 @@
  * meets GRANTED has a permit, and gives it back.
  *
  * Invariants, checked by the model (native/tests/test_model.c):
- * 1. Whenever the queue lock is free and what the head waits for is there, the head is WOKEN or someone who
+ * 1. Whenever the queue lock is free and what the head waits for is there, the head is WOKEN or a thread that
  *    will take the lock is on the way. So nothing is ever available to a queue that sleeps.
  * 2. A waiter is touched by others only under the queue lock, and for the last time by the compare-and-swap
  *    to GRANTED (or WOKEN). After that a thread's waiter, which is on its stack, may be gone: waking uses
- *    its address and never its content. A task's waiter is counted, and whoever wakes it has a count.
+ *    its address and never its content. A task's waiter is counted, and the thread that wakes it has a count.
  * 3. A thread of Python has no waiter in any queue while it attaches again, because attaching may be its end
  *    (finalization). So a time-out or a signal first leaves the queue; after a signal the wait begins
  *    again, in its old place.
@@ -39,7 +39,7 @@
  *
  * To build a primitive: put what it counts into `word`, and fill in an fl_waitq_ops.
  *   fast path    compare-and-swaps on `word`, after fl_waitq_refresh (fork), with a flag in `word` that says
- *                that someone is queued; that flag is set under the queue lock by the same compare-and-swap
+ *                that a waiter is queued; that flag is set under the queue lock by the same compare-and-swap
  *                that sees that there is nothing to take. Then no fence is needed between "I queued" and
  *                "is it free now?".
  *   attempt      the same as a function, for the endings.
@@ -49,8 +49,8 @@
  *                fl_waitq_grant (it is theirs), or fl_waitq_wake (they try themselves, by `retry`; only where
  *                others may come first: a kind without that has no `retry`). Called after every leave, and by
  *                what makes something available. Where nothing will ever come any more: fl_waitq_refuse.
- *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as giving it to
- *                nobody.
+ *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as if it had
+ *                never been granted.
  *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
  * A thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox
  * (mailbox.h); sync/bind/base/wait.h has both endings ready for Python. semaphore.c has all of it; event.c is
@@ -131,12 +131,12 @@ typedef struct fl_wakes {
     uint32_t count;
     fl_wake at[FL_WAKES];
     fl_wake_list *list;    /* NULL: `at` is enough, or there is no memory */
-    const fl_waiter *left; /* who has just left the queue by itself, for `serve`; NULL: nobody */
+    const fl_waiter *left; /* the waiter that has just left the queue by itself, for `serve`; or NULL */
 } fl_wakes;
 
 typedef struct fl_waitq {
     fl_atomic(uint64_t) word;
-    fl_atomic(uint64_t) owner; /* a lock's holder; 0: nobody, or about to say so; else up to the kind */
+    fl_atomic(uint64_t) owner; /* a lock's holder; 0: none, or about to say so; else up to the kind */
     fl_waiter *head, *tail;    /* queue lock */
     const struct fl_waitq_ops *ops;
     fl_mutex lock; /* the queue lock */
@@ -153,7 +153,7 @@ typedef struct fl_waitq {
 
 /* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
    no waiter is woken; one that leaves was in no other's way; one that was granted has taken nothing; after a
-   fork the word is as it was; there is nothing to forget; nobody is told that an owner has ended. */
+   fork the word is as it was; there is nothing to forget; no waiter is told that an owner has ended. */
 typedef struct fl_waitq_ops {
     bool (*attempt)(fl_waitq *waitq, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
     bool (*enter)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
@@ -162,7 +162,7 @@ typedef struct fl_waitq_ops {
     void (*give_back)(fl_waiter *waiter);                             /* no lock */
     void (*forked)(fl_waitq *waitq); /* no lock, alone in this wait queue */
     void (*forget)(fl_waiter *waiter); /* no lock; a task's waiter that is settled, before it goes */
-    void (*orphaned)(fl_waitq *waitq);   /* no lock; the owner's thread has ended, and somebody waits */
+    void (*orphaned)(fl_waitq *waitq);   /* no lock; the owner's thread has ended, and there are waiters */
     bool wakes; /* `attempt` may wake others */
     bool marks; /* a waiter that leaves has changed something, and cannot be one of several */
     bool timed; /* what is waited for comes with time, and is looked for (rate.h) */
@@ -185,7 +185,7 @@ static inline void fl_waitq_serve(fl_waitq *waitq, fl_wakes *wakes)
     }
 }
 
-/* After this long at the head of a queue a waiter is served before anyone who comes (parking_lot's figure).
+/* After this long at the head of a queue a waiter is served before any newcomer (parking_lot's figure).
    */
 #define FL_PATIENCE_NS 500000
 
@@ -260,7 +260,7 @@ void fl_waitq_refuse(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
 bool fl_waitq_wake(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
 
 /* Whether the wait queue's holder is a thread, or a task of a thread, that has ended: what it holds only
-   another may give back. Set by the thread table; NULL: nobody ends. */
+   another may give back. Set by the thread table; NULL: none ends. */
 extern bool (*fl_owner_ended)(uint64_t owner);
 static inline bool fl_owner_is_gone(uint64_t owner)
 {
@@ -269,7 +269,8 @@ static inline bool fl_owner_is_gone(uint64_t owner)
 static inline bool fl_waitq_orphaned(fl_waitq *waitq)
 {
     uint64_t owner = waitq->flags & FL_WAITQ_OWNED ? fl_load(&waitq->owner, relaxed) : 0;
-    /* whoever has ended has written it before: one that let go first is in it no more, seen from its end */
+    /* a thread that has ended has written it before: one that let go first is in it no more, seen from its
+       end */
     return fl_owner_is_gone(owner) && fl_load(&waitq->owner, relaxed) == owner;
 }
 
@@ -279,7 +280,7 @@ void fl_waitq_wake_head(fl_waitq *waitq);
 /* A thread's waiter, on its stack. */
 void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, uint64_t owner);
 
-/* True: it has what it wants, and was never queued. False: it is queued, and somebody must wait for it; or it
+/* True: it has what it wants, and was never queued. False: it is queued, and its side must wait for it; or it
    was refused at once, as its state says and fl_waitq_wait returns. A waiter that left after a signal may
    enter again. */
 bool fl_waitq_enter(fl_waiter *waiter);

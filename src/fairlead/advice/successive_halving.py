@@ -40,7 +40,7 @@ CHECK_SHARE = 0.02
 PATIENCE_S = 10.0
 """For what is not calls, until a process is taken to hang."""
 UNBOUNDED = 1 << 60
-"""Calls, where nobody has named a bound."""
+"""Calls, where no bound is given."""
 QUIET_SHARE = 0.05
 """Of the budget, for waiting until other programs leave the machine alone."""
 

@@ -249,7 +249,7 @@ def priority(level: Priority) -> AbstractContextManager[None]:
     sets the thread's nice value to 10 and takes it back, "io" sets it to -5, where the system allows that.
 
     Args:
-        level: "io": always as if it came from a wait. "background": after everybody else, but not never.
+        level: "io": always as if it came from a wait. "background": after all others, but not never.
             "normal": by what the thread does.
 
     Raises:

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 WORKERS = 100
-"""At once, if nobody says how many: coroutines cost little, and what they call does not like thousands."""
+"""At once, if no number is given: coroutines cost little, and what they call does not like thousands."""
 
 _numbers = itertools.count()
 

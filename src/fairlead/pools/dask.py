@@ -244,7 +244,7 @@ class _Remote(Worker):
 
 
 async def _tell_to_stop(client: Client, number: str) -> None:
-    """Tells all workers, because who has it is known to the scheduler alone. Nobody waits for the answer, and
+    """Tells all workers, because only the scheduler knows which has it. Nothing waits for the answer, and
     if the cluster ends meanwhile it is none."""
     from fairlead.pools.distributed import remote
 

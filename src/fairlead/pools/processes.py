@@ -323,7 +323,7 @@ class _Unguarded(Broken):
 
 
 def _unguarded() -> _Unguarded:
-    """Nothing in a traceback helps with it: if nobody catches it, the program ends with one line."""
+    """Nothing in a traceback helps with it: if it is not caught, the program ends with one line."""
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

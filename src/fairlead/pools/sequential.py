@@ -19,7 +19,7 @@ class SequentialPool(Pool):
     """Calls at once, in the thread that submits: no concurrency, and a debugger's steps lead into the
     function.
 
-    A task cannot be stopped or cancelled, because nobody else runs meanwhile. One that took longer than its
+    A task cannot be stopped or cancelled, because nothing else runs meanwhile. One that took longer than its
     time-out raises TaskTimeoutError when it has ended, and is not retried.
     """
 

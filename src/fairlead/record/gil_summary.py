@@ -46,7 +46,7 @@ class GilThread:
     """Acquisitions that had to wait."""
     held_seconds: float = 0.0
     held_off_cpu_seconds: float | None = None
-    """The part of ``held_seconds`` in which it had no core, as far as that was looked at: nobody got on
+    """The part of ``held_seconds`` in which it had no core, as far as that was looked at: no thread got on
     meanwhile."""
     held_asleep_seconds: float | None = None
     """The part of ``held_off_cpu_seconds`` in which it slept by itself, in C code that waits for something
@@ -99,7 +99,7 @@ class Blame:
     waiter: int
     """Serial of the thread that waited."""
     holder: int
-    """Serial of the thread that held the GIL meanwhile; 0 when nobody did (it was free, and on its way to
+    """Serial of the thread that held the GIL meanwhile; 0 when none did (it was free, and on its way to
     the next)."""
     seconds: float
 
@@ -116,7 +116,7 @@ class StackLoss:
     waiter: int
     """Serial."""
     holder: int
-    """Serial; 0 when nobody held the GIL."""
+    """Serial; 0 when no thread held the GIL."""
     holder_frames: Frames
     """(function, file, line), innermost first; empty when no stack was taken."""
     waiter_frames: Frames
@@ -214,7 +214,7 @@ class Trust:
     """Share of the held time in which the kernel is known to have taken the core away from the holder; None
     when that was not measured."""
     blame_coverage: float
-    """Share of the waited time for which it is known who held the GIL, or that nobody did."""
+    """Share of the waited time for which the holder of the GIL is known, or that there was none."""
     statement: str
     """All this in words, one to three sentences."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 EventKind = Literal["want", "request", "take", "drop", "forced drop", "hand-over"]
 """want: it begins to wait. request: it asks the holder to drop. take: it has the GIL. drop: it lets go by
-itself. forced drop: after a request. hand-over: whoever waited has it now."""
+itself. forced drop: after a request. hand-over: the waiter has it now."""
 
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -43,7 +43,7 @@ class GilTrace:
     answer_us: float | None
     """Median from the first request to the drop."""
     gap_us: float | None
-    """Median, at a switch, from the drop to the take: nobody has the GIL meanwhile."""
+    """Median, at a switch, from the drop to the take: no thread has the GIL meanwhile."""
 
     @classmethod
     def from_details(cls, n: int, details: Mapping[str, Any]) -> GilTrace | None:

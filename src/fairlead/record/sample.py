@@ -1,6 +1,6 @@
 """One measured sample, as it stands in a results file: one JSON object on one line.
 
-A line is complete in itself, so that a file can be read by anyone, cut anywhere
+A line is complete in itself, so that a file can be read by any program, cut anywhere
 and concatenated with another. Keys that this version does not know are ignored: a later
 version may add what an earlier one can do without, and raises ``SCHEMA`` when it may not.
 """

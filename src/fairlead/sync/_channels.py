@@ -302,7 +302,7 @@ class _TapeSender(_Sending, Generic[T]):
         self._put: Callable[[T], None] = line.line.put
 
     def send(self, item: T) -> int:
-        """Sends to every receiver that is open now, and says how many these are; 0: nobody will receive it.
+        """Sends to every receiver that is open now, and says how many these are; 0: it will not be received.
 
         Never waits. ChannelClosedError if this end is closed.
         """

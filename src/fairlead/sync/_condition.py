@@ -157,7 +157,7 @@ class Condition:
                     self._lock.acquire()
 
     def _lose(self, times: int) -> None:
-        """The coroutine is closed, in this thread, and cannot wait for the lock, which somebody may hold.
+        """The coroutine is closed, in this thread, and cannot wait for the lock, which another may hold.
 
         As many `async with` blocks around it are left next, and must not release what is not theirs.
         """

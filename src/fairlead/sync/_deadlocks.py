@@ -1,4 +1,4 @@
-"""Circles of waits that nobody in them can end.
+"""Circles of waits that no waiter in them can end.
 
 Prior art: the wait-for graph of database systems (Coffman, Elphick and Shoshani, "System Deadlocks", ACM
 Computing Surveys, 1971), and taking it twice so as to see one moment of it (Chandy and Lamport's "consistent
@@ -10,9 +10,9 @@ so each lasted from before the end of the first picture until after the beginnin
 between all of them were there together. Its owner was looked up after the first: who waits all that time lets
 go of nothing, so it had it in between, too. From then on none of them goes on unless something from outside
 the circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
-taken it. Therefore it is told, and nobody is made to fail: only the program can know whether such help comes.
+taken it. So it is reported, and no waiter is made to fail: only the program can know whether such help comes.
 
-An edge goes from who waits to everyone who must go on first. No edge goes from who gives up in time
+An edge goes from a waiter to each one that must go on first. No edge goes from who gives up in time
 (``timeout``), from one that waits for one of several things (``select``), and for nothing that has no owner.
 A task's edge to its own thread is there while that thread sleeps: then no task of its loop runs.
 """

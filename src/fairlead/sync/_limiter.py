@@ -51,7 +51,7 @@ class CapacityLimiterStatistics(NamedTuple):
         borrowed: tokens that are lent.
         total: tokens that there are; ``math.inf`` for no limit.
         waiting: threads and tasks that wait.
-        fair: whether everyone is served in order.
+        fair: whether all waiters are served in order.
     """
 
     borrowed: int
@@ -128,7 +128,7 @@ class CapacityLimiter:
     def acquire_on_behalf_of(
         self, borrower: object, blocking: bool = True, timeout: float | None = None
     ) -> bool:
-        """Borrows a token for an object, which anyone may give back."""
+        """Borrows a token for an object, which any thread or task may return."""
         mine = self._begin(borrower, False)
         taken = False
         try:

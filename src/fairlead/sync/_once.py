@@ -116,7 +116,7 @@ class Flag(Generic[T]):
 
 
 class ResourceGuardStatistics(NamedTuple):
-    """A guard at one moment: whether somebody is inside."""
+    """A guard at one moment: whether it is held."""
 
     busy: bool
 

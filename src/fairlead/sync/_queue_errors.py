@@ -1,4 +1,4 @@
-"""The errors of queues, as they are raised: also those of asyncio, where somebody could be catching them."""
+"""The errors of queues, as they are raised: also those of asyncio, which a program may be catching."""
 
 from __future__ import annotations
 

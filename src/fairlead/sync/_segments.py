@@ -7,7 +7,7 @@ process that has it, and the number of its descriptor there, which ``/proc`` ope
 With a name it is a file in ``/dev/shm``. Every process that uses it holds a shared ``flock`` on it, which the
 kernel takes back when it ends. So who gets the exclusive one is alone with it: the last user at its end,
 which removes the file; ``sweep``; or who opens the name next, and takes what killed processes left for a
-blank one. Whoever waited for the lock meanwhile looks whether its file still is the one of that name.
+blank one. A process that waited for the lock meanwhile checks whether its file still is the one of that name.
 
 A ``flock`` belongs to what ``open`` made, which a mapping keeps, too, and a forked child shares. So the one
 with the lock is never mapped, and a child opens one of its own.
@@ -65,7 +65,7 @@ def make(build: Build[_T]) -> tuple[_T, int, bytes]:
     try:
         token = os.urandom(16)
         made = build(fd, token, True)
-        # nobody may cut it off under who has it mapped
+        # no process may cut it off under others that have it mapped
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     except BaseException:
         os.close(fd)
@@ -133,7 +133,7 @@ if sys.platform == "linux":
 
 
 def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:
-    """The one of that name, made if nobody uses it."""
+    """The one of that name, made if it is unused."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -148,7 +148,7 @@ def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:
 
 
 def _enter(fd: int, path: str, build: Build[_T]) -> tuple[_T] | None:
-    """None: the file has another name by now, or none, or whoever was about to make it is dead."""
+    """None: the file has another name by now, or none, or its maker is dead."""
     if os.fstat(fd).st_uid != os.getuid():
         raise WrongSegmentError(f"{path} belongs to another user; choose another name")
     try:
@@ -165,7 +165,7 @@ def _enter(fd: int, path: str, build: Build[_T]) -> tuple[_T] | None:
     os.ftruncate(fd, 0)
     token = os.urandom(16)
     made = _mapped(fd, token, build)
-    # Not in one step: whoever came in between found the file unused, and made it anew or removed it.
+    # Not in one step: a process that came in between found the file unused, and made it anew or removed it.
     fcntl.flock(fd, fcntl.LOCK_SH)
     return (made,) if _is_at(fd, path) and os.pread(fd, len(token), _TOKEN_AT) == token else None
 
@@ -192,7 +192,7 @@ def _is_at(fd: int, path: str) -> bool:
 
 
 def _remove_unused(path: str) -> bool:
-    """Whether it was there, one of ours, and used by nobody."""
+    """Whether it was there, one of ours, and unused."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

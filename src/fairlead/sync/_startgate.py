@@ -46,7 +46,7 @@ class StartGate:
     def open(self) -> None:
         """Lets all waiters pass, and later callers too. Never waits."""
         if self._ends is not None and not self.is_open():
-            os.write(self._ends[1], b"o")  # nobody reads it, so it stays there for all who look
+            os.write(self._ends[1], b"o")  # it is never read, so it stays there for all that look
         self._gate.open()
 
     def is_open(self) -> bool:

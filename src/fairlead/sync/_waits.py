@@ -6,7 +6,7 @@ is asked for, but for what a thread says before and after it sleeps (native/sync
 
 A primitive is shown by its ``repr``. One that has holders says who they are by a method ``_holders()``: a
 list of (number, task or None, alone), where the number is native code's for the thread, and odd where a task
-of that thread is meant, and alone is whether nobody else can be inside. That is all that a new one has to
+of that thread is meant, and alone is whether no other can be inside. That is all that a new one has to
 bring.
 """
 
@@ -131,7 +131,7 @@ def dump_waits(file: TextIO | None = None) -> None:
     """Writes what ``waits()`` finds as text, to standard error or a file; a signal handler may."""
     file = sys.stderr if file is None else file
     found = waits()
-    print(f"fairlead.sync: {len(found) or 'nobody'} waiting at {time.monotonic():.3f} s", file=file)
+    print(f"fairlead.sync: {len(found) or 'nothing'} waiting at {time.monotonic():.3f} s", file=file)
     for wait in found:
         print(f"\n{wait}", file=file)
     file.flush()

@@ -222,7 +222,7 @@ class Semaphore(_Shared, SharedSemaphore):
 
     Any process may give permits, and there may come to be more than there were; one that dies keeps what it
     had taken. With ``owned=True`` there are as many as at first, at most 4096; each belongs to the process
-    that takes it, only that gives it back, and when it dies whoever waits has its permits. Nobody is served
+    that takes it, only that gives it back, and when it dies the waiters have its permits. None is served
     in order.
     """
 
@@ -300,8 +300,8 @@ class Queue(_Shared, SharedQueue):
     """A bounded queue of messages of bytes that processes share: first in, first out, any number at each end.
 
     Of ``capacity_bytes`` a message takes 8 more than it has, in whole eights. A process that
-    dies while it puts or gets leaves the queue whole, and takes at most that one message along; whoever
-    comes next to that end is told by OwnerDiedError, once, has done nothing, and may go on. With
+    dies while it puts or gets leaves the queue whole, and takes at most that one message along. The next
+    process at that end gets OwnerDiedError, once, has done nothing, and may go on. With
     ``take_over=True`` only the statistics tell.
     """
 
@@ -367,7 +367,7 @@ class BarrierStatistics(NamedTuple):
     Attributes:
         parties: how many meet.
         waiting: how many have come.
-        broken: whether nobody can meet until it is reset.
+        broken: whether no party can meet until it is reset.
     """
 
     parties: int
@@ -426,7 +426,7 @@ class Barrier(_Shared, SharedBarrier):
 
     @property
     def broken(self) -> bool:
-        """Whether nobody can meet until it is reset."""
+        """Whether no party can meet until it is reset."""
         return self._look()[1]
 
     def statistics(self) -> BarrierStatistics:

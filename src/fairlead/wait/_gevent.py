@@ -1,6 +1,6 @@
 """gevent: a greenlet that waits switches to its thread's hub, and the hub polls the mailbox.
 
-The hub watches the mailbox's descriptor only while somebody waits, because a watcher keeps it running.
+The hub watches the mailbox's descriptor only while a greenlet waits, because a watcher keeps it running.
 """
 
 from __future__ import annotations

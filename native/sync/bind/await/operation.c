@@ -215,7 +215,7 @@ done:
 int fl_operation_join(PyObject *op)
 {
     fl_operation *self = (fl_operation *)op;
-    self->busy = true; /* nobody else has it yet, but what runs meanwhile can find it */
+    self->busy = true; /* no other thread has it yet, but code that runs meanwhile can find it */
     int outcome = begin(self);
     self->busy = false;
     return outcome;

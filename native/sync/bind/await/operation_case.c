@@ -1,4 +1,4 @@
-/* An operation that nobody has begun to await, as a case of a selection (select.c). */
+/* An operation that is not awaited yet, as a case of a selection (select.c). */
 #include "sync/bind/await/operation.h"
 #include "sync/coordination/phaser.h"
 

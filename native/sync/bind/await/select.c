@@ -1,6 +1,6 @@
 /* select and select_async: waits for several things at once, and takes one of them.
  *
- * A case is an operation that nobody has begun to await: it says what is wanted of which wait queue, and how
+ * A case is an operation that is not awaited yet: it says what is wanted of which wait queue, and how
  * what was taken is finished. What is there already is taken without queueing; from which case on they are
  * asked is different every time, so that none of those that are ready is preferred. Else the choice in core
  * decides.

@@ -43,7 +43,7 @@ static void forget(selection *self)
     free(waiters);
 }
 
-/* Ends the wait. True: with an exception set, which came after it had met somebody, who has gone on: *result
+/* Ends the wait. True: with an exception set, which came after it had met another, which has gone on: *result
    is what it ends with, or NULL with an exception. */
 static bool give_up(selection *self, PyObject **result)
 {

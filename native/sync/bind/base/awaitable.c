@@ -117,7 +117,7 @@ PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t coun
     return yielded;
 }
 
-/* Whether an exception that ends a wait, which met somebody all the same, comes again at the next one. */
+/* Whether an exception that ends a wait, which met another all the same, comes again at the next one. */
 static bool postpone(PyObject *error)
 {
     PyObject *wait = PyImport_ImportModule("fairlead.wait");

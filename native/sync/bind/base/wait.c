@@ -31,7 +31,7 @@ void fl_wrapper_dealloc(PyObject *self)
     if (((fl_wrapper *)self)->weak != NULL) {
         PyObject_ClearWeakRefs(self);
     }
-    fl_shared *shared = fl_load(&((fl_wrapper *)self)->shared, relaxed); /* nobody else has this object */
+    fl_shared *shared = fl_load(&((fl_wrapper *)self)->shared, relaxed); /* no other thread has this object */
     if (shared != NULL) {
         fl_shared_unref(shared);
     }
@@ -193,7 +193,7 @@ static int wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_
     int looks = 0;
     bool said = !tells;
     while (!fl_waitq_enter(&waiter)) {
-        if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: nobody else looks */
+        if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: no other thread reads it */
             return FL_REFUSAL;
         }
         fl_wait_result result;

@@ -62,7 +62,7 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 
 /* Around the sleep of a thread that waits by this waiter (of a choice, by any of its waiters): detaches, and
    says in the thread table what it sleeps for, so that sync.waits() can tell: the object in the waiter's
-   `request`, which the caller refers to. There is no other way to sleep for what belongs to somebody. */
+   `request`, which the caller refers to. There is no other way to sleep for what has a holder. */
 #define FL_BEGIN_SLEEP(waiter, deadline)                                                                    \
     {                                                                                                      \
         PyThreadState *parked_ = PyThreadState_Get();                                                     \
@@ -151,7 +151,7 @@ PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, f
    must be one that cannot take at once. */
 int fl_operation_join(PyObject *operation);
 
-/* What select() makes of an operation that nobody has begun to await, and asks in the place of who awaits it.
+/* What select() makes of an operation that is not awaited yet, and asks in the place of who awaits it.
    False, with an exception: it is none, was awaited, or cannot be one of several. */
 bool fl_operation_selectable(fl_state *state, PyObject *operation);
 fl_waitq *fl_operation_waitq(PyObject *operation);
@@ -163,8 +163,8 @@ uint64_t fl_operation_owner(PyObject *operation, uint64_t mine);
 int fl_operation_attempt(PyObject *operation, uint64_t owner, uint32_t *wanted);
 /* The operation is over: what awaiting it would return, or NULL with an exception. */
 PyObject *fl_operation_finish(PyObject *operation, uint32_t wanted, bool refused);
-/* Nobody else can begin to await it; who selects it keeps it until no waiter refers to it. -1: an exception,
-   somebody has. */
+/* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an
+   exception, it is awaited already. */
 int fl_operation_spend(PyObject *operation);
 /* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
    that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
@@ -208,7 +208,7 @@ PyObject *fl_operation_done(fl_state *state);
     } while (0)
 void fl_mailbox_deliver(fl_mailbox *mailbox);
 
-/* fl_sem_give, and whoever gets something is told. */
+/* fl_sem_give, and each waiter that gets something is woken. */
 static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
 {
     fl_sem_result result;
@@ -294,7 +294,7 @@ bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter);
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
 
 /* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
-   None, whether nobody else can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
+   None, whether no other can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
    an exception set, and no list. */
 PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
 

@@ -77,7 +77,7 @@ static int wait_as_thread(PyObject *self, fl_waitq *waitq, loan *lent, int64_t d
         notified = deadline > 0 ? fl_wait_in_place(waiter, deadline) : !fl_waitq_leave(waiter, FL_TIMED_OUT);
         lent->woken = notified == 1;
         if (notified == 0) {
-            notified = waiter->notified; /* before the time was over; it has left, and nobody writes to it */
+            notified = waiter->notified; /* before the time was over; no thread writes to it now */
         }
     }
     free(waiter);

@@ -1,4 +1,4 @@
-/* StripedCounter: the counter in core. Nobody waits for it, so it has no wait queue. */
+/* StripedCounter: the counter in core. Nothing waits for it, so it has no wait queue. */
 #include "sync/bind/base/wait.h"
 
 #include "machine/cores.h"

@@ -1,10 +1,10 @@
-/* CombiningLock: run(function) in turn, whoever's thread it is run in. See sync/locks/combine.h.
+/* CombiningLock: run(function) in turn, in whichever caller's thread. See sync/locks/combine.h.
  *
  * A section is the request of one who waits: a function, and afterwards what it returned or raised. The
  * holder runs it attached, in its own thread, with a reference of its own, so that a task that is cancelled
  * meanwhile may forget it. Between the holder's writing and the caller's reading stands the waiter's state.
  *
- * The main thread runs nobody's section but its own, and hands the lock on: signal handlers run in the main
+ * The main thread runs no section but its own, and hands the lock on: signal handlers run in the main
  * thread between any two instructions of Python, and what they raise must not end up with another caller.
  */
 #include "sync/bind/base/wait.h"

@@ -28,7 +28,7 @@ fl_rw_hold *fl_holders_find(const fl_holders *holders, const fl_caller *who)
     }
 }
 
-/* There is room, and nobody like it. */
+/* There is room, and no equal entry. */
 static fl_rw_hold *insert(fl_holders *holders, fl_rw_hold hold)
 {
     uint32_t i = place(holders, hold.thread, hold.task);

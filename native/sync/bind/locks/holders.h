@@ -10,7 +10,7 @@
 #include "sync/bind/base/wait.h"
 
 typedef struct {
-    uint64_t thread; /* 0: there is nobody here */
+    uint64_t thread; /* 0: this place is free */
     PyObject *task;  /* a reference; NULL: the thread itself */
     uint32_t reads, upgrades, writes;
 } fl_rw_hold;

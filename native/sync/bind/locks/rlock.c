@@ -4,15 +4,15 @@
  * task it is says the wrapper, by a reference, so that no other task can have that identity meanwhile. A
  * greenlet of gevent is a task here, but for a thread's first one, which is the thread. Invariant: while the
  * wait queue's owner is a task of this thread, `holder` and `depth` are written by this thread alone, and
- * while it is this thread itself, `depth` is; nobody else looks at them but to show them. Between the grant
- * to a task and its resumption `holder` is NULL, which is nobody.
+ * while it is this thread itself, `depth` is; other threads read them only to show them. Between the grant
+ * to a task and its resumption `holder` is NULL: it has no holder.
  */
 #include "sync/bind/base/wait.h"
 
 typedef struct {
     fl_wrapper wrapper;
-    PyObject *holder;           /* the task; NULL: a thread, or nobody */
-    fl_atomic(uint32_t) depth;  /* how often it is held, by whoever holds it */
+    PyObject *holder;           /* the task; NULL: a thread, or none */
+    fl_atomic(uint32_t) depth;  /* how often its holder has acquired it */
 } rlock;
 
 static bool held_by(PyObject *self, const fl_caller *me)
@@ -30,7 +30,7 @@ static void hold(PyObject *self, PyObject *task, uint32_t depth)
     Py_XSETREF(lock->holder, task); /* in a forked child the one before may be there */
 }
 
-/* 1: taken again; 0: somebody else has it, or nobody; -1: an exception. */
+/* 1: taken again; 0: another has it, or it is free; -1: an exception. */
 static int again(PyObject *self, const fl_caller *me)
 {
     rlock *lock = (rlock *)self;

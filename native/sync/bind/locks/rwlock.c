@@ -174,7 +174,7 @@ static PyObject *rwlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     fl_rwlock *self = (fl_rwlock *)fl_wrapper_new(type, fl_rw_new());
     if (self != NULL) {
-        fl_store(&self->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
+        fl_store(&self->generation, fl_fork_generation, relaxed); /* no other thread has it yet */
     }
     return (PyObject *)self;
 }

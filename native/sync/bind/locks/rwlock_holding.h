@@ -1,4 +1,4 @@
-/* Who is inside a RWLock: coming in, leaving, and whether somebody inside has ended. */
+/* The holders of a RWLock: entering, leaving, and whether one has ended. */
 #ifndef FL_SYNC_BIND_LOCKS_RWLOCK_HOLDING_H
 #define FL_SYNC_BIND_LOCKS_RWLOCK_HOLDING_H
 

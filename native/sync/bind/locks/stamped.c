@@ -101,7 +101,7 @@ static PyObject *optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
     return PyLong_FromUnsignedLongLong(version & 1 ? 0 : fl_stamp_of(self, version, FL_STAMP_LOOKS));
 }
 
-/* Whether nobody has written since this one looked. */
+/* Whether no writer has held the lock since this read began. */
 static bool unchanged(fl_stamp_lock *self, fl_stamp given)
 {
     fl_waitq *waitq = self->wrapper.waitq;
@@ -147,7 +147,8 @@ static bool is_converted(fl_stamp_lock *self, PyObject *number, int kind, fl_sta
     return true;
 }
 
-/* Comes in as one who has looked, if it need not wait and nobody has written. A stamp, 0, or NULL. */
+/* An optimistic reader becomes a holder, if it need not wait and no writer has held the lock. A stamp, 0, or
+   NULL. */
 static PyObject *enter_unchanged(fl_stamp_lock *self, fl_stamp given, int kind)
 {
     fl_waitq *waitq = self->wrapper.waitq;
@@ -174,7 +175,7 @@ static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
         return enter_unchanged(self, given, FL_STAMP_WRITES);
     }
     PyObject *holder = fl_dict_get(self->holds, number), *result = NULL;
-    if (holder == NULL || fl_stamps_remove(self, number) < 0) { /* from here on nobody else can release it */
+    if (holder == NULL || fl_stamps_remove(self, number) < 0) { /* now no other thread can release it */
         if (holder == NULL && !PyErr_Occurred()) {
             fl_stamps_refuse();
         }
@@ -280,7 +281,7 @@ static PyObject *stamped_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     uint64_t number = fl_fetch_add(&locks, 1, relaxed); /* only another one */
     self->tag = (number % FL_STAMP_TAGS + 1) << FL_STAMP_TAG_AT;
-    fl_store(&self->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
+    fl_store(&self->generation, fl_fork_generation, relaxed); /* no other thread has it yet */
     self->holds = PyDict_New();
     if (self->holds == NULL) {
         Py_CLEAR(self);

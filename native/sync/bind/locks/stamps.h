@@ -45,7 +45,7 @@ PyObject *fl_stamps_add(fl_stamp_lock *self, int kind, uint64_t owner);
 int fl_stamps_remove(fl_stamp_lock *self, PyObject *number);
 /* Out of the lock. The version after it. */
 uint64_t fl_stamps_lower(fl_stamp_lock *self, int kind, fl_rw_mode to);
-/* Whether this thread, or a task of it, is inside: nobody else of it can leave while it waits. */
+/* Whether this thread, or a task of it, is a holder: none of them can release while it waits. */
 bool fl_stamps_of_this_thread(fl_stamp_lock *self, uint64_t me);
 /* A stamp of this lock; -1: an exception. 0, which stands for none, has the kind 0. */
 int fl_stamps_parse(const fl_stamp_lock *self, PyObject *number, fl_stamp *given);

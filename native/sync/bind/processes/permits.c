@@ -13,7 +13,7 @@ static size_t permits_size(uint32_t amount, uint32_t flags)
 
 static void permits_make(void *part, uint32_t amount, uint32_t flags)
 {
-    fl_store(&((fl_shm_permits *)part)->free, flags & OWNED ? 0 : amount, relaxed); /* nobody else has it */
+    fl_store(&((fl_shm_permits *)part)->free, flags & OWNED ? 0 : amount, relaxed); /* not shared yet */
 }
 
 static fl_shm_eventcount *permits_eventcount(void *part, int which)

@@ -7,7 +7,7 @@
  * GIL, or where there is none within the queue's critical section. Hence:
  * 1. The elements holds at least as many objects as there are permits, free and granted, until shutdown has
  *    emptied it; who then comes with a permit is told that it is shut down.
- * 2. Nothing is put after a shutdown, and nobody is refused while there is something to get, so that those
+ * 2. Nothing is put after a shutdown, and no waiter is refused while there is something to get, so that those
  *    who get until they are refused have got everything, but for what a cancelled getter gives back later.
  * native/tests/test_model.c tries the orders in which all this can happen.
  *
@@ -25,7 +25,7 @@
 #include "sync/bind/queues/queues.h"
 
 /* The queue's critical section; where other interpreters have the queue, which its own lock cannot keep out,
-   the elements's lock as well. Whoever forks has that lock (interpreters/shared.h). No Python between the
+   the elements's lock as well. A forking thread has that lock (interpreters/shared.h). No Python between the
    two. */
 #define BEGIN_STORAGE(self)                                                                                 \
     FL_BEGIN_CRITICAL(self);                                                                                \
@@ -58,7 +58,7 @@ static fl_storage *storage_new(fl_order order, uint32_t maxsize, uint32_t flags)
     storage->slots = slots;
     storage->order = (uint8_t)order;
     storage->maxsize = maxsize;
-    fl_store(&storage->generation, fl_fork_generation, relaxed); /* nobody else has it yet */
+    fl_store(&storage->generation, fl_fork_generation, relaxed); /* no other thread has it yet */
     return storage;
 }
 
@@ -79,7 +79,7 @@ PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, b
 
 void fl_bounded_dealloc(fl_bounded *self)
 {
-    fl_shared *shared = fl_load(&self->wrapper.shared, relaxed); /* nobody else has this object */
+    fl_shared *shared = fl_load(&self->wrapper.shared, relaxed); /* no other thread has this object */
     if (self->storage != NULL && shared == NULL) {
         storage_free(self->storage);
     }
@@ -124,8 +124,8 @@ static void deliver(fl_mailbox *mailbox)
     }
 }
 
-/* What other threads of the parent had in hand is on the elements, or free room, and nobody will use it; but
-   for what was granted to tasks of the thread that forked, which may go on here. */
+/* What other threads of the parent had in hand is on the elements, or free room, and no thread will use it;
+   but for what was granted to tasks of the thread that forked, which may go on here. */
 void fl_bounded_recover(fl_bounded *self)
 {
     fl_storage *storage = self->storage;
@@ -340,7 +340,7 @@ PyObject *fl_bounded_get(fl_bounded *self, int64_t deadline)
 PyObject *fl_bounded_peek(fl_bounded *self, int64_t deadline)
 {
     if (fl_sem_value(fl_bounded_objects(self)) > 0) {
-        PyObject *object = look(self); /* without a permit, so that nobody else finds the queue empty */
+        PyObject *object = look(self); /* without a permit, so that no other thread finds the queue empty */
         if (object != NULL || PyErr_Occurred()) {
             return object;
         }

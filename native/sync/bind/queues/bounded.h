@@ -75,7 +75,7 @@ bool fl_bounded_task_done(fl_bounded *self);
 int fl_bounded_begin_join(fl_bounded *self);
 void fl_bounded_shutdown(fl_bounded *self, bool immediate);
 void fl_bounded_resize(fl_bounded *self, uint32_t maxsize);
-/* Objects that nobody has been promised. */
+/* Objects that are promised to no waiter. */
 uint32_t fl_bounded_size(fl_bounded *self);
 /* For the collector, of objects: what a destructor does with the queue meanwhile finds it whole, and empty.
    */

@@ -217,7 +217,7 @@ static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     PyObject *self = fl_wrapper_new(type, fl_sem_new(0, FL_SEM_MOST, 0));
     if (self != NULL) {
-        fl_store(&((simple_queue *)self)->generation, fl_fork_generation, relaxed); /* nobody else has it */
+        fl_store(&((simple_queue *)self)->generation, fl_fork_generation, relaxed); /* not shared yet */
     }
     return self;
 }
@@ -228,7 +228,7 @@ static int queue_traverse(PyObject *op, visitproc visit, void *arg)
     return fl_elements_traverse(&((simple_queue *)op)->elements, visit, arg);
 }
 
-/* As get() by nobody, so that what a destructor puts or gets meanwhile finds the queue whole. */
+/* As get() without a caller, so that what a destructor puts or gets meanwhile finds the queue whole. */
 static int queue_clear(PyObject *op)
 {
     while (shared_of(op) == NULL && fl_sem_try(fl_wrapper_waitq(op), 1, 0)) {

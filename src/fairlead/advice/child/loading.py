@@ -17,7 +17,7 @@ MOST_ITEMS = 100_000
 
 
 class Refused(Exception):
-    """What was asked for cannot be done, and why: told to whoever asked."""
+    """What was asked for cannot be done, and why: raised as an error in the command."""
 
     called = False
     """Whether that was found by calling the function."""

@@ -1,7 +1,7 @@
 """What a process that measures is: one job, one answer, and its end.
 
 The job is a JSON file, the answer another, written whole. What is going on meanwhile stands in a file in
-memory, for whoever finds this process dead or has to kill it: a function may do anything.
+memory, for the parent that finds this process dead or has to kill it: a function may do anything.
 """
 
 from __future__ import annotations

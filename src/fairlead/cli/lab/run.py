@@ -39,7 +39,7 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
 @click.option(
     "--interpreter", "asked", metavar="X", multiple=True, help="A path or a name: 3.13, 3.13t, 2.7, pypy."
 )
-@click.option("--all-interpreters", "everyone", is_flag=True, help="Every interpreter that is found.")
+@click.option("--all-interpreters", "all_found", is_flag=True, help="Every interpreter that is found.")
 @click.option(
     "--contrast", "contrasted", is_flag=True, help="The running one, and one of each other kind found."
 )
@@ -97,7 +97,7 @@ def run(
     context: click.Context,
     ids: tuple[str, ...],
     asked: tuple[str, ...],
-    everyone: bool,
+    all_found: bool,
     contrasted: bool,
     sizes: tuple[int, ...] | None,
     work: str | None,
@@ -138,10 +138,10 @@ def run(
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             if scheduler is not None:
-                wished = {"asked": asked, "everyone": everyone, "contrasted": contrasted}
+                wished = {"asked": asked, "all_found": all_found, "contrasted": contrasted}
                 run_on(scheduler, options, wished, out, stop)
                 return
-            request = Request(options=options, asked=asked, everyone=everyone, contrasted=contrasted)
+            request = Request(options=options, asked=asked, all_found=all_found, contrasted=contrasted)
             runner.check_free(out)
             made = request.save(out)
             plan = _begun(request, out, made, stop)
@@ -185,7 +185,7 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
     """The plan of a new run, in its directory; until it is there, the request is. If there can be none, the
     directories that were ``made`` for it go."""
     try:
-        chosen = choose(request.asked, request.everyone, request.contrasted, stop)
+        chosen = choose(request.asked, request.all_found, request.contrasted, stop)
         plan = make_plan(request.options, chosen, environment(), subprocess_runner.real_time_refused())
         if request.options.sizes is not None:
             check_sizes(plan, measure, stop)

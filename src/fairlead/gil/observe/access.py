@@ -20,7 +20,7 @@ _lock = threading.RLock()
 def exclusive() -> threading.RLock:
     """The one lock of all that observes, to be entered with ``with``.
 
-    Asked for anew each time: a forked child, in which whoever held it does not exist, has a fresh one.
+    Asked for anew each time: a forked child, in which its holder does not exist, has a fresh one.
     """
     return _lock
 
@@ -78,7 +78,7 @@ class Window:
 
         Args:
             threshold_ns: from which length on stacks are taken of those who wait and of those who make them
-                wait; None: of nobody. The smallest of all windows that are open in the process, in whichever
+                wait; None: of none. The smallest of all windows that are open in the process, in whichever
                 of its interpreters, is what counts.
 
         Raises:

@@ -1,7 +1,7 @@
 """Who held the GIL while others waited for it: exact, wait by wait.
 
 The invariant: for every wait, the parts during which each thread held the GIL and the part during which
-nobody did add up to the wait, to the nanosecond. Holds of one GIL do not overlap, so for each wait they are
+none did add up to the wait, to the nanosecond. Holds of one GIL do not overlap, so for each wait they are
 one row of neighbours, found by bisection; only the first and the last can stick out over its ends.
 
 What a sampler does (py-spy's --gil, 3.15's) is to look at intervals and see who has it; here nothing falls
@@ -75,7 +75,7 @@ class BlameLedger:
         sums = np.bincount(cell, weights=overlap, minlength=len(waiters) * len(holders))
         for position in np.flatnonzero(sums).tolist():
             w, h = divmod(position, len(holders))
-            # nobody waits behind itself: that is a nanosecond of rounding between two clocks' readings
+            # no thread waits behind itself: that is a nanosecond of rounding between two clocks' readings
             holder_serial = int(holders[h]) if holders[h] != waiters[w] else 0
             self._blame[int(waiters[w]), holder_serial] += int(sums[position])
         free = np.bincount(waiter, weights=waits["end"] - waits["start"], minlength=len(waiters))

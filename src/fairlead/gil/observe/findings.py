@@ -9,7 +9,7 @@ and stacks make the findings name more. The thresholds, and why they are where t
   for a tenth of I or less at a time, and for which a quarter of its contended waits take about I or
   longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
   neighbours' short holds. Where it is known who held the GIL meanwhile, those who compute must have a fifth
-  of it: else the waits are somebody's long holds.
+  of it: else the waits are another thread's long holds.
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
@@ -187,7 +187,7 @@ def _convoy(scene: Scene) -> list[Finding]:
 def _culprits(
     scene: Scene, victims: list[GilThread], computing: list[GilThread], cost: float
 ) -> list[GilThread]:
-    """Those that compute, and whoever else was waited behind: the tasks of a pool are long and short."""
+    """Those that compute, and all others that were waited behind: the tasks of a pool are long and short."""
     behind: defaultdict[int, float] = defaultdict(float)
     waiting = {thread.serial for thread in victims}
     for cell in scene.blame:
@@ -284,7 +284,7 @@ def _switch_storm(scene: Scene) -> list[Finding]:
             title=f"the GIL changes hands {contended / scene.wall:,.0f} times a second",
             threads=names_of(sorted(busy, key=lambda thread: -thread.contended)),
             summary=(
-                f"The GIL changed hands {contended / scene.wall:,.0f} times a second with somebody"
+                f"The GIL changed hands {contended / scene.wall:,.0f} times a second with a thread"
                 f" waiting, for {duration(mean_hold)} of work"
                 " each: much of the time goes into putting threads to sleep and waking them."
             ),

@@ -1,8 +1,8 @@
 """Names of threads.
 
 The extension knows threads by their number in the operating system. What ``threading`` calls them is asked
-whenever counters are read; and since a thread may have ended by then, also when it is started: while anybody
-observes, ``Thread.start`` is wrapped. That is public, and the one moment at which both the name and the
+whenever counters are read; and since a thread may have ended by then, also when it is started: during an
+observation, ``Thread.start`` is wrapped. That is public, and the one moment at which both the name and the
 number are known for certain. Threads that were there before are noted when observation begins; the extension
 knows them from their next turn on, so they are told to it again. A thread that was not started through
 ``threading`` has the name that it gave itself in the operating system, if it did.
@@ -48,7 +48,7 @@ def unfollow() -> None:
     update()
     with exclusive():
         _users -= 1
-        # somebody may have wrapped it after us: then ours stays where it is, and does nothing more
+        # another library may have wrapped it after us: then ours stays where it is, and does nothing more
         if _users == 0 and threading.Thread.start is _start:
             threading.Thread.start = _original  # type: ignore[method-assign]
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from fairlead import _probe
     from fairlead.record.recording import Frames
 
-NOBODY = "(nobody)"
+NO_THREAD = "(no thread)"
 """As a holder: the GIL was free, and on its way to the next."""
 UNKNOWN = "(unknown)"
 """As a holder: too many threads held it in one wait to look at them all."""
 ENDED = "(ended threads)"
 """All threads that ended so long ago that they are no longer kept apart."""
 
-_SPECIAL = {0: NOBODY, 0xFFFFFFFE: UNKNOWN, 0xFFFFFFFF: ENDED}
+_SPECIAL = {0: NO_THREAD, 0xFFFFFFFE: UNKNOWN, 0xFFFFFFFF: ENDED}
 
 
 def thread_name(serial: int, names: Mapping[int, str]) -> str:
@@ -37,7 +37,7 @@ class BlameMatrix(dict[tuple[str, str], float]):
     """Seconds that one thread waited while another held the GIL, by (waiter's name, holder's name).
 
     Threads of one name are added up. A pair that never met has 0.0. Besides threads there are the holders
-    "(nobody)" (the GIL was free) and "(unknown)", and as both "(ended threads)".
+    "(no thread)" (the GIL was free) and "(unknown)", and as both "(ended threads)".
     """
 
     def __missing__(self, pair: tuple[str, str]) -> float:

@@ -136,7 +136,7 @@ class Recorder:
             )
 
     def _at_exit(self) -> None:
-        """There is nobody left to raise an error to."""
+        """No caller is left to raise an error to."""
         try:
             self.stop()
         except OutputError as error:

@@ -48,7 +48,7 @@ class Scene:
 
 
 def sane(seconds: float) -> bool:
-    """Whether it can be a duration: nobody observes for a thousand years."""
+    """Whether it can be a duration: no observation lasts a thousand years."""
     return 0 <= seconds < 3e10
 
 

@@ -51,7 +51,7 @@ class Scheduler:
     direct_handovers: int
     """Drops that named their successor."""
     dropped_unclaimed: int
-    """Drops that woke nobody, because the thread was expected back at once."""
+    """Drops that woke no waiter, because the thread was expected back at once."""
     requests: int
     """Holders that were asked to drop the GIL."""
     repeated_requests: int

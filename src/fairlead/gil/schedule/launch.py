@@ -3,7 +3,7 @@
 This process is replaced by the program (exec), it does not start one and wait: so the program has the
 process number that its supervisor knows (systemd, docker, a shell's job), and signals, the terminal, open
 files, the parent and the exit status are its own, with nothing in between that could fail to pass them on.
-The price is that nobody is left to notice a program that was not scheduled after all. Hence only what is
+The price is that no process is left to notice a program that was not scheduled after all. Hence only what is
 recognised as a Python, or as a script of one, is started; and before its first line it ends, saying why, if
 it cannot be scheduled.
 """

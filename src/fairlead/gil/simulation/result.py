@@ -55,7 +55,7 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 CLASSES = ("serving", "computing")
 _EVENT = struct.Struct("=qIIIBBH")
 _THREAD = struct.Struct("=4Q4q")
-_NOBODY = 0xFFFFFFFF
+_NO_THREAD = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Events(Sequence[Event]):
             t / 1e9,
             EVENT_KINDS[kind],
             self._names.of(thread)[0],
-            None if other == _NOBODY else self._names.of(other)[0],
+            None if other == _NO_THREAD else self._names.of(other)[0],
             number,
             CLASSES[cls],
             core,

@@ -133,7 +133,7 @@ def simulate(
     Raises:
         UsageError: the program cannot run, deadlocks, loops without using time, or an argument is out of
             range.
-        SimulationError: the run broke a promise (lost wake-up, two holders, a free GIL that nobody takes).
+        SimulationError: the run broke a promise (lost wake-up, two holders, a free GIL that is never taken).
             The message has the command that repeats it.
     """
     if until_seconds is not None and not 0 < until_seconds < _RUN_FOREVER / 1e9:

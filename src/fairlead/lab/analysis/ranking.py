@@ -4,7 +4,7 @@ The rules are those that ``Standing`` states, and nothing else is looked at. Eac
 fastest by the ratio of their times, paired by round. Noise makes that interval wide, and a wide one says
 "undecided" and not "as fast": more noise never makes more ways the best.
 
-An interpreter and the free-threaded build of its version stand in one table, for whoever chooses between
+An interpreter and the free-threaded build of its version stand in one table, for a reader who chooses between
 threads and processes can choose between these two as well.
 """
 

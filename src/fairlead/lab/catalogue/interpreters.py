@@ -205,22 +205,22 @@ def contrast(discovery: Discovery) -> tuple[Interpreter, ...]:
     return tuple({i.name: i for i in chosen}.values())
 
 
-def choose(asked: Sequence[str], everyone: bool, contrasted: bool, stop: Stop) -> tuple[Interpreter, ...]:
+def choose(asked: Sequence[str], all_found: bool, contrasted: bool, stop: Stop) -> tuple[Interpreter, ...]:
     """Those that a run is to measure: the named ones, all, one of each kind, or the running one.
 
     Raises:
         UsageError: more than one of these was wished, or one that was named is not here.
         RunInterruptedError: ``stop`` was set meanwhile.
     """
-    if bool(asked) + everyone + contrasted > 1:
+    if bool(asked) + all_found + contrasted > 1:
         raise UsageError(
             "--interpreter, --all-interpreters and --contrast exclude each other: give one of them"
         )
-    if not asked and not everyone and not contrasted:
+    if not asked and not all_found and not contrasted:
         return (running(stop),)
     paths_alone = bool(asked) and all(map(as_path, asked))
     found = discover(asked, elsewhere=not paths_alone, stop=stop)
-    if everyone:
+    if all_found:
         return found.interpreters
     if contrasted:
         return contrast(found)

@@ -39,7 +39,7 @@ NEEDS = ("fairlead",)
 there: only the measured interpreter knows."""
 
 SMALLEST = 2
-"""The least n of an experiment that declares no other: with one participant there is nobody to wait for."""
+"""The least n of an experiment that declares no other: one participant alone has none to wait for."""
 
 SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
 """What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""

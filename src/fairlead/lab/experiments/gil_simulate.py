@@ -10,7 +10,7 @@ EXPERIMENT = {
     "explanation": (
         "The simulator plays cores, kernel and the protocol of taking and dropping the GIL, so that every "
         "switch can be counted. The GIL before Python 3.2 (a release every 100 instructions) and today's (a "
-        "request after a switch interval) give everybody who runs a turn before the next can come through: "
+        "request after a switch interval) give each running thread a turn before the next can come through: "
         "1 + 2 + ... + n turns. The scheduler lets those through first who have just been woken, and the "
         "number of turns grows with n alone. It is the same code that schedules a real interpreter."
     ),

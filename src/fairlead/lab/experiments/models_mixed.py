@@ -5,7 +5,7 @@ EXPERIMENT = {
     "title": "Waiting, then computing",
     "question": "Which model is the fastest for tasks that both wait and compute, and which the cheapest?",
     "explanation": (
-        "An event loop waits for all answers at once, but whatever computes in it stops everybody else. In "
+        "An event loop waits for all answers at once, but whatever computes in it stops all other tasks. In "
         "a thread pool the computing still takes its turns on the one GIL: the loop goes on, the whole is "
         "hardly faster. In a process pool it uses all cores."
     ),

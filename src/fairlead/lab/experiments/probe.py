@@ -136,7 +136,7 @@ def fence(timeout_s):
 
 
 def work(name):
-    """The function that somebody who keeps running calls over and over.
+    """The function that a thread that keeps running calls over and over.
 
     sleep0: time.sleep(0). yield: the system call sched_yield. spin: nothing, so that only Python code runs.
     """
@@ -278,7 +278,7 @@ def check_seat(params):
 
 
 def peak_kb():
-    """The most memory that this process ever held. getrusage also counts whoever it was before exec."""
+    """The most memory that this process ever held. getrusage also counts the program before exec."""
     peak = status_kb("VmHWM")
     return _rss_kb(resource.getrusage(resource.RUSAGE_SELF)) if peak is None else peak
 
@@ -352,7 +352,7 @@ def _guarded(body, index):
     try:
         body(index)
     except Exception:
-        # Whoever waits for this thread waits for ever: the thread itself has the last word.
+        # A thread that waits for this one waits for ever: the thread itself has the last word.
         finish({"failed": "in a thread: " + describe()})
 
 
@@ -369,8 +369,8 @@ def wait_until_blocked(others):
     """Wait until all the others are blocked for good; whether that was seen.
 
     ``others()`` gives the /proc directories of threads or processes. Asleep is not enough, for who waits for
-    the GIL is asleep too: all must be asleep with nobody having run in between, while this thread slept and
-    left the GIL to whoever wanted it. Where there is no /proc, only the sleep is left: False.
+    the GIL is asleep too: all must be asleep with none having run in between, while this thread slept and
+    left the GIL to the others. Where there is no /proc, only the sleep is left: False.
     """
     before = None
     limit = clock() + _BLOCKED_LIMIT_S
@@ -437,7 +437,7 @@ class Numbers(object):
 
 
 class Family(object):
-    """Forked children, each waited for by name. Leaving the ``with`` block kills and reaps whoever is left.
+    """Forked children, each waited for by name. Leaving the ``with`` block kills and reaps the others.
 
     After ``wait``, ``usage`` is the sum of their processor seconds and switches from birth to end,
     ``peaks_kb`` the peak memory of each, the parent's own first.

@@ -53,7 +53,7 @@ class Board(object):
         return True, value if as_it_is else pickle.loads(value)
 
     def close(self):
-        """There will be no more; whoever waits is told."""
+        """There will be no more; a waiting ``get`` returns."""
         os.close(self._mouth)
 
     def destroy(self):

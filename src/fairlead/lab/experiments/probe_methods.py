@@ -148,7 +148,7 @@ def interpreters_channel(job):
         there.destroy(number)
 
     workers = probe.start(job.workers, body)
-    # no more than two each are under way: whoever is done finds another, and memory is bounded
+    # no more than two each are under way: a worker that is done finds another, and memory is bounded
     ahead = 2 * job.workers
     for item in job.items[:ahead]:
         items.put(item)

@@ -52,7 +52,7 @@ def _fork(work, n):
 
     def body(index):
         work(index)
-        # a short task may have ended before anybody looks
+        # a short task may have ended before the first look
         peaks.put(index, float(probe.peak_kb()))
 
     started = [fork.Process(target=body, args=(index,)) for index in range(n)]

@@ -124,7 +124,7 @@ _shared = bodies()
 
 
 def nbody(steps: int) -> float:
-    """Moves bodies that all tasks share there and back: to their places, if nobody else has moved them."""
+    """Moves bodies that all tasks share there and back: to their places, if no other task moves them."""
     for body, fresh in zip(_shared, bodies()):
         for name in Body.__slots__:
             setattr(body, name, getattr(fresh, name))

@@ -36,7 +36,7 @@ def measure(_params):
             "alone_us": round(alone_us, 3),
             "beside_us": None if beside_us is None else round(beside_us, 3),
             "switches_per_call": switches,
-            # half of the calls at least: the kernel may keep somebody on for a while whatever he says
+            # half of the calls at least: the kernel may keep a thread on for a while all the same
             "yields": None if switches is None else switches >= 0.5,
         }
     return result

@@ -6,7 +6,7 @@ EXPERIMENT = {
     "question": "How long do n waiting processes take to pass a lock, if those already through keep running?",
     "explanation": (
         "The lock is a semaphore of the kernel's, and no GIL joins the processes: what the woken process "
-        "queues for is a core. Under real-time round robin (SCHED_RR) everybody of equal priority gets a "
+        "queues for is a core. Under real-time round robin (SCHED_RR) every process of equal priority gets a "
         "turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, the "
         "same as with threads and the GIL. The default policy is kinder. It keeps account of how long each "
         "has run, and a process that slept is let in front of those that kept running, so that the time "

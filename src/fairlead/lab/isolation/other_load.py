@@ -13,7 +13,7 @@ the machine a moment ago disturbs it still. Without one, the answer is None, nev
 
 What the kernel counts by itself is told apart from that: time stolen by the host of a virtual machine
 (``/proc/stat``), and time in which the control group had used up its quota (``cpu.stat``). And a fixed piece
-of Python code runs before each sample: its CPU time says how fast the core is, whoever else runs.
+of Python code runs before each sample: its CPU time says how fast the core is, whatever else runs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A sample may spin at real-time priority, leave spinning children when it is kill
 output or wait for ever. So each one gets
 
 * a session of its own: no signal of the terminal reaches it, and one ``killpg`` ends it. The
-  group is killed while its leader is still unreaped, so the number cannot have become somebody else's;
+  group is killed while its leader is still unreaped, so the number cannot have become another's;
 * a mark in its environment, which every descendant inherits. What left the session (``setsid``) is
   found by the mark in /proc and killed too, and so is what a killed lab left behind;
 * the scheduling policy and the cores it asks for. They are set on the calling thread around the
@@ -93,7 +93,7 @@ def run(
 
     Args:
         argv: the program and its arguments; no shell, standard input is empty.
-        mark: a word nobody else uses; see ``MARK``.
+        mark: a word of its own; see ``MARK``.
         policy: "other" (time sharing, whatever the caller itself runs under), or "rr" (round robin, real
             time), which takes what ``real_time_refused`` tests.
         cpus: the cores it may use; None: those of the caller.

@@ -43,7 +43,7 @@ def carry_out(
 
     Args:
         key: by which it can be stopped.
-        machine: what whoever asks calls this machine.
+        machine: what the caller calls this machine.
         options: those of ``Options``.
         interpreters: the arguments of ``interpreters.choose``.
 
@@ -78,7 +78,7 @@ def stop(key: str, signum: int) -> None:
 
 
 def _teller(key: str, machine: str) -> Callable[[runner.Progress], None]:
-    """Tells the cluster how far the run is, now and then; nobody outside of a worker."""
+    """Tells the cluster how far the run is, now and then; does nothing outside of a worker."""
     try:
         from distributed import get_worker
 

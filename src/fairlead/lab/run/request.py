@@ -20,7 +20,7 @@ class Request:
 
     options: Options
     asked: tuple[str, ...] = ()
-    everyone: bool = False
+    all_found: bool = False
     contrasted: bool = False
 
     def save(self, directory: Path) -> tuple[Path, ...]:
@@ -45,7 +45,7 @@ class Request:
         try:
             data = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
             options = Options(**{one.name: _frozen(data["options"][one.name]) for one in fields(Options)})
-            rest = {name: _frozen(data[name]) for name in ("asked", "everyone", "contrasted")}
+            rest = {name: _frozen(data[name]) for name in ("asked", "all_found", "contrasted")}
             return cls(options=options, **rest)
         except (OSError, ValueError, TypeError, KeyError):
             return None

@@ -4,7 +4,7 @@ holds the GIL meanwhile.
 The kernel tells a thread's time on a core and, in schedstat's second number, in the queue for one. The GIL
 is asked for by the thread that watches: one that sleeps briefly has it back at once if the call computes
 without it, and after a switch interval if it does not let go. A nap in which the call had no core tells
-nothing: whoever is woken for the GIL and gets no core has not taken it yet.
+nothing: a thread that is woken for the GIL and gets no core has not taken it yet.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _go_on(number: str) -> None:
 
 
 def _leave(number: str) -> None:
-    """From now on nobody stops it; what has been sent and has not arrived is taken back."""
+    """From now on it is not stopped; what has been sent and has not arrived is taken back."""
     while True:
         try:
             if _running.pop(number, None) is None:

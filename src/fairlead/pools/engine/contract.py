@@ -8,7 +8,7 @@ exactly once. There are two ways to write one:
   there, and the worker only runs one call after another;
 * an Engine of its own, where something else already has a queue and workers (an event loop, a cluster).
 
-How a task ends: whoever takes it calls ``task.begin()``, and leaves it alone when that says no (it was
+How a task ends: the thread that takes it calls ``begin()``, and leaves it alone when that says no (it was
 cancelled meanwhile). Then exactly one of those who want to end it (its worker, a time-out, a cancellation)
 wins, by a lock or on the engine's one thread, and calls ``task.succeed``, ``task.fail`` or ``task.give_up``.
 
@@ -156,7 +156,7 @@ class Task:
         self.began_ns = 0
 
     def begin(self) -> bool:
-        """Whether it may be run now by the caller: not if it was cancelled, or if somebody runs it
+        """Whether it may be run now by the caller: not if it was cancelled, or if another runs it
         already."""
         if self.attempts == 0 and not self.future.begin():
             return False
@@ -306,11 +306,11 @@ class Engine(ABC):
     @abstractmethod
     def stop(self, task: Task) -> bool:
         """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
-        ends otherwise, or has ended, or somebody else cancels it at this moment."""
+        ends otherwise, or has ended, or another thread cancels it at this moment."""
 
     def help(self, task: Task) -> None:  # noqa: ARG002
         """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and nobody has begun it. May do nothing."""
+        and it has not begun. May do nothing."""
         return
 
     def here(self) -> bool:
@@ -333,7 +333,7 @@ class Engine(ABC):
         return False
 
     def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
-        """Where it keeps the state: waits for the task's end; returns at once if somebody else does."""
+        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
         return
 
     @abstractmethod
@@ -354,7 +354,7 @@ class Engine(ABC):
         waited for. False if they had not within the time."""
 
     def forget_after_fork(self) -> None:
-        """In a forked child, which has neither threads nor workers of it: takes no more tasks, and whoever
+        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
         waits for one gets a DeadlockError. Makes its locks anew."""
         self._closed = self.forked = True
 

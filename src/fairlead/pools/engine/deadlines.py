@@ -14,7 +14,7 @@ from fairlead.pools.engine.aside import Aside
 class Watch:
     """Calls ``look`` when a deadline has come; ``look`` ends what is due and returns the next deadline.
 
-    Whoever has a deadline makes it visible to ``look`` first and calls ``expect`` then. While ``look`` runs,
+    A caller with a deadline makes it visible to ``look`` first and calls ``expect`` then. While that runs,
     the time it is expected at counts as infinite, so that a deadline that it may have missed wakes the thread
     again.
     """

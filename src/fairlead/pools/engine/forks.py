@@ -22,7 +22,7 @@ class Forked(Protocol):
 
 
 _owners: weakref.WeakSet[Forked] = weakref.WeakSet()
-"""Iterated in children only, where nobody adds to it meanwhile."""
+"""Iterated in children only, where no other thread adds to it."""
 _modules: list[Callable[[], None]] = []
 
 

@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
     """What a future's methods need of a threading.Condition, in one object in place of four: each task has
-    one, and most end before anybody waits."""
+    one, and most end before there is a waiter."""
 
     _bells: list[_thread.LockType] | None = None
-    """Of those who wait; changed by whoever has the lock."""
+    """Of those who wait; changed with the lock held."""
 
     def wait(self, timeout: float | None = None) -> bool:
         bell = _thread.allocate_lock()
@@ -60,7 +60,7 @@ class Future(concurrent.futures.Future[T]):
 
     As the standard library's, with two differences. ``cancel()`` of a task that runs ends the future at once
     and stops the work: a process is killed and replaced, a thread is sent an exception that ends it at its
-    next step in Python. And ``result()`` called by a worker of the same pool runs a task that nobody has
+    next step in Python. And ``result()`` called by a worker of the same pool runs a task that no worker has
     begun, so that waiting for tasks of one's own pool does not deadlock it.
     """
 
@@ -155,7 +155,7 @@ class Future(concurrent.futures.Future[T]):
     def call_back(self) -> None:
         """Calls the done-callbacks and lets go of them: what they refer to may refer to this future.
 
-        What they raise is logged and costs nobody anything, not even the thread that ended the future.
+        What they raise is logged and harms no other thread, not even the one that ended the future.
         """
         stop: BaseException | None = None
         for callback in self._done_callbacks:
@@ -242,7 +242,7 @@ class Future(concurrent.futures.Future[T]):
             raise DeadlockError("the task runs in the process that this one was forked from, and ends there")
 
     def help(self) -> None:
-        """The calling thread is about to wait: it runs the task if it is one of its pool's threads and nobody
+        """The calling thread is about to wait: one of the pool's own threads runs the task, if no worker
         has begun it."""
         task = self._task
         if task is not None and self._engine is not None:

@@ -10,7 +10,7 @@ Invariants:
 * A task that has begun and is not over is in exactly one place: in a slot, ``slot.task``, or in ``_again``,
   where it waits for a further attempt. So a cancellation finds it, and can say at once whether it ended it.
 * Who sets ``slot.task`` to None, under ``slot.lock``, ends the task or has it in ``_again`` before;
-  everybody else finds that it is not theirs. ``worker.stop()`` is called under that lock, so that it never
+  each other finds that it is not its own. ``worker.stop()`` is called under that lock, so that it never
   meets another task than the one meant. A task is put into the slot before it begins, under the same lock.
 * Who takes a task from ``_again``, under ``_lock``, runs it or ends it. It is put into the queue after that.
 * Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
@@ -22,7 +22,7 @@ Invariants:
   and counts neither as a worker nor, with its task, as busy: another slot takes its place meanwhile. When it
   goes on there may be one slot too many; the next that has nothing to do, or ends a task, leaves.
 * While tasks are queued there is a slot. One that ends gives its place to another, which its own thread sees
-  to if nobody else has. Where no thread can be started and there is no slot, the queued tasks are failed.
+  to if no other has. Where no thread can be started and there is no slot, the queued tasks are failed.
 
 No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
 finalizer, which closes its manager, may run wherever objects are freed.
@@ -131,7 +131,7 @@ class WorkerManager(WorkerSlots):
     # without the lock
 
     def _strand(self, error: RuntimeError) -> None:
-        """Fails what is queued: nobody is there to run it, and nobody can be had. What comes later may be
+        """Fails what is queued: it has no worker, and none can be started. What comes later may be
         luckier."""
         self._fail_queued(broken(f"no thread can be started for a worker: {error}", error))
 
@@ -175,7 +175,7 @@ class WorkerManager(WorkerSlots):
         except Stopped:
             pass  # it has come when the task was over
         finally:
-            # whoever stopped it may not have come so far, and may find it gone
+            # the thread that stopped it may not have come so far, and may find it gone
             self._replace(slot, ends=True)
             try:
                 slot.worker.close()
@@ -280,7 +280,7 @@ class WorkerManager(WorkerSlots):
         return begun and not (self._terminated and self._take_back(slot, task))
 
     def _withdraw(self, slot: WorkerSlot, task: Task) -> bool:
-        """Takes a task from its slot that the worker has not been given; False if somebody else has."""
+        """Takes a task from its slot that the worker has not been given; False if another thread has."""
         with slot.lock:
             if slot.task is not task:
                 return False
@@ -346,7 +346,7 @@ class WorkerManager(WorkerSlots):
             return retires
 
     def _take_back(self, slot: WorkerSlot, task: Task) -> bool:
-        """Cancels a task that the worker has not been given; False if somebody else has."""
+        """Cancels a task that the worker has not been given; False if another thread has."""
         with slot.lock:
             mine = slot.task is task
             slot.task = None

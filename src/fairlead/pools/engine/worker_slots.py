@@ -265,7 +265,7 @@ class WorkerSlots(Engine):
 
     @abstractmethod
     def _strand(self, error: RuntimeError) -> None:
-        """Nobody is there to run what is queued, and nobody can be had. Called without the lock."""
+        """There is no worker to run what is queued, and none can be started. Called without the lock."""
 
 
 def check_cancelled() -> None:

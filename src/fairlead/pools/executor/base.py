@@ -92,7 +92,7 @@ class Pool(concurrent.futures.Executor):
         self._options = Options()
         self._mappings = _Mappings()
         self._courier = Aside("fairlead-courier")
-        # a pool that nobody can reach any more finishes its tasks and lets its workers go
+        # a pool that is unreachable finishes its tasks and lets its workers go
         weakref.finalize(self, engine.close).atexit = False
 
     # executor
@@ -216,7 +216,7 @@ class Pool(concurrent.futures.Executor):
         def close(_: object) -> None:
             try:
                 self.shutdown()
-            except BaseException as error:  # noqa: BLE001 - of whoever waits
+            except BaseException as error:  # noqa: BLE001 - the waiter's
                 closed.set_exception(error)
             else:
                 closed.set_result(None)
@@ -254,7 +254,7 @@ class Pool(concurrent.futures.Executor):
             return  # cancelled meanwhile
         try:
             self._submit(fn, args, kwargs, future)
-        except Exception as error:  # noqa: BLE001 - of whoever waits
+        except Exception as error:  # noqa: BLE001 - the waiter's
             future.set_exception(error)
 
     # streams
@@ -272,7 +272,7 @@ class Pool(concurrent.futures.Executor):
         """The results of ``fn(item)``, with back-pressure: for endless inputs, and for ``for`` and ``async
         for``.
 
-        The iterable is read by whoever takes results, and never more than ``window`` items ahead of what was
+        The consumer of the results reads the iterable, and never more than ``window`` items ahead of what was
         taken (None: four chunks for each worker). What it raises is raised behind the results of the items
         before. A call's exception is raised in its place, and the stream goes on behind it. Closing the
         stream, or letting go of it, cancels what is under way.

@@ -20,7 +20,7 @@ Progress = bool | Bar
 
 
 def pause(bar: Bar | None) -> None:
-    """Whoever advances it may be left by an exception: a live display is not left behind by that. The next
+    """The code that advances it may raise an exception: a live display is not left behind by that. The next
     update goes on with it."""
     if isinstance(bar, _RichBar):
         bar.close()

@@ -288,7 +288,7 @@ class Stream(Generic[T]):
             raise
 
     def _listen(self, chunk: Chunk) -> None:
-        if self._eager:  # goes on by itself, whether somebody takes the results or not
+        if self._eager:  # goes on by itself, whether the results are taken or not
             chunk.future.listen(lambda _: self._landed(chunk))
             return
         stream = weakref.ref(self)

@@ -2,7 +2,7 @@
 
 Each worker is a thread of this process that runs a loop (worker.py) in an interpreter of its own. Calls go
 from the thread that submits straight to the worker that is free first, and replies straight to the thread
-that waits for that very result; one thread here, the reader, takes those that nobody waits for.
+that waits for that very result; one thread here, the reader, takes those without a waiter.
 
 Invariants:
 
@@ -11,10 +11,10 @@ Invariants:
   there, under ``_lock``, ends its future and marks it ``dropped``; its new job, if it comes to that, is taken
   back or its reply left alone.
 * The future of a task is PENDING until it has ended; whether it runs, the board knows.
-* Of workers there are as many as jobs, up to the limit: whoever posts one, and whoever sees a worker end,
+* Of workers there are as many as jobs, up to the limit: a thread that posts one, or sees a worker end,
   makes another when there are fewer.
 * A worker whose task was taken back is in ``_leaving``: it gets no other, is interrupted, and ends when it
-  can. Its interpreter is ended by its own thread, when nobody is in it (JobQueue.leave).
+  can. Its interpreter is ended by its own thread, when no call is in it (JobQueue.leave).
 
 No future is ended, and so no callback called, with the lock held.
 """
@@ -178,7 +178,7 @@ class Interpreters(Engine):
         return True
 
     def wait(self, task: Task, timeout: float | None) -> None:
-        """Waits for a reply to the task and ends it; does nothing if somebody else is about to."""
+        """Waits for a reply to the task and ends it; does nothing if another thread is about to."""
         job = task.job if isinstance(task, Posted) else None
         if job is not None and (news := self._board.help(job, timeout)) is not None:
             self._end(*news)
@@ -317,7 +317,7 @@ class Interpreters(Engine):
             self._board.end_completions()
 
     def _interrupt(self, number: int) -> None:
-        """Has a worker end that nobody waits for any more; entering its interpreter may take as long as a
+        """Has a worker end that nothing waits for any more; entering its interpreter may take as long as a
         call into C, so that a thread does it."""
         with self._lock:
             worker = self._places.pop(number, None)

@@ -1,6 +1,6 @@
 """Names of interpreters and variants, made safe to show and unlike each other.
 
-A name or a path comes from a results file, which anyone can have written. It may hold a terminal's escape
+A name or a path comes from a results file, which may come from anywhere. It may hold a terminal's escape
 codes, marks that turn the direction of the text round it, or half of a character. ``clean`` makes any string
 harmless as text; what else a format needs (HTML's or CSV's escapes) is that format's own business.
 """

@@ -102,7 +102,7 @@ def _waited(summary: GilSummary, gil: int) -> float:
 
 
 def _matrix(summary: GilSummary, gil: int, name: dict[int, str]) -> dict[str, Any]:
-    """Waiters down, holders across, both dearest first, each with the rest summed up; nobody comes last."""
+    """Waiters down, holders across, dearest first, each with the rest summed up; "no thread" comes last."""
     cells = {(c.waiter, c.holder): c.seconds for c in summary.blame if c.gil == gil}
     by_waiter: defaultdict[int, float] = defaultdict(float)
     by_holder: defaultdict[int, float] = defaultdict(float)

@@ -23,8 +23,8 @@ Frame = tuple[str, str, int]
 """(name, file, line); "" and 0 for what is no code."""
 
 _WAITS = ("waits for", "", 0)
-_NOBODY = "(no thread: the GIL was free)"
-_UNKNOWN = {0: _NOBODY, 0xFFFFFFFE: "(unknown)", 0xFFFFFFFF: "(ended threads)"}
+_NO_THREAD = "(no thread: the GIL was free)"
+_UNKNOWN = {0: _NO_THREAD, 0xFFFFFFFE: "(unknown)", 0xFFFFFFFF: "(ended threads)"}
 
 
 def stacks(summary: GilSummary) -> dict[int, Counter[tuple[Frame, ...]]]:

@@ -67,7 +67,7 @@ def title(summary: GilSummary) -> str:
 
 
 def who(summary: GilSummary) -> dict[int, str]:
-    """A name for each thread by its serial, unlike all others; 0 is nobody."""
+    """A name for each thread by its serial, unlike all others; 0 is none."""
     given = {thread.serial: names.clean(thread.name) for thread in summary.threads}
     for thread in summary.threads:
         if process := summary.process_of(thread.gil):

@@ -89,7 +89,7 @@ _LEFT, _ROW, _BAR, _WIDTH, _TOP = 84.0, 52.0, 22.0, 900.0, 30.0
 
 
 def svg(trace: GilTrace) -> str:
-    """The first switches as a picture: holds, waits, requests and hand-overs; empty when nobody let go."""
+    """The first switches as a picture: holds, waits, requests and hand-overs; empty without a drop."""
     end = _end(trace)
     if not end:
         return ""

@@ -1,7 +1,7 @@
 """Why it is a square: who runs on each pass of the scheduler, worked out turn by turn and drawn.
 
-The model is the plainest one that shows the effect: one core, turns in a fixed order, and whoever has been
-let through keeps running. On each pass everyone who runs has one turn, so that the one who was just woken
+The model is the plainest one that shows the effect: one core, turns in a fixed order, and a thread that is
+let through keeps running. On each pass every running thread has one turn, so that the one who was just woken
 waits behind all of them. The number of turns is counted off the passes that are drawn; no formula is written
 down anywhere. Source of the model: the section on the square in aiologic's documentation (performance.rst).
 """

@@ -159,7 +159,7 @@
     const wait = interval(lane.waits, t);
     if (wait) {
       const holder = lanes.find((other) => other !== lane && other.gil === lane.gil && interval(other.holds, t));
-      return `${time(t)}: ${lane.name} waits, ${time(wait.end - wait.start)} in all; ${holder ? `${holder.name} holds the GIL` : "nobody is seen to hold it"}`;
+      return `${time(t)}: ${lane.name} waits, ${time(wait.end - wait.start)} in all; ${holder ? `${holder.name} holds the GIL` : "no thread is seen to hold it"}`;
     }
     const hold = interval(lane.holds, t);
     return hold ? `${time(t)}: ${lane.name} holds the GIL for ${time(hold.end - hold.start)}` : `${time(t)}: ${lane.name}`;
