@@ -41,6 +41,7 @@ ONCE = (
     "tests/e2e/test_load_generator.py",
     # servers, profilers and other tools beside fairlead, which one interpreter has
     "tests/e2e/test_companions.py",
+    "tests/e2e/test_pools_sklearn.py",
     "tests/e2e/test_recipes.py",
     # how the tests themselves are run
     "tests/e2e/test_watchdog.py",

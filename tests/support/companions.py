@@ -126,7 +126,7 @@ COMPANIONS = {
 }
 """Other tools and what they are tried with."""
 
-OTHERS = ("opentelemetry-sdk", "prometheus_client", "ipython", "pytest-xdist")
+OTHERS = ("opentelemetry-sdk", "prometheus_client", "ipython", "pytest-xdist", "scikit-learn")
 """What the how-to guides have examples for, and what has a test of its own."""
 
 RECIPES = ("gunicorn", "uwsgi", "celery", "django", "uvicorn", "fastapi", "opentelemetry-distro", "ddtrace")
