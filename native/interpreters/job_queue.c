@@ -124,7 +124,7 @@ static void unlist(fl_job_queue *job_queue, fl_job *job)
     job->listed = false;
 }
 
-/* JobQueue lock: who waits for the job is to learn that it has come to its end; for wake_helper. */
+/* JobQueue lock: the waiter for the job is to learn that it has ended; for wake_helper. */
 static fl_waitq *helper_of(fl_job *job)
 {
     if (job->helper != NULL) {

@@ -19,7 +19,7 @@
  *    taken back leaves its permit, and the worker that gets that finds nothing: a permit that was taken away
  *    might be another job's.
  * 2. Whenever there are completions, there is a permit in `completions`, or the reader is on its way.
- * 3. Who waits for a job is woken by whatever ends it.
+ * 3. A waiter for a job is woken by whatever ends it.
  *
  * The lock is held for a few instructions, and nothing is allocated, freed or woken under it. Any thread may
  * call anything here, attached or not; nothing blocks but fl_job_queue_leave.

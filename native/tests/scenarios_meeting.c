@@ -166,7 +166,7 @@ static void end_barrier(void)
     fl_waitq_unref(waitq);
 }
 
-/* A number that grows to two and is closed: who waits sees it all, in order, and then the end. */
+/* A number that grows to two and is closed: a waiter sees it all, in order, and then the end. */
 static void begin_version(void)
 {
     memset(frames, 0, sizeof frames);

@@ -75,7 +75,7 @@ static void look(void)
     }
 }
 
-/* One takes the lock and ends; who waits for it, or comes to, is told, and then gives up. */
+/* One takes the lock and ends; a waiter for it, or a newcomer, is told, and then gives up. */
 static bool dead;
 
 static void begin_death(void)

@@ -1,4 +1,4 @@
-/* The thread table with real threads: who sleeps is seen, stays while it is held, and is gone with its
+/* The thread table with real threads: a sleeper is seen, stays while it is held, and is gone with its
  * thread. */
 #include <pthread.h>
 #include <stdlib.h>

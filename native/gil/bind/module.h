@@ -5,7 +5,7 @@
 #include "gil/interpreter/compat.h"
 #include "gil/observe/snapshot.h"
 
-/* One at a time: several interpreters may call at once, each with its own GIL. Who has entered may let go of
+/* One at a time: several interpreters may call at once, each with its own GIL. A caller inside may let go of
    the GIL; so a thread that waits to enter lets go of it meanwhile. */
 void fl_module_enter(void);
 void fl_module_leave(void);

@@ -82,7 +82,7 @@ typedef struct fl_kernel {
     uint8_t preempt;         /* fair only: a woken thread takes a core from one that is further ahead */
     int64_t slice_ns;        /* time slice when others want the core */
     int64_t granularity_ns;  /* preempt only when ahead by more than this */
-    int64_t credit_ns;       /* fair only: who comes from a sleep is put at most this far ahead */
+    int64_t credit_ns;       /* fair only: a thread that has slept is put at most this far ahead */
     int64_t switch_ns;       /* what a core needs to change threads */
     int64_t resume_ns;       /* what a sleep costs the sleeper: the way into the kernel, and out again */
     int64_t wake_ns;         /* from a wake-up to the woken thread being runnable */

@@ -13,7 +13,7 @@
  * An interpreter with a GIL of its own takes that with it when it ends, and nothing tells of it: the GIL is
  * not destroyed, its memory is given back. So while no thread holds or waits for such a GIL it is `idle`,
  * which its own threads change in the hooks, and no other thread touches it; what is "under the mutex" is
- * then guarded by `life` alone. Who wants both otherwise must not wait for the mutex of such a GIL with
+ * then guarded by `life` alone. A thread that takes both must not wait for the mutex of such a GIL with
  * `life` held, because the hooks take `life` under the mutex.
  *
  * Lives: a seat belongs to its thread and to its GIL, and is freed when both have let go of it; so neither a

@@ -86,8 +86,8 @@ static fl_waiter *partner(fl_waitq *waitq, uint32_t side, const fl_choice *choic
     return NULL;
 }
 
-/* Queue lock. Meets the first that waits on the other side and has not left. `comer`: who comes is one of
-   several, and wins with it; NULL: who comes is alone. */
+/* Queue lock. Meets the first that waits on the other side and has not left. `comer`: the newcomer is one of
+   several, and wins with it; NULL: it is alone. */
 static bool meet_first(fl_waitq *waitq, uint32_t side, fl_handoff **place, const fl_waiter *comer,
                        fl_wakes *wakes)
 {

@@ -71,7 +71,7 @@ static inline bool fl_meeting_closed(fl_waitq *waitq)
 /* Meets a waiter, if there is one. Does not block; any thread that may touch the handoff. */
 bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place);
 
-/* For ever: who waits, and who comes and would, is refused. What came back may still be received. As
+/* For ever: waiters and newcomers are refused. What came back may still be received. As
    fl_sem_give, does not block. */
 void fl_meeting_close(fl_waitq *waitq);
 

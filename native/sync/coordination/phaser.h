@@ -14,7 +14,7 @@
  *   the next phase begins. So no party arrives in the place of a child.
  * * A node that the root has advanced past is brought up to the phase when it is next used: `unarrived` of
  *   the new phase is its parties, and so below. So advancing takes as long whatever the size of the tree.
- * * Having arrived is not taken back: who stops waiting, by a time-out or a cancellation, has arrived.
+ * * An arrival is not taken back: a waiter that stops, by a time-out or a cancellation, has arrived.
  *
  * Rejected. Java's phasers of a tree have each a state of their own, so that few contend for each; here the
  * lock is held for some nanoseconds, and no party waits for a parent that lags behind. Waiting in register()

@@ -2,7 +2,7 @@
  * kept beside it; a waiter says which number it has seen.
  *
  * The word is the number, with CLOSED above it; it changes under the queue lock only. Nothing is taken, so
- * nothing is given back. Who has seen all there is, when it is closed, is refused.
+ * nothing is given back. A waiter that has seen all, when it is closed, is refused.
  */
 #ifndef FL_SYNC_COORDINATION_VERSION_H
 #define FL_SYNC_COORDINATION_VERSION_H

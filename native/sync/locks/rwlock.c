@@ -27,7 +27,7 @@ static uint32_t readers(uint64_t word)
     return (uint32_t)word;
 }
 
-/* Whether who comes finds room; who has queued is not kept out by those who wait. */
+/* Whether a newcomer finds room; a queued waiter is not kept out by the others. */
 static bool fits(uint64_t word, uint32_t wanted, bool queued)
 {
     switch (wanted) {

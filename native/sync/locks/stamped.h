@@ -5,8 +5,8 @@
  * Along With Programming Language Memory Models?", 2012, https://doi.org/10.1145/2247684.2247688).
  *
  * The lock is rwlock.h's, waiters and phases included. `version` is even while there is no writer; a thread
- * with the lock to write makes it odd before its first change, and even again after its last. Who has read an
- * even version, and finds the same when it has read all it wants, has seen no change of a writer in part.
+ * with the lock to write makes it odd before its first change, and even again after its last. A reader that
+ * finds the same even version before and after has seen no change of a writer in part.
  *
  * Invariants, checked by the model (stamped-* in native/tests/scenarios_stamped.c):
  * 1. Between two readings of the same even version no writer has changed anything: what was read is of one

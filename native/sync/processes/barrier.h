@@ -2,7 +2,7 @@
  *
  * An arrival is a word: the process, and in ten bits of its own the phase that it came to. So no process
  * clears the places of a phase that is over, which could be cut off by a kill in the middle: in the next
- * phase they are free because they name another. Who is the last to come, or finds all places taken, ends
+ * phase they are free because they name another. The last to come, or one that finds all places taken, ends
  * the phase by one step of `state`, which any process may take (invariant 2). A waiter checks whether those
  * that came before are alive, and breaks the barrier where one is not: it cannot go through with the others.
  */

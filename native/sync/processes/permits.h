@@ -28,7 +28,7 @@ uint32_t fl_shm_owned_free(const fl_shm_permits *permits, uint32_t amount);
 /* Whether fl_shm_owned_try would bring something. Costs what fl_process_alive does. */
 bool fl_shm_owned_ready(const fl_shm_permits *permits, uint32_t amount);
 
-/* A flag. `word` is odd while it is set, and its rest counts how often it was: who waits has been woken once
+/* A flag. `word` is odd while it is set, and its rest counts how often it was: a waiter has been woken once
    that is another, though it may be clear again. */
 typedef struct {
     fl_shm_eventcount eventcount;

@@ -13,10 +13,10 @@
  * reference to what it keeps.
  *
  * A thread that sleeps may be held: it does not come back from fl_thread_table_end until it is let go. So its
- * stack stands still while it is read, also where there is no GIL. Who holds runs no Python meanwhile.
+ * stack stands still while it is read, also where there is no GIL. The holding thread runs no Python.
  *
  * A thread that ends is struck off first, and then looks whether there are waiters for what it had (a lock):
- * the first who does is alarmed, or the lock closes. Who waits does it the other way round: it is in the
+ * the first that does is woken, or the lock closes. A waiter does it the other way round: it is in the
  * thread table, or in its mailbox's list, before it looks whether the holder has ended. So one of the two
  * sees the other.
  *

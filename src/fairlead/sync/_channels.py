@@ -391,7 +391,7 @@ def _broadcast_elsewhere(line: _Line) -> BroadcastReceiver[Any]:
 
 
 def broadcast(capacity: int) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]:
-    """Every object to every receiver. Sending never waits: who is too slow misses the oldest, and is told.
+    """Every object to every receiver. Sending never waits: a slow receiver misses the oldest, and is told.
 
     Args:
         capacity: how many of the last objects are kept for those who are slow.

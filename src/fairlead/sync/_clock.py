@@ -30,7 +30,7 @@ class ManualClock:
         return self._now / 1e9
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass. Who is due meanwhile is served at its moment, in order, before this returns.
+        """Lets time pass. A waiter that is due is served at its moment, in order, before this returns.
 
         Any thread or task; never waits for those who are served to run.
         """

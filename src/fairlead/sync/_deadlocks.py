@@ -7,8 +7,8 @@ cut", with two collects).
 **Invariant.** What is reported was there at one moment: each of the circle waited, for ever, for what the
 next one had. Both pictures show every wait of the circle, the same by who waits, for which cell, since when;
 so each lasted from before the end of the first picture until after the beginning of the second, and in
-between all of them were there together. Its owner was looked up after the first: who waits all that time lets
-go of nothing, so it had it in between, too. From then on none of them goes on unless something from outside
+between all of them were there together. Its owner was looked up after the first. A thread that waits
+releases nothing, so it had it in between, too. From then on none of them goes on unless something from outside
 the circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
 taken it. So it is reported, and no waiter is made to fail: only the program can know whether such help comes.
 

@@ -150,7 +150,7 @@ class Seen(NamedTuple):
 
 
 def look() -> list[Seen]:
-    """One picture, who has waited longest first."""
+    """One picture, the longest wait first."""
     seen = _native.waits()
     names = _Look(seen)
     return sorted((names.wait(*one) for one in seen), key=lambda one: one.wait.since)

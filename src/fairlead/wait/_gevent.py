@@ -86,7 +86,7 @@ def task() -> Any:
 
 
 def postponed(error: BaseException) -> bool:
-    """See fairlead.wait. A time-out was too late; who is killed is killed where it next switches."""
+    """See fairlead.wait. A time-out was too late; a killed greenlet ends where it next switches."""
     if isinstance(error, gevent.GreenletExit):
         gevent.get_hub().loop.run_callback(gevent.getcurrent().throw, error)
         return True

@@ -84,7 +84,7 @@ static int take(PyObject *self, uint32_t wanted, int64_t timeout)
         if (fl_load(&waiter.state, acquire) == FL_REFUSED) { /* by fl_rate_enter, which has not queued it */
             return 0;
         }
-        /* where the clock stands still, who is queued is served before its time is over */
+        /* where the clock stands still, a waiter is served before its time is over */
         int64_t deadline = fl_rate_sleep(&waiter) == FL_FOREVER ? FL_FOREVER : latest;
         int64_t next = fl_next_look(&looks);
         fl_wait_result result;

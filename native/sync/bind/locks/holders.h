@@ -1,4 +1,4 @@
-/* holders: who is inside a lock that many may have at once, and how often each of them has taken it.
+/* holders: the threads and tasks that share a lock, and how often each of them has taken it.
  *
  * A table by thread or task. An entry is written by its own holder alone; the table itself is the object's
  * that has it: every function is called attached, and within that object's critical section. None runs

@@ -1,4 +1,4 @@
-/* Rendezvous, the line of a channel without room, and Exchanger: who comes meets another
+/* Rendezvous, the line of a channel without room, and Exchanger: a newcomer meets another
  * (sync/coordination/meeting.h).
  *
  * A handoff is swapped attached only, by who enters or gives back, so that the collector finds every object
