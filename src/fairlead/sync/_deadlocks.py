@@ -8,8 +8,8 @@ cut", with two collects).
 next one had. Both pictures show every wait of the circle, the same by who waits, for which cell, since when;
 so each lasted from before the end of the first picture until after the beginning of the second, and in
 between all of them were there together. Its owner was looked up after the first. A thread that waits
-releases nothing, so it had it in between, too. From then on none of them goes on unless something from outside
-the circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
+releases nothing, so it had it in between, too. From then on none goes on unless something from outside the
+circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
 taken it. So it is reported, and no waiter is made to fail: only the program can know whether such help comes.
 
 An edge goes from a waiter to each one that must go on first. No edge goes from who gives up in time
