@@ -7,7 +7,8 @@ The figures, all of pools with two workers, in microseconds of wall time unless 
     start ms        from the constructor to the first result
     round trip      submit().result(), one by one
     round trip CPU  CPU time of this process for one
-    stream          for each of many tasks submitted at once
+    submit          for each of many tasks submitted at once, until the last has been
+    stream          the same, until all have ended
     map             for each item of map(), chunks of 100
     echo 0.5 MB     a round trip of bytes of that size, there and back
     array 50 MB ms  a round trip of a numpy array of that size, of which the shape comes back: the median of
@@ -143,7 +144,8 @@ def main() -> None:
     options = parser.parse_args()
     targets = [
         harness.Target("round trip", "ThreadPool", at_most=1.0, of="ThreadPoolExecutor"),
-        harness.Target("stream", "ThreadPool", at_most=1.0, of="ThreadPoolExecutor"),
+        harness.Target("submit", "ThreadPool", at_most=0.5, of="ThreadPoolExecutor"),
+        harness.Target("stream", "ThreadPool", at_most=0.7, of="ThreadPoolExecutor"),
     ]
     rows = [
         harness.Row(
@@ -164,9 +166,16 @@ def main() -> None:
                 lambda mode: measure(mode, quick=options.quick, processes=True),
                 (theirs, f"multiprocessing.Pool {method}", *others, mine),
                 [
+                    harness.Target("submit", mine, at_most=0.5, of=theirs),
                     harness.Target("round trip", mine, at_most=0.5, of=theirs),
                     harness.Target("echo 0.5 MB", mine, at_most=0.2, of=theirs),
                     harness.Target("array 50 MB ms", mine, at_most=5.0),
+                    *(
+                        harness.Target(figure, mine, at_most=1.0, of=peer)
+                        for figure in ("round trip", "echo 0.5 MB")
+                        for peer in others
+                        if peer in ("loky", "mpire")
+                    ),
                 ],
             )
         )

@@ -57,6 +57,13 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
             marks=pytest.mark.long,
         ),
         ("gil_squares.py", ["--squares", "mutex"], {"stock", "interval", "fairlead"}, "seconds"),
+        pytest.param(
+            "pools_joblib.py",
+            [],
+            {"loky", "fairlead"},
+            "seconds",
+            marks=pytest.mark.skipif(find_spec("joblib") is None, reason="joblib is not installed"),
+        ),
         (
             "gil_cpu_threads.py",
             ["--threads", "2", "--work", "json"],
