@@ -1,11 +1,14 @@
 """Compile and link the core, which knows no Python, for other systems with zig's compiler; run its C tests.
 
-    pip install ziglang; python tools/cross_compile.py [--run COMMAND] [TARGET...]
+    pip install ziglang
+    python tools/cross_compile.py [--run COMMAND] [--python INCLUDE --into FOLDER] [TARGET...]
 
 For each target the files of fairlead_core and of its platform in native/meson.build are compiled, and every
 C test of the core that the system can have is linked. With --run each of these is run by the command: wine64
 runs those of x86_64-windows-gnu, qemu-aarch64-static those of aarch64-linux-musl, "" those of this system.
-The status is 1 if anything fails.
+With --python the two extensions are built, too, against the headers of a CPython of that system, and put into
+a copy of the package in FOLDER, which that CPython can have as its PYTHONPATH. The status is 1 if anything
+fails.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,10 +33,11 @@ TARGETS = (
     "aarch64-linux-musl",
     "aarch64-linux-gnu",
 )
+SUFFIX = {"windows": "pyd", "macos": "so", "linux": "so"}
 LIBRARIES = {"windows": ["-lws2_32", "-lapi-ms-win-core-synch-l1-2-0"], "macos": [], "linux": []}
-SECONDS = 120
-"""that one command may take"""
-FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I."]
+SECONDS = 600
+"""that one command may take: the first link for a target waits until zig has built that system's C library"""
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I.", "-fvisibility=hidden"]
 
 
 def listed(build: str, begin: str, end: str) -> list[str]:
@@ -60,6 +65,21 @@ def tests(system: str) -> list[str]:
     return [f"tests/test_{name}.c" for name in names]
 
 
+def extensions() -> dict[str, list[str]]:
+    """The files of each extension beside the core. The hooks of the GIL are for Linux with glibc alone."""
+    return {
+        "_native": listed("meson.build", r"native_sources = files\(", r"\n\)"),
+        "_probe": listed("meson.build", r"probe_sources = files\(", r"\)"),
+    }
+
+
+def interpreter_libraries(system: str, include: Path) -> list[str]:
+    """What an extension links against: on Windows the interpreter's import library, elsewhere nothing."""
+    if system == "windows":
+        return [str(max((include.parent / "libs").glob("python3?*.lib"), key=lambda path: len(path.name)))]
+    return ["-Wl,-undefined,dynamic_lookup"] if system == "macos" else []
+
+
 def failure(words: list[str]) -> str:
     """What a command says first of what went wrong; empty if nothing did."""
     try:
@@ -81,7 +101,33 @@ def each(target: str, what: str, commands: dict[str, list[str]], workers: int | 
     return not failed
 
 
-def check(target: str, run: str | None) -> bool:
+def check_extensions(target: str, compiler: list[str], include: Path, into: Path) -> bool:
+    """Build both extensions for one target into a copy of the package."""
+    system = target.split("-")[1]
+    compiler = [*compiler, "-isystem", str(include), *(["-fPIC", "-dynamic"] if system == "linux" else [])]
+    package = into / "fairlead"
+    shutil.rmtree(package, ignore_errors=True)
+    shutil.copytree(NATIVE.parent / "src" / "fairlead", package, ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory() as folder:
+        named = {"core": sources(system), **extensions()}
+        objects = {
+            file: str(Path(folder, file.replace("/", "_") + ".o"))
+            for files in named.values()
+            for file in files
+        }
+        core = [objects[file] for file in named.pop("core")]
+        compiling = {file: [*compiler, "-c", file, "-o", made] for file, made in objects.items()}
+        ends = [*core, *interpreter_libraries(system, include), *LIBRARIES[system], "-lpthread", "-lm", "-o"]
+        linker = [*compiler, "-shared"]
+        linking = {
+            name: [*linker, *(objects[file] for file in files), *ends, f"{package / name}.{SUFFIX[system]}"]
+            for name, files in named.items()
+        }
+        fine = each(target, "files of the extensions compile", compiling, os.cpu_count())
+        return fine and each(target, "extensions link", linking, os.cpu_count())
+
+
+def check(target: str, run: str | None, include: Path | None, into: Path) -> bool:
     """Compile, link and perhaps run for one target, as far as nothing fails."""
     system = target.split("-")[1]
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS]
@@ -97,7 +143,7 @@ def check(target: str, run: str | None) -> bool:
         if fine and run is not None:
             running = {file: [*run.split(), made] for file, made in programs.items()}
             fine = each(target, f"C tests pass{run and ' under ' + run}", running, 1)
-    return fine
+    return fine and (include is None or check_extensions(target, compiler, include, into))
 
 
 def main() -> int:
@@ -106,9 +152,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", metavar="COMMAND", help="run each linked C test by this command")
+    parser.add_argument(
+        "--python", metavar="INCLUDE", type=Path, help="the folder with the target's Python.h"
+    )
+    parser.add_argument(
+        "--into", metavar="FOLDER", type=Path, help="where the package with the extensions goes"
+    )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of zig; default: {' '.join(TARGETS)}")
     given = parser.parse_args()
-    fine = [check(target, given.run) for target in given.targets or TARGETS]
+    if (given.python is None) != (given.into is None) or (given.python and len(given.targets) != 1):
+        parser.error("--python and --into go together, with one target")
+    include, into = given.python and given.python.resolve(), given.into and given.into.resolve()
+    fine = [check(target, given.run, include, into) for target in given.targets or TARGETS]
     return 0 if all(fine) else 1
 
 

@@ -5,6 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How the core's own thread-local variables are reached. The GNU C library keeps room for some at a fixed
+   distance in libraries that are loaded later, which saves a call per access; musl refuses to load them. */
+#ifdef __GLIBC__
+#define FL_THREAD_LOCAL_MODEL __attribute__((tls_model("initial-exec")))
+#else
+#define FL_THREAD_LOCAL_MODEL
+#endif
+
 /* Runs body(argument) in a detached thread with a small stack, which receives no signals: a handler of
    Python's would find no thread of Python's there. False: it could not be started. */
 bool fl_thread_start(void *(*body)(void *), void *argument);

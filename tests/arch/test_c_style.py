@@ -302,3 +302,13 @@ def test_lines_are_at_most_110_columns_and_have_no_tabs() -> None:
         if len(line) > 110 or "\t" in line or line != line.rstrip()
     ]
     assert found == []
+
+
+def test_what_musl_loads_leaves_the_model_of_thread_locals_to_one_header() -> None:
+    """musl refuses to load what asks for "initial-exec"; the hooks are for the GNU C library only."""
+    asks = {
+        path.relative_to(NATIVE).as_posix()
+        for path in NATIVE.rglob("*.[ch]")
+        if "tls_model" in path.read_text()
+    }
+    assert asks == {"machine/thread.h", "gil/threads/registry.h"}

@@ -18,7 +18,7 @@ def until(state: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not state():
         assert time.monotonic() < deadline, "the state never came"
-        os.sched_yield()
+        time.sleep(0)
 
 
 async def until_async(state: Callable[[], object]) -> None:

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "machine/thread.h"
+
 static fl_waiter closed_mark;
 #define FL_MAILBOX_CLOSED (&closed_mark)
 
@@ -116,7 +118,7 @@ static bool deferred(fl_mailbox *mailbox)
 static _Thread_local struct {
     bool hushed;
     fl_mailbox *mailbox;
-} here __attribute__((tls_model("initial-exec")));
+} here FL_THREAD_LOCAL_MODEL;
 
 void fl_mailbox_batch(void)
 {

@@ -67,8 +67,8 @@ static fl_atomic(uint64_t) threads;
 static pthread_key_t ending;
 static bool ready;
 
-static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
-static _Thread_local fl_parked *record __attribute__((tls_model("initial-exec")));
+static _Thread_local uint64_t mine FL_THREAD_LOCAL_MODEL;
+static _Thread_local fl_parked *record FL_THREAD_LOCAL_MODEL;
 
 /* Never given twice, unlike the thread identifiers of the system. Without memory for its record, or before
    fl_thread_table_setup, a thread is unknown. */
