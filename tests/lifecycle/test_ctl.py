@@ -134,6 +134,18 @@ def test_program_is_switched_to_and_fro_and_says_so() -> None:
     assert said == off + on + off + on
 
 
+def test_order_to_a_stopped_process_is_obeyed_when_it_goes_on_whoever_looks_meanwhile() -> None:
+    with program(SERVE) as process:
+        line(process)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert not outside.send(process.pid, "off", wait_s=0).fresh
+        assert not outside.send(process.pid, "status", wait_s=0).fresh
+        process.send_signal(signal.SIGCONT)
+        assert outside.send(process.pid, "status", wait_s=50).off
+        assert line(process, "pass") == "stock True"
+
+
 def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
     with program(KEEP) as process:
         assert line(process) == "ready"

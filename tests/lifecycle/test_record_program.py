@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -148,6 +149,18 @@ def test_sub_process_of_the_program_is_not_recorded(tmp_path: Path) -> None:
     assert "starts another Python" in ran.stderr
     assert "is not recorded: with fairlead record --children it is\n" in ran.stderr
     assert [path.name for path in tmp_path.glob("out.flrec*")] == ["out.flrec"]
+
+
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [(["app.py"], "app"), (["-c", "print(1)"], "program"), (["-c", "pass;" * 99], "program")],
+)
+def test_recording_has_a_name_that_a_shell_takes(words: list[str], stem: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").touch()
+    ran = fairlead("record", "--", sys.executable, *words, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    [recording] = tmp_path.glob("*.flrec")
+    assert re.fullmatch(rf"{stem}-\d{{8}}-\d{{6}}.flrec", recording.name)
 
 
 def test_forked_child_has_a_recording_of_its_own(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -129,5 +130,7 @@ def _told(target: Path, of_children: Iterable[tuple[Path, int]]) -> str:
 def default_name(command: Sequence[str]) -> str:
     """From the program's name and the time, in the working directory."""
     words_ = [word for word in command[1:] if not word.startswith("-")] or [command[0]]
-    stem = Path(words_[0]).name.removesuffix(".py") or "program"
+    stem = Path(words_[0]).name.removesuffix(".py")
+    if not re.fullmatch(r"[\w.-]{1,40}", stem):  # code of -c, which is no name of a file
+        stem = "program"
     return f"{stem}-{datetime.now():%Y%m%d-%H%M%S}.flrec"

@@ -53,8 +53,11 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         InterpreterFailedError: it ended.
     """
     with _page(pid) as page, memoryview(page).cast("I") as words:
-        number = (words[_REQUEST] >> 8) + 1 & 0xFFFFFF
-        request = number << 8 | ORDERS.index(order)
+        before = words[_REQUEST]
+        # a look does not take the place of an order that no thread has obeyed yet: it is given again
+        pending = order == "status" and words[_ANSWERED] != before
+        code = before & 0xFF if pending else ORDERS.index(order)
+        request = ((before >> 8) + 1 & 0xFFFFFF) << 8 | code
         words[_REQUEST] = request
         deadline = time.monotonic() + wait_s
         while words[_ANSWERED] != request and time.monotonic() < deadline:
