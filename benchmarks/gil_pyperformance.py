@@ -9,15 +9,15 @@ now and then is the machine.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from harness import FIGURES, Row, Target, arguments, run, scheduled
+from harness import FIGURES, STOCK, Row, Target, Way, arguments, run, scheduled
 
 PROGRAMS = {  # loops of one value, some tenths of a second; and what else the program wants to be told
     "nbody": (2, ()),
@@ -39,35 +39,41 @@ PROGRAMS = {  # loops of one value, some tenths of a second; and what else the p
 }
 
 
-def row(name: str, programs: Path, values: int, loops: int) -> Row:
-    _, told = PROGRAMS[name]
-    program = [sys.executable, str(programs / f"bm_{name}" / "run_benchmark.py"), *told]
+def installed(packages: Path | None = None) -> Path | None:
+    """Where pyperformance's programs are: this interpreter's, or those of a directory of packages."""
+    places = None if packages is None else [str(packages)]
+    spec = PathFinder.find_spec("pyperformance", places)
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "data-files" / "benchmarks"
+
+
+def measure(name: str, programs: Path, way: Way, *, values: int, loops: int | None = None) -> FIGURES:
+    """The quickest of so many values of a program, each of so many loops, in a process of its own."""
+    usual, told = PROGRAMS[name]
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory) / "values.json"
+        program = [*way.command, way.python, programs / f"bm_{name}" / "run_benchmark.py", *told]
+        counts = {"--warmups": 1, "--values": values, "--loops": loops or usual}
+        subprocess.run(
+            [*program, "--worker", *(str(word) for pair in counts.items() for word in pair), "-o", out],
+            stdout=subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if name != "FAIRLEAD_GIL"},
+            timeout=300,
+            check=True,
+        )
+        [benchmark] = json.loads(out.read_text())["benchmarks"]
+    return {"seconds": min(benchmark["runs"][0]["values"])}
+
+
+def row(name: str, programs: Path, options: argparse.Namespace) -> Row:
+    ways = {"stock": STOCK, "fairlead": scheduled()}
+    loops = 1 if options.quick else None
 
     def take(mode: str) -> FIGURES:
-        with tempfile.TemporaryDirectory() as directory:
-            out = Path(directory) / "values.json"
-            options = [
-                "--worker",
-                "--warmups",
-                "1",
-                "--values",
-                str(values),
-                "--loops",
-                str(loops),
-                "-o",
-                str(out),
-            ]
-            subprocess.run(
-                [*(scheduled().command if mode == "fairlead" else ()), *program, *options],
-                stdout=subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if name != "FAIRLEAD_GIL"},
-                timeout=300,
-                check=True,
-            )
-            [benchmark] = json.loads(out.read_text())["benchmarks"]
-        return {"seconds": min(benchmark["runs"][0]["values"])}
+        return measure(name, programs, ways[mode], values=options.values, loops=loops)
 
-    return Row(name, take, ["stock", "fairlead"], [Target("seconds", "fairlead", of="stock", at_most=1.02)])
+    return Row(name, take, list(ways), [Target("seconds", "fairlead", of="stock", at_most=1.02)])
 
 
 def main() -> None:
@@ -78,13 +84,12 @@ def main() -> None:
     names = options.only.split(",")
     if unknown := [name for name in names if name not in PROGRAMS]:
         parser.error(f"no program {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
-    spec = find_spec("pyperformance")
-    if spec is None or spec.origin is None:
+    programs = installed()
+    if programs is None:
         parser.error("pyperformance is not installed: pip install --group bench")
-    programs = Path(spec.origin).parent / "data-files" / "benchmarks"
     if options.quick:
         options.values = 1
-    rows = [row(name, programs, options.values, 1 if options.quick else PROGRAMS[name][0]) for name in names]
+    rows = [row(name, programs, options) for name in names]
     run("Does scheduling cost programs of one thread anything?", rows, options)
 
 
