@@ -114,12 +114,11 @@ def main(arguments: list[str]) -> int:
     if unknown := set(names) - set(KINDS):
         raise SystemExit(f"no such build: {', '.join(unknown)}; there are {', '.join(KINDS)}")
     BUILDS.mkdir(parents=True, exist_ok=True)
-    source = variants.BUILD / "src-stock"
+    source = variants.source_of("stock")
     if named := os.environ.get("CPYTHON"):
         source = Path(named)
-    elif not source.exists():
-        variants.BUILD.mkdir(parents=True, exist_ok=True)
-        variants.fetch(source)
+    else:
+        variants.prepare("stock")
     wrong = []
     for name in names:
         missing = [tool for tool in (KINDS[name].compiler, *KINDS[name].needs) if not shutil.which(tool)]

@@ -1,37 +1,46 @@
 """Measures stock CPython, the patched ones, and fairlead on stock, in turns; writes results/GROUP.json.
 
-    python upstream/measure.py [--only convoy-1,single] [--rounds 3] [--quick]
+    python upstream/measure.py [--only convoy-1,programs] [--rounds 5] [--quick]
 
 The harness, the servers and the load are those of benchmarks/. Each sample is a process of its own; in each
-round each variant is taken once for each row, and the order rotates from round to round.
+round each variant is taken once for each row, and the order rotates from round to round. A group that was
+measured to the end of these very builds is not measured again: remove its file for that.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from variants import BUILD, HERE, ROOT, python_of
+from variants import BUILD, FAIRLEAD, ROOT, SERIES, digests, python_of, results
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "tools"))
 
-from gil_cpu_threads import WORK
+import gil_pyperformance
 from gil_open_loop import Cell
 from gil_squares import EXPERIMENTS
 from harness import FIGURES, MachineShares, Row, Way, answer, arguments, load, run, subject
+from regrtest import sources
 
-RESULTS = HERE / "results"
-SCHEDULED = BUILD / "v-stock" / "bin"
+SCHEDULED = FAIRLEAD / "bin"
 WAYS = {
-    **{name: Way(python=str(python_of(name))) for name in ("stock", "a", "b", "ab")},
+    **{name: Way(python=str(python_of(name))) for name in SERIES},
     "fairlead": Way((str(SCHEDULED / "fairlead"), "run", "--"), python=str(SCHEDULED / "python")),
 }
 MODES = list(WAYS)
+AGAIN = {**WAYS, "stock again": WAYS["stock"]}
+"""The second stock says what the differences of one build to itself are."""
 COMPUTING = (0, 1, 4)
+PROGRAMS = ("nbody", "richards", "raytrace", "json_dumps", "regex_compile", "generators", "pathlib")
+"""Of pyperformance's, one of each kind; the last makes system calls, and so drops the GIL."""
 SQUARES = ("thread_start", "mutex", "semaphore")
 
 
@@ -86,33 +95,47 @@ def squares(options: Namespace) -> list[Row]:
 
 def battle(options: Namespace) -> list[Row]:
     """A countdown of one length, in so many threads: what their turns cost."""
-    return [compute("countdown", count, options) for count in (1, 2, 4, 8)]
-
-
-def compute(work: str, count: int, options: Namespace) -> Row:
     scale, runs = (0.01, 1) if options.quick else (1.0, 3)
 
+    def one(count: int) -> Row:
+        def measure(way: Way) -> FIGURES:
+            settings = {"work": "countdown", "threads": count, "scale": scale, "runs": runs}
+            with subject("compute", way, **settings) as (process, _):
+                return answer(process)
+
+        return Row(f"countdown, {threads(count)}", take(measure), MODES)
+
+    return [one(count) for count in (1, 2, 4, 8)]
+
+
+def pair(options: Namespace) -> list[Row]:
     def measure(way: Way) -> FIGURES:
-        with subject("compute", way, work=work, threads=count, scale=scale, runs=runs) as (process, _):
+        runs = 20 if options.quick else 200
+        with subject("pair", way, hooks="stock", calls=2000, runs=runs) as (process, _):
             return answer(process)
 
-    return Row(f"countdown, {threads(count)}" if work == "countdown" else work, take(measure), MODES)
+    return [Row("release and retake", take(measure), MODES)]
 
 
-def single(options: Namespace) -> list[Row]:
-    def pair(way: Way) -> FIGURES:
-        with subject("pair", way, hooks="stock", calls=2000, runs=20 if options.quick else 200) as (
-            process,
-            _,
-        ):
-            return answer(process)
+def programs(options: Namespace) -> list[Row]:
+    """Programs of one thread, of pyperformance."""
+    place = gil_pyperformance.installed(BUILD / "site")
+    assert place is not None
 
-    return [*(compute(work, 1, options) for work in WORK), Row("release and retake", take(pair), MODES)]
+    def one(name: str) -> Row:
+        def measure(mode: str) -> FIGURES:
+            with packages():
+                values, loops = (1, 1) if options.quick else (10, None)
+                return gil_pyperformance.measure(name, place, AGAIN[mode], values=values, loops=loops)
+
+        return Row(name, measure, list(AGAIN))
+
+    return [one(name) for name in PROGRAMS]
 
 
 @contextmanager
 def packages() -> Iterator[None]:
-    """The servers' packages are pure Python (or can be): one copy serves all variants."""
+    """Those of servers and programs are pure Python (or can be): one copy serves all variants."""
     os.environ["PYTHONPATH"] = str(BUILD / "site")
     try:
         yield
@@ -149,22 +172,45 @@ GROUPS = {
     "squares": squares,
     "battle": battle,
     "servers": servers,
-    "single": single,
+    "pair": pair,
+    "programs": programs,
 }
 
 
+def accept() -> None:
+    """The release that was built, which may be later than those that fairlead was tested on."""
+    command = [python_of("stock"), "-c", "import platform; print(platform.python_version())"]
+    release = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    os.environ["FAIRLEAD_UNTESTED"] = release
+
+
+def measured(group: Path, facts: dict[str, Any], samples: int) -> bool:
+    if not group.exists():
+        return False
+    found = json.loads(group.read_text())
+    return facts.items() <= found.items() and len(found["samples"]) == samples
+
+
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=3)
+    parser = arguments(__doc__ or "", rounds=5)
     parser.add_argument("--only", default=",".join(GROUPS))
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.quick:
-        options.seconds = 0.2
-    options.results.mkdir(exist_ok=True)
+        options.rounds, options.seconds = 1, 0.2
+    where = results(quick=options.quick)
+    where.mkdir(exist_ok=True)
+    accept()
+    builds = {**digests(), "fairlead": sources()}
+    facts = {"builds": builds, "rounds": options.rounds, "seconds": options.seconds}
     for name in options.only.split(","):
-        options.json = options.results / f"{name}.json"
-        run(f"upstream: {name}", GROUPS[name](options), options)
+        options.json = where / f"{name}.json"
+        rows = GROUPS[name](options)
+        planned = options.rounds * sum(len(row.modes) for row in rows)
+        if measured(options.json, facts, planned):
+            print(f"{name}: measured already")
+        elif len(run(f"upstream: {name}", rows, options, **facts)) < planned:
+            sys.exit(1)  # stopped: the same command goes on with this group
 
 
 if __name__ == "__main__":

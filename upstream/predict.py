@@ -1,6 +1,6 @@
 """What the simulator says of the variants, beside what was measured; writes results/prediction.json.
 
-    python upstream/predict.py
+    python upstream/predict.py [--quick]
 
 The simulated programs are fairlead.gil.simulation's echo server and n CPU-bound threads, on two cores, with
 the kernel's defaults: nothing is fitted to the measurements. The median of three seeds counts.
@@ -9,13 +9,13 @@ the kernel's defaults: nothing is fitted to the measurements. The median of thre
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from statistics import median
 
-from variants import HERE
+from variants import arguments, results
 
 from fairlead.gil import simulation as sim
 
-RESULTS = HERE / "results"
 POLICIES: dict[str, sim.Policy] = {
     "stock": "stock",
     "a": "early",
@@ -39,10 +39,10 @@ def predict(clients: int, cpu_threads: int, policy: sim.Policy, seed: int) -> di
     return figures
 
 
-def measured() -> dict[tuple[int, int, str], dict[str, float]]:
+def measured(where: Path) -> dict[tuple[int, int, str], dict[str, float]]:
     """The median of each figure, by clients, CPU-bound threads and variant."""
     found: dict[tuple[int, int, str], dict[str, list[float]]] = {}
-    for path in RESULTS.glob("convoy-*.json"):
+    for path in where.glob("convoy-*.json"):
         for sample in json.loads(path.read_text())["samples"]:
             words = sample["row"].split()
             figures = found.setdefault((int(words[0]), int(words[2]), sample["mode"]), {})
@@ -53,8 +53,9 @@ def measured() -> dict[tuple[int, int, str], dict[str, float]]:
 
 
 def main() -> None:
+    where = results(quick=arguments(__doc__ or "").parse_args().quick)
     cells: list[Cell] = []
-    for (clients, cpu_threads, variant), seen in sorted(measured().items()):
+    for (clients, cpu_threads, variant), seen in sorted(measured(where).items()):
         runs = [predict(clients, cpu_threads, POLICIES[variant], seed) for seed in range(3)]
         said = {name: median(run[name] for run in runs) for name in runs[0]}
         cells.append(
@@ -67,7 +68,7 @@ def main() -> None:
             }
         )
         print(clients, cpu_threads, variant, *(f"{name}: {said[name]:.4g} {seen[name]:.4g}" for name in said))
-    (RESULTS / "prediction.json").write_text(json.dumps({"cells": cells}, indent=1) + "\n")
+    (where / "prediction.json").write_text(json.dumps({"cells": cells}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

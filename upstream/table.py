@@ -1,6 +1,6 @@
-"""Writes results.md from results/*.json.
+"""Writes results.md from results/*.json, or from a smoke run's beside these.
 
-python upstream/table.py
+python upstream/table.py [--quick]
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results"
-MODES = {"stock": "stock", "a": "A", "b": "B", "ab": "A+B", "fairlead": "fairlead run"}
+from variants import arguments, results
+
+from fairlead.lab.analysis.statistics import LEVEL, paired
+
+MODES = {
+    "stock": "stock",
+    "stock again": "stock again",
+    "a": "A",
+    "b": "B",
+    "ab": "A+B",
+    "fairlead": "fairlead run",
+}
 GROUPS = {
     "convoy-1": "Convoy: an echo server, 1 client",
     "convoy-16": "Convoy: an echo server, 16 clients",
@@ -22,7 +31,8 @@ GROUPS = {
     "servers": "Servers, 4 clients",
     "squares": "Squares: n threads that start, pass a lock, are woken",
     "battle": "Battle: one countdown in 1 to 8 threads",
-    "single": "One thread, and nobody wants the GIL",
+    "pair": "One thread: releasing the GIL and taking it again, when nobody wants it",
+    "programs": "One thread: programs of pyperformance",
 }
 LEFT_OUT = ("max", "stolen", "machine", "generator", "queued", "errors", "unanswered", "wall s")
 NOISY = 0.1
@@ -52,44 +62,53 @@ def group_lines(group: str, data: dict[str, Any]) -> Iterable[str]:
         f"{len(samples)} samples (median {median(known) * 100 if known else 0:.0f} % of it); the host stole "
         f"at most {max(stolen) * 100:.1f} % of a sample.\n"
     )
-    yield f"| | | {' | '.join(MODES.values())} |"
-    yield f"|---|---|{'---:|' * len(MODES)}"
+    taken = {sample["mode"] for sample in samples}
+    modes = [mode for mode in MODES if mode in taken]
+    yield f"| | | {' | '.join(MODES[mode] for mode in modes)} |"
+    yield f"|---|---|{'---:|' * len(modes)}"
     for row in dict.fromkeys(sample["row"] for sample in samples):
         mine = [sample for sample in samples if sample["row"] == row]
         names = dict.fromkeys(name for sample in mine for name in sample["figures"] if kept(name, group))
         for number, name in enumerate(names):
             cells = [
                 cell([s["figures"][name] for s in mine if s["mode"] == mode and name in s["figures"]])
-                for mode in MODES
+                for mode in modes
             ]
             yield f"| {'' if number else row} | {name} | {' | '.join(cells)} |"
 
 
-def single_lines(data: dict[str, Any]) -> Iterable[str]:
-    """What each variant costs one thread: ratios to stock within rounds."""
-    rounds: dict[tuple[str, int], dict[str, float]] = {}
+def program_lines(data: dict[str, Any]) -> Iterable[str]:
+    """What each variant costs one thread: ratios to stock within rounds, over all programs."""
+    taken: dict[int, dict[str, dict[str, float]]] = {}
     for sample in data["samples"]:
-        if "CPU s" in sample["figures"]:
-            rounds.setdefault((sample["row"], sample["round"]), {})[sample["mode"]] = sample["figures"][
-                "CPU s"
-            ]
-    rows = dict.fromkeys(row for row, _ in rounds)
-    ratios = {
-        mode: [
-            median(r[mode] / r["stock"] for (name, _), r in rounds.items() if name == row and mode in r)
-            for row in rows
+        programs = taken.setdefault(sample["round"], {}).setdefault(sample["mode"], {})
+        programs[sample["row"]] = sample["figures"]["seconds"]
+    yield ""
+    for mode, name in MODES.items():
+        ratios = [
+            geometric_mean(seconds / modes["stock"][row] for row, seconds in modes[mode].items())
+            for modes in taken.values()
+            if mode != "stock" and mode in modes
         ]
-        for mode in MODES
-    }
-    text = ", ".join(
-        f"{MODES[mode]} {percent(geometric_mean(each))} (worst {percent(max(each))})"
-        for mode, each in ratios.items()
-        if mode != "stock"
-    )
+        if found := paired(ratios, LEVEL):
+            yield (
+                f"* {name}: {percent(found.value)} against stock, {percent(found.low)} to "
+                f"{percent(found.high)} at {LEVEL:.0%} (geometric mean of all, {len(ratios)} rounds)."
+            )
+
+
+def instruction_lines(data: dict[str, Any]) -> Iterable[str]:
+    yield "\n## One thread: instructions\n"
     yield (
-        f"\nCPU time against stock, geometric mean of {len(rows)} programs (each the median of ratios within "
-        f"rounds): {text}."
+        "Counted by valgrind (`instructions.py`), start and end of the interpreter taken off. For the "
+        "patches, the difference from stock.\n"
     )
+    patched = [mode for mode in MODES if mode in ("a", "b", "ab")]
+    yield f"| program | stock | {' | '.join(MODES[mode] for mode in patched)} |"
+    yield f"|---|---:|{'---:|' * len(patched)}"
+    for work, counts in data["instructions"].items():
+        cells = [f"{100 * (counts[mode] / counts['stock'] - 1):+.3f} %" for mode in patched]
+        yield f"| {work} | {counts['stock']:,} | {' | '.join(cells)} |"
 
 
 def percent(ratio: float) -> str:
@@ -128,24 +147,57 @@ def prediction_lines(data: dict[str, Any]) -> Iterable[str]:
 
 def check_lines(data: dict[str, Any]) -> Iterable[str]:
     yield "\n## Code, and CPython's own tests\n"
-    yield "| | lines added | removed | ceval_gil.o, text bytes | regrtest | tests run | failed | seconds |"
-    yield "|---|---:|---:|---:|---|---:|---|---:|"
-    for variant, one in data["variants"].items():
-        test = one["regrtest"]
+    yield "A test that ends otherwise than on stock counts if it does so again when its file runs alone.\n"
+    yield "| | lines added | removed | ceval_gil.o, bytes | suite | tests | skipped | failed | unlike stock |"
+    yield "|---|---:|---:|---:|---|---:|---:|---|---|"
+    variants = data["variants"]
+    for variant, one in variants.items():
+        tests = one["suite"]
+        differ = [each["test"] for each in tests["differences"] if each["here alone"] != each["stock alone"]]
         cells = (
             str(one["lines"]["added"]),
             str(one["lines"]["removed"]),
             f"{one['text bytes']:,}",
-            test["result"],
-            f"{test['tests']:,}",
-            ", ".join(test["failed"]) or "none",
-            str(test["seconds"]),
+            tests["of"],
+            f"{tests['tests']:,}",
+            f"{tests['skipped']:,}",
+            names(tests["failed"]),
+            names(differ),
         )
         yield f"| {MODES[variant]} | {' | '.join(cells)} |"
-    yield f"\nTests: {', '.join(data['tests'])}."
+    for variant, one in variants.items():
+        for each in one["suite"]["differences"]:
+            if each["here alone"] == each["stock alone"]:
+                yield (
+                    f"\n{MODES[variant]}: {each['test']} beside other tests: {each['here']}, and "
+                    f"{each['stock']} on stock; alone {each['here alone']} on both."
+                )
+    yield f"\nThe suite gil: {', '.join(data['gil tests'])}."
+    watched = {variant: one["tsan"] for variant, one in variants.items() if "tsan" in one}
+    if watched:
+        yield from sanitizer_lines(watched)
 
 
-def page() -> str:
+def sanitizer_lines(variants: dict[str, Any]) -> Iterable[str]:
+    yield "\n## ThreadSanitizer\n"
+    yield (
+        "The suite gil on builds with ThreadSanitizer and assertions, without CPython's suppressions. "
+        "Reports by the functions in which the two accesses are.\n"
+    )
+    yield f"| | {' | '.join(MODES[variant] for variant in variants)} |"
+    yield f"|---|{'---:|' * len(variants)}"
+    yield f"| tests | {' | '.join(str(one['tests']) for one in variants.values())} |"
+    yield f"| failed | {' | '.join(names(one['failed']) for one in variants.values())} |"
+    for place in sorted({place for one in variants.values() for place in one["reports"]}):
+        counts = [str(one["reports"].get(place, 0)) for one in variants.values()]
+        yield f"| {place} | {' | '.join(counts)} |"
+
+
+def names(tests: list[str]) -> str:
+    return ", ".join(tests) or "none"
+
+
+def page(where: Path) -> str:
     lines = [
         "# The measurements",
         "",
@@ -154,20 +206,27 @@ def page() -> str:
         "taken in processes of its own. fairlead run is on the stock build.",
     ]
     for group in GROUPS:
-        path = RESULTS / f"{group}.json"
+        path = where / f"{group}.json"
         if path.exists():
             data = json.loads(path.read_text())
             lines += group_lines(group, data)
-            lines += single_lines(data) if group == "single" else []
-    for name, make in (("prediction", prediction_lines), ("checks", check_lines)):
-        path = RESULTS / f"{name}.json"
+            lines += program_lines(data) if group == "programs" else []
+    for name, make in (
+        ("instructions", instruction_lines),
+        ("prediction", prediction_lines),
+        ("checks", check_lines),
+    ):
+        path = where / f"{name}.json"
         if path.exists():
             lines += make(json.loads(path.read_text()))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    (HERE / "results.md").write_text(page())
+    quick = arguments(__doc__ or "").parse_args().quick
+    where = results(quick=quick)
+    page_at = where / "results.md" if quick else where.parent / "results.md"
+    page_at.write_text(page(where))
 
 
 if __name__ == "__main__":
