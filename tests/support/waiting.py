@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 40
+let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
+"""Windows has no sched_yield(); elsewhere sleep(0) would not do, as a scheduled GIL treats it as a yield."""
 
 
 def until(state: Callable[[], object]) -> None:
@@ -18,7 +20,7 @@ def until(state: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not state():
         assert time.monotonic() < deadline, "the state never came"
-        time.sleep(0)
+        let_others_run()
 
 
 async def until_async(state: Callable[[], object]) -> None:
