@@ -59,8 +59,6 @@ ONCE = (
     # clusters, which are the same library's on every interpreter
     "tests/lifecycle/test_pools_dask.py",
     "tests/lifecycle/test_lab_cluster.py",
-    # asyncio's own tests of locks, of which the differences of one version are listed
-    "tests/interp/test_sync_asyncio_locks.py",
     # processes that are killed while they hold what is in shared memory: C that calls no interpreter
     "tests/lifecycle/test_shared_stress.py",
     # laws of arithmetic
@@ -88,7 +86,7 @@ ENDS = (
     "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_isolation.py",
     # the standard library's tests of pools: not every build comes with them
-    "tests/lifecycle/test_pools_suites.py",
+    "tests/lifecycle/test_stdlib_suites.py",
     "tests/lifecycle/test_results_survive.py",
     "tests/e2e/test_gil_recording.py",
     "tests/e2e/test_run_hook.py",

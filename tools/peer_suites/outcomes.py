@@ -44,8 +44,9 @@ def pytest_runtest_logreport(report: Any) -> None:
         _report(named(report.nodeid), report.outcome, _line(report) if report.failed else "")
 
 
-def pytest_sessionfinish() -> None:
-    _report("", "ended", "")
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if exitstatus in {0, 1}:  # not interrupted, and no error of pytest's own
+        _report("", "ended", "")
 
 
 def _line(report: Any) -> str:
