@@ -9,7 +9,7 @@ A suite is a file tools/peer_suites/SUITE.toml:
     package = "pebble==5.2.3"           # the source distribution to fetch; none: the interpreter's own tests
     ships = "test.test_queue"           # a module that the interpreter must have come with
     needs = ["psutil"]                  # further packages, of the tests
-    plugin = "for_pebble"               # a module of this folder that puts our classes in the place of theirs
+    plugin = "for_pebble"               # a module of this folder for pytest to load first; may be left out
     tests = ["test/test_thread_pool.py"]  # pytest's arguments, in the source's folder; {here} is this folder
     kinds = ["threads", "processes"]    # run once for each, in PEERS_KIND; may be left out
     timeout_s = 60                      # of one test; the default
@@ -62,7 +62,7 @@ class Suite:
     name: str
     over: str
     tests: Sequence[str]
-    plugin: str
+    plugin: str = ""
     package: str = ""
     ships: str = ""
     needs: Sequence[str] = ()
@@ -136,7 +136,7 @@ def run(suite: Suite, kind: str, python: Path, source: Path, place: Path) -> Ite
         }
         command = [
             python, "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "-p", "outcomes",
-            "-p", suite.plugin, "--timeout", str(suite.timeout_s),
+            *(("-p", suite.plugin) if suite.plugin else ()), "--timeout", str(suite.timeout_s),
             *(argument.replace("{here}", str(SUITES)) for argument in suite.tests),
         ]  # fmt: skip
         with (

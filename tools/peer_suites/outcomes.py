@@ -37,6 +37,8 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 def pytest_collectreport(report: Any) -> None:
     if report.failed:
         _report(named(report.nodeid), "failed", f"not collected: {_line(report)}")
+    elif report.skipped:
+        _report(named(report.nodeid), "skipped", "")
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -45,7 +47,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_sessionfinish(exitstatus: int) -> None:
-    if exitstatus in {0, 1}:  # not interrupted, and no error of pytest's own
+    if exitstatus in {0, 1, 5}:  # not interrupted, and no error of pytest's own; 5: all files skip themselves
         _report("", "ended", "")
 
 
