@@ -993,7 +993,7 @@ class Event:
     def set(self) -> None:
         """Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never
         waits, and a signal handler or a destructor may call it. Of more than eight threads it wakes two,
-        and each of them another one before it goes on.
+        and each of them two more before it goes on.
         """
     def clear(self) -> None:
         """Clears the flag."""

@@ -163,15 +163,15 @@ void fl_waitq_unlock(fl_waitq *waitq, fl_wakes *wakes)
     }
 }
 
-/* All of the list are woken: the thread that let them go has woken two, and of n that are awake each one
-   more, so that more than n are awake while there are any left. */
+/* All of the list are woken: the thread that let them go has woken two, and each that is awake wakes two
+   more while there are any left. */
 void fl_waiter_wake_others(fl_waiter *waiter)
 {
     if (waiter->mailbox == NULL && waiter->together != NULL) {
         fl_wakes wakes = {0};
         fl_waitq_lock(waiter->waitq); /* by now the list is whole */
 #if FL_MODEL_BREAK != 7
-        wake_some(waiter->together, 1, &wakes);
+        wake_some(waiter->together, 2, &wakes);
 #endif
         fl_waitq_unlock(waiter->waitq, &wakes);
         drop_list(waiter->together);

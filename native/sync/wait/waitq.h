@@ -115,9 +115,9 @@ typedef struct {
 
 /* Waiters that are let go together, when they are more than FL_WAKES. A thread that wakes a thousand others
    holds the GIL for a thousand system calls, and those that are awake wait for it all at once, each by a
-   time-out of the switch interval. So it wakes two, and each thread that was let go wakes one more before it
-   wants the GIL: they wake about as fast as the GIL is handed from one to the next. All of it but `refs` is
-   the queue lock's. */
+   time-out of the switch interval. So it wakes two, and each thread that was let go wakes two more before it
+   wants the GIL. With one more each, a thread that has no core for a while would keep all behind it asleep.
+   All of it but `refs` is the queue lock's. */
 typedef struct fl_wake_list {
     fl_atomic(uint32_t) refs; /* one of each thread in it, one of the thread that let them go */
     uint32_t room;

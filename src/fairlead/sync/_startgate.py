@@ -31,7 +31,7 @@ class StartGate:
                 threading.Thread(target=gate.behind(work)).start()
 
     An open gate stays open: later callers pass. Of more than eight threads opening wakes two, and each
-    of them another one before it asks for the GIL.
+    of them two more before it asks for the GIL.
 
     With ``processes=True`` the gate is a descriptor that processes share which this one forks, or starts by
     :mod:`multiprocessing` with the gate among the arguments; tasks cannot wait for such a gate.

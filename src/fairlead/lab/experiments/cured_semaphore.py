@@ -6,7 +6,7 @@ EXPERIMENT = {
     "question": "How long until n threads woken at once have all run, if each wakes the next ones?",
     "explanation": (
         "As square.semaphore, with fairlead's StartGate. The opening thread wakes two, and each that "
-        "wakes wakes one more before it wants the GIL, so that none makes n system calls while it holds "
+        "wakes wakes two more before it wants the GIL, so that none makes n system calls while it holds "
         "the GIL. In what order the n then get the GIL is still the kernel's affair, as it is there."
     ),
     "schedule": "",
