@@ -1,54 +1,28 @@
-"""``fairlead record`` and ``fairlead top`` around real programs: nothing of the program changes."""
+"""``fairlead record`` around real programs: nothing of the program changes."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import termios
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from commands import CONVOY, FAIRLEAD, fairlead
 
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record.recording import Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
-CONVOY = """
-import threading, time, sys
-stop = threading.Event()
-def compute():
-    while not stop.is_set():
-        sum(range(500))
-def answer():
-    for _ in range(60):
-        time.sleep(0.0005)
-    stop.set()
-threads = [threading.Thread(target=compute, name="cpu"), threading.Thread(target=answer, name="io")]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print("done", *sys.argv[1:])
-"""
 TELL = """
 import json, os, sys
 print(json.dumps([sys.argv, sys.path, __name__, __file__, dict(os.environ), sys.flags.optimize]))
 """
-
-
-def fairlead(
-    *args: str | Path, cwd: Path, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    command = [*FAIRLEAD, *map(str, args)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
 @pytest.fixture
@@ -300,216 +274,3 @@ def test_recording_into_a_pipe_is_refused_and_the_pipe_left_alone(tmp_path: Path
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "pipe is a device or a pipe" in ran.stderr
     assert (tmp_path / "pipe").is_fifo()
-
-
-@pytest.mark.parametrize(
-    ("columns", "last"), [(60, ("held", "waited", "longest wait")), (120, ("turns/s", "waits/s", "forced/s"))]
-)
-def test_top_in_a_terminal_shows_the_columns_that_fit(
-    program: Path, tmp_path: Path, columns: int, last: tuple[str, ...]
-) -> None:
-    program.write_text(CONVOY)
-    terminal, inner = pty.openpty()
-    termios.tcsetwinsize(inner, (30, columns))
-    command = [*FAIRLEAD, "top", "--every", "100ms", "--", sys.executable, "app.py"]
-    environment = {**os.environ, "TERM": "xterm"}
-    for name in ("COLUMNS", "NO_COLOR", "TTY_INTERACTIVE", "TTY_COMPATIBLE"):
-        environment.pop(name, None)
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdin=inner, stdout=inner, stderr=inner
-    )
-    os.close(inner)
-    shown = b""
-    while chunk := read_terminal(terminal):
-        shown += chunk
-    os.close(terminal)
-    assert process.wait(timeout=100) == 0, shown
-    assert all(heading.encode() in shown for heading in last)
-    assert (b"forced/s" in shown) == ("forced/s" in last)
-    assert "…".encode() not in shown
-
-
-def read_terminal(terminal: int) -> bytes:
-    """What comes next; nothing when everyone has hung up."""
-    try:
-        return os.read(terminal, 65536)
-    except OSError as error:
-        if error.errno == errno.EIO:
-            return b""
-        raise
-
-
-def test_top_without_a_terminal_prints_snapshots_and_passes_the_status_on(
-    program: Path, tmp_path: Path
-) -> None:
-    program.write_text(CONVOY + "\nsys.exit(5)")
-    ran = fairlead("top", "--every", "100ms", "--", sys.executable, "app.py", cwd=tmp_path)
-    assert ran.returncode == 5, ran.stderr
-    assert "GIL held" in ran.stdout
-    assert "cpu" in ran.stdout
-    assert "done" in ran.stdout
-    assert list(tmp_path.iterdir()) == [program]
-
-
-FORKS = """
-import os, sys, threading, time
-ends = os.pipe()
-child = os.fork()
-name = "parent" if child else "child"
-stop = threading.Event()
-threading.Thread(target=stop.wait, name=f"{name}-thread").start()
-if not child:
-    os.read(ends[0], 1)
-    stop.set()
-    sys.exit()
-os.close(ends[0])
-print("forked", os.getpid(), child, flush=True)
-sys.stdin.readline()
-os.write(ends[1], b"x")
-os.waitpid(child, 0)
-stop.set()
-"""
-
-
-def test_top_has_a_section_for_each_process_of_a_program_that_forks(program: Path, tmp_path: Path) -> None:
-    program.write_text(FORKS)
-    command = [*FAIRLEAD, "top", "--every", "50ms", "--", sys.executable, "app.py"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        parent, child = next(line for line in lines if line.startswith("forked")).split()[1:]
-        assert any(line.startswith(f"pid {child}: ") for line in lines)
-        assert any("child-thread" in line or "MainThread" in line for line in lines)
-        assert any(line.startswith(f"pid {parent}: ") for line in lines)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        process.stdout.read()
-    assert process.returncode == 0
-
-
-IDLE = """
-import threading, time
-stop = time.monotonic() + 40
-def compute():
-    while time.monotonic() < stop:
-        sum(range(500))
-threading.Thread(target=compute, name="cpu", daemon=True).start()
-print("ready", flush=True)
-while time.monotonic() < stop:
-    time.sleep(0.001)
-"""
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    (tmp_path / "idle.py").write_text(IDLE)
-    command = [sys.executable, "idle.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process
-        process.kill()
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
-def test_running_process_is_recorded_for_a_while_and_goes_on(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    ran = fairlead("record", "--pid", str(running.pid), "--duration", "1s", "-o", "out.flrec", cwd=tmp_path)
-    if "cannot be attached to" in ran.stderr:
-        pytest.skip(ran.stderr)
-    assert ran.returncode == 0, ran.stderr
-    assert running.poll() is None
-    recording = Recording(tmp_path / "out.flrec")
-    summary = analyse(recording)
-    assert recording.problems == ()
-    assert summary.wall_seconds > 0.9
-    assert "cpu" in {thread.name for thread in summary.threads}
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
-def test_top_watches_a_running_process_until_ctrl_c_and_that_goes_on(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    command = [*FAIRLEAD, "top", "--every", "100ms", "--pid", str(running.pid)]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as watching:
-        assert watching.stdout is not None
-        assert watching.stderr is not None
-        for line in watching.stdout:
-            if "GIL held" in line:
-                break
-        else:
-            why = watching.stderr.read()
-            if "cannot be attached to" in why:
-                pytest.skip(why)
-            pytest.fail(f"it ended: {why}")
-        watching.send_signal(signal.SIGINT)
-        watching.stdout.read()
-        assert watching.wait() == 0
-    assert running.poll() is None
-
-
-WORKERS = """
-import os, sys, threading, time
-for number in range(2):
-    child = os.fork()
-    if not child:
-        threading.Thread(target=threading.Event().wait, name=f"worker-{number}", daemon=True).start()
-        break
-    print(child, flush=True)
-parent = os.getppid()
-while child or os.getppid() == parent:
-    time.sleep(0.001)
-os._exit(0)
-"""
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
-def test_top_of_a_process_watches_the_workers_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(WORKERS)
-    command = [sys.executable, "server.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        workers = {server.stdout.readline().strip() for _ in range(2)}
-        command = [*FAIRLEAD, "top", "--every", "50ms", "--pid", str(server.pid)]
-        with subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as watching:
-            assert watching.stdout is not None
-            assert watching.stderr is not None
-            awaited = {f"pid {pid}: " for pid in (*workers, server.pid)}
-            for line in watching.stdout:
-                awaited -= {start for start in awaited if line.startswith(start)}
-                if not awaited:
-                    watching.send_signal(signal.SIGINT)
-                    break
-            watching.stdout.read()
-            why = watching.stderr.read()
-        ended = server.poll()
-        server.kill()
-    if "cannot be attached to" in why:
-        pytest.skip(why)
-    assert (watching.returncode, why, awaited, ended) == (0, "", set(), None)
-
-
-def test_top_of_a_process_takes_no_command(tmp_path: Path) -> None:
-    ran = fairlead("top", "--pid", "1", "--", "app.py", cwd=tmp_path)
-    assert ran.returncode == 2
-    assert "leave out the command" in ran.stderr
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python can be attached to")
-def test_running_process_of_an_older_python_says_what_to_do_instead(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    for command in ("record", "top"):
-        ran = fairlead(command, "--pid", str(running.pid), cwd=tmp_path)
-        assert ran.returncode == 1
-        assert "3.14 and later can" in ran.stderr
-        assert "fairlead record -- COMMAND" in ran.stderr
-    assert list(tmp_path.glob("*.flrec")) == []

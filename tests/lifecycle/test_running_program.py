@@ -1,0 +1,141 @@
+"""``--pid``: a process that runs already is recorded and watched, and goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import FAIRLEAD, fairlead
+
+from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.analysis import analyse
+from fairlead.record.recording import Recording
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+IDLE = """
+import threading, time
+stop = time.monotonic() + 40
+def compute():
+    while time.monotonic() < stop:
+        sum(range(500))
+threading.Thread(target=compute, name="cpu", daemon=True).start()
+print("ready", flush=True)
+while time.monotonic() < stop:
+    time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    (tmp_path / "idle.py").write_text(IDLE)
+    command = [sys.executable, "idle.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_running_process_is_recorded_for_a_while_and_goes_on(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    ran = fairlead("record", "--pid", str(running.pid), "--duration", "1s", "-o", "out.flrec", cwd=tmp_path)
+    if "cannot be attached to" in ran.stderr:
+        pytest.skip(ran.stderr)
+    assert ran.returncode == 0, ran.stderr
+    assert running.poll() is None
+    recording = Recording(tmp_path / "out.flrec")
+    summary = analyse(recording)
+    assert recording.problems == ()
+    assert summary.wall_seconds > 0.9
+    assert "cpu" in {thread.name for thread in summary.threads}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_top_watches_a_running_process_until_ctrl_c_and_that_goes_on(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    command = [*FAIRLEAD, "top", "--every", "100ms", "--pid", str(running.pid)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        for line in watching.stdout:
+            if "GIL held" in line:
+                break
+        else:
+            why = watching.stderr.read()
+            if "cannot be attached to" in why:
+                pytest.skip(why)
+            pytest.fail(f"it ended: {why}")
+        watching.send_signal(signal.SIGINT)
+        watching.stdout.read()
+        assert watching.wait() == 0
+    assert running.poll() is None
+
+
+WORKERS = """
+import os, sys, threading, time
+for number in range(2):
+    child = os.fork()
+    if not child:
+        threading.Thread(target=threading.Event().wait, name=f"worker-{number}", daemon=True).start()
+        break
+    print(child, flush=True)
+parent = os.getppid()
+while child or os.getppid() == parent:
+    time.sleep(0.001)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_top_of_a_process_watches_the_workers_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(WORKERS)
+    command = [sys.executable, "server.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        workers = {server.stdout.readline().strip() for _ in range(2)}
+        command = [*FAIRLEAD, "top", "--every", "50ms", "--pid", str(server.pid)]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            awaited = {f"pid {pid}: " for pid in (*workers, server.pid)}
+            for line in watching.stdout:
+                awaited -= {start for start in awaited if line.startswith(start)}
+                if not awaited:
+                    watching.send_signal(signal.SIGINT)
+                    break
+            watching.stdout.read()
+            why = watching.stderr.read()
+        ended = server.poll()
+        server.kill()
+    if "cannot be attached to" in why:
+        pytest.skip(why)
+    assert (watching.returncode, why, awaited, ended) == (0, "", set(), None)
+
+
+def test_top_of_a_process_takes_no_command(tmp_path: Path) -> None:
+    ran = fairlead("top", "--pid", "1", "--", "app.py", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "leave out the command" in ran.stderr
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python can be attached to")
+def test_running_process_of_an_older_python_says_what_to_do_instead(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    for command in ("record", "top"):
+        ran = fairlead(command, "--pid", str(running.pid), cwd=tmp_path)
+        assert ran.returncode == 1
+        assert "3.14 and later can" in ran.stderr
+        assert "fairlead record -- COMMAND" in ran.stderr
+    assert list(tmp_path.glob("*.flrec")) == []
