@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import fairlead
+from fairlead.errors import AdviceError, UsageError
 from fairlead.record.advice import Advice, headline
 
 SUBJECTS = Path(__file__).parent / "subjects"
@@ -193,6 +194,8 @@ def main() -> int:
 
         advise_programs.make_database()
         return judge([p for p in programs if not asked.programs or p.name in asked.programs], asked)
+    except UsageError as wrong:
+        parser.error(str(wrong))
     finally:
         server.stdin.close()
         server.wait()
@@ -202,7 +205,11 @@ def judge(programs: list[Program], asked: argparse.Namespace) -> int:
     right = harmful = 0
     for program in programs:
         begin = time.monotonic()
-        advice = ask(program, asked.budget)
+        try:
+            advice = ask(program, asked.budget)
+        except AdviceError as refusal:
+            print(f"{program.name:18} no advice: {refusal}", flush=True)
+            continue
         kind = advice.choice.kind
         is_right = kind in program.right
         right += is_right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import importlib
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import fairlead
+from fairlead.errors import AdviceError
 from fairlead.record.advice import Advice, load
 
 PROGRAM = "from fairlead.cli import main; main()"
@@ -253,6 +255,25 @@ def test_programs_with_known_answers_get_theirs(name: str, monkeypatch: pytest.M
     made = truth.ask(program, 2.0)
     assert made.choice.kind not in program.harmful
     assert made.choice.kind in program.right, str(made)
+
+
+def test_program_without_advice_is_a_line_of_the_benchmark_and_not_right(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AdviceError("too little time")
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    truth = importlib.import_module("advise_truth")
+    monkeypatch.setattr(truth, "ask", refuse)
+    asked = argparse.Namespace(budget=2.0, others=False, reasons=False)
+    assert truth.judge(truth.PROGRAMS[:2], asked) == 1
+    first, second, count = capsys.readouterr().out.splitlines()
+    assert (first.split(), second.split()) == (
+        ["primes", *["no", "advice:", "too", "little", "time"]],
+        ["mandelbrot", *["no", "advice:", "too", "little", "time"]],
+    )
+    assert count == "0 of 2 right, 0 that change results"
 
 
 @pytest.mark.parametrize("place", [".", "shop.py/run.json", "/proc/absent/run.json"])

@@ -42,6 +42,9 @@ def never(n):
     while True:
         time.sleep(600)
 
+def naps(n):
+    time.sleep(0.5)
+
 def spins_with_the_gil(n):
     return (10 ** 7) ** (10 ** 8)
 
@@ -98,12 +101,13 @@ def ask(*args: str) -> None:
         ("dies", "shop:dies ended its process when it was called with item 0: it ended with status 4"),
         ("crashes", "shop:crashes ended its process when it was called with item 0: it was ended by SIGSEGV"),
         ("never", "shop:never did not return within 1 s when it was called with item 0: give items"),
+        ("naps", "one call of shop:naps takes 0."),
         ("spins_with_the_gil", "shop:spins_with_the_gil did not return within 1 s"),
     ],
 )
 def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, name: str, said: str) -> None:
     with pytest.raises(AdviceError, match=re.escape(said)):
-        ask(f"shop:{name}", "--items", "range(10)", "--budget", "2s")
+        ask(f"shop:{name}", "--items", "range(100)", "--budget", "2s")
     assert living(f"FAIRLEAD_WHO={place}") == []
     assert not (place / "saved.json").exists()
 

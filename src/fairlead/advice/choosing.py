@@ -204,7 +204,7 @@ def _against(
 def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
     in_gil = work.gil / max(work.gil + work.free, 1e-9)
     if kind in ("threads", "async") and work.gil_from != "none" and work.gil > 0.5 and in_gil > 0.7:
-        return f"{work.gil:.0%} of the time holds the GIL".replace("%", " %")
+        return f"calls hold the GIL {work.gil:.0%} of the time".replace("%", " %")
     assert one.call_s is not None
     assert one.total_s is not None
     if one.start_s is not None and one.start_s > 0.3 * one.total_s:

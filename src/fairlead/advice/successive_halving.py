@@ -178,9 +178,9 @@ class Halving:
         if needed > 2 * left + self._terms.budget_s:
             used = self._terms.budget_s - left
             raise AdviceError(
-                f"one call of {self._terms.label} takes {self._terms.call_s:.1f} s, and to compare "
-                f"{len(running)} ways of making them takes some {needed + used:.0f} s: give it a --budget "
-                "of that, items that take less, or fewer --kinds"
+                f"one call of {self._terms.label} takes {self._terms.call_s:.3g} s, and comparing "
+                f"{len(running)} ways of making the calls takes about {needed + used:.0f} s: allow that with "
+                "--budget, give items that take less, or name fewer --kinds"
             )
 
     def _per_call(self, one: Standing) -> float:
