@@ -1,4 +1,5 @@
-"""The commands and files of docs/how-to/recipes.md: what they start answers, and is scheduled.
+"""The commands and files of docs/how-to/recipes.md: what they start answers, and is scheduled; and those that
+record gunicorn (see-the-gil.md).
 
 `make companions` installs the programs, and runs these tests; a program that is not installed is left out.
 """
@@ -29,6 +30,7 @@ from fairlead.gil.observe.access import why_not
 
 ENVIRONMENT = environment()
 PAGE = (CLONE / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
+RECORDING = (CLONE / "docs" / "how-to" / "see-the-gil.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 
 pytestmark = [
@@ -227,6 +229,38 @@ def test_gunicorn_tries_the_scheduler_in_each_worker(tmp_path: Path) -> None:
     with served(commands("gunicorn")[1], tmp_path) as server:
         tried = server.several(2)
     assert set(tried.values()) <= {"interactive", "stock"}
+
+
+def test_gunicorn_with_four_workers_is_one_recording_one_page_and_one_trace(tmp_path: Path) -> None:
+    pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    needs("gunicorn")
+    section = RECORDING.partition("## Several processes")[2].partition("\n## ")[0]
+    record, report = re.findall(r"^    (fairlead .*)$", section, re.MULTILINE)
+    with served(record, tmp_path) as server:
+        workers = set(server.several(4))
+        server.process.terminate()
+        assert server.process.wait(timeout=40) == 0, server.log.read_text()
+    for form in ("html", "json -o app.json", "perfetto"):
+        command = report.replace("html", form)
+        subprocess.run(command, shell=True, cwd=tmp_path, env=surroundings({}), check=True, timeout=100)
+    told = json.loads((tmp_path / "app.json").read_text())
+    assert told["problems"] == []
+    master, *others = told["processes"]
+    pids = [one["meta"]["pid"] for one in (master, *others)]
+    assert set(pids[1:]) == workers
+    assert {one["meta"]["parent_pid"] for one in others} == {pids[0]}
+    for one in others:  # on the clock of the master: they began after it, and ended before
+        begun = (one["meta"]["start_ns"] - master["meta"]["start_ns"]) / 1e9
+        assert one["start_seconds"] == pytest.approx(begun, abs=1e-6)
+        assert 0 < begun < begun + one["wall_seconds"] < master["wall_seconds"]
+    page = (tmp_path / "app.flrec.html").read_text()
+    assert all(str(pid) in page for pid in pids)
+    trace = pb.Trace()
+    trace.ParseFromString((tmp_path / "app.flrec.perfetto-trace").read_bytes())
+    tracks = [one.track_descriptor.process for one in trace.packet if one.HasField("track_descriptor")]
+    assert sorted(one.pid for one in tracks if one.pid) == sorted(pids)
+    times = [one.timestamp for one in trace.packet if one.HasField("track_event")]
+    assert (max(times) - min(times)) / 1e9 <= told["wall_seconds"]
 
 
 def test_workers_of_uwsgi_are_scheduled(tmp_path: Path) -> None:
