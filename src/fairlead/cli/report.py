@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from fairlead.record.gil_summary import GilSummary
 
 SUFFIXES = {
-    "text": None,
-    "json": None,
-    "html": ".html",
     "perfetto": ".perfetto-trace",
     "firefox": ".firefox.json",
     "speedscope": ".speedscope.json",
     "collapsed": ".folded",
+    "html": ".html",
+    "json": ".json",
+    "text": ".txt",
 }
-"""Where a report goes without -o: to the terminal, or into a file beside the recording with this suffix."""
+"""How a file's name says its form; the longer suffixes come first."""
+TO_THE_TERMINAL = ("text", "json")
+"""Without -o; the other forms go into a file beside the recording."""
 
 
 @click.command()
@@ -33,9 +35,7 @@ SUFFIXES = {
     "--format",
     "form",
     type=click.Choice(list(SUFFIXES)),
-    default="text",
-    show_default=True,
-    help="Form of the report.",
+    help="Form of the report. [default: by the name of PATH, else text]",
 )
 @click.option(
     "-o",
@@ -43,7 +43,7 @@ SUFFIXES = {
     type=click.Path(path_type=Path),
     help="Where to write it. [default: the terminal, or beside the first FILE]",
 )
-def report(files: tuple[Path, ...], form: str, out: Path | None) -> None:
+def report(files: tuple[Path, ...], form: str | None, out: Path | None) -> None:
     """Show what a recording of the GIL says: which thread held it, which waited for it, and what to do.
 
     FILE is what "fairlead record" wrote. Several files are reported as one, on one time axis, with a table
@@ -54,12 +54,13 @@ def report(files: tuple[Path, ...], form: str, out: Path | None) -> None:
     graphs of which thread waited for which. FILE may also be what "fairlead advise" saved, as text, json or
     html.
     """
+    if form is None:
+        form = next((form for form, suffix in SUFFIXES.items() if out and out.name.endswith(suffix)), "text")
     pieces = _render(files, form)
-    suffix = SUFFIXES[form]
-    if out is None and suffix is None:
+    if out is None and form in TO_THE_TERMINAL:
         click.echo(b"".join(pieces), nl=False)
         return
-    target = out or files[0].with_name(files[0].name + str(suffix))
+    target = out or files[0].with_name(files[0].name + SUFFIXES[form])
     try:
         with target.open("wb") as opened:
             opened.writelines(pieces)

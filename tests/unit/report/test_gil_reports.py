@@ -130,6 +130,28 @@ def test_report_command_json_into_a_file(convoy: Path, tmp_path: Path) -> None:
     assert json.loads(target.read_text())["wall_seconds"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("text", "out"),
+        ("text", "out.txt"),
+        ("json", "out.json"),
+        ("html", "out.html"),
+        ("firefox", "out.firefox.json"),
+        ("speedscope", "out.speedscope.json"),
+        ("collapsed", "out.folded"),
+        ("perfetto", "out.perfetto-trace"),
+    ],
+)
+def test_report_command_takes_the_form_from_the_name_of_the_file(
+    form: str, name: str, convoy: Path, tmp_path: Path
+) -> None:
+    asked, named = tmp_path / "asked", tmp_path / name
+    assert fairlead("report", convoy, "--format", form, "-o", asked) == 0
+    assert fairlead("report", convoy, "-o", named) == 0
+    assert named.read_bytes() == asked.read_bytes()
+
+
 def test_report_command_cut_recording_shows_what_is_there(
     convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
