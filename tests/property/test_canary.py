@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.gil.schedule.canary import LOOKS, Verdict, Window, judge, percentile
+from fairlead.gil.schedule.canary import LOOKS, CanaryVerdict, Window, judge, percentile
 
 
-def trial(rng: random.Random, factor: float, noise: float) -> Verdict:
+def trial(rng: random.Random, factor: float, noise: float) -> CanaryVerdict:
     """Load that wanders, windows that scatter, and a scheduler that makes waits longer by a factor."""
     pairs: list[tuple[Window, Window]] = []
     load = 0.0
@@ -31,7 +31,7 @@ def trial(rng: random.Random, factor: float, noise: float) -> Verdict:
             return verdict
 
 
-def share(factor: float, noise: float, wanted: Callable[[Verdict], bool]) -> float:
+def share(factor: float, noise: float, wanted: Callable[[CanaryVerdict], bool]) -> float:
     rng = random.Random(4711)
     return sum(wanted(trial(rng, factor, noise)) for _ in range(600)) / 600
 

@@ -10,9 +10,9 @@ import pytest
 from fairlead.lab.analysis.claims import verdict_of
 from fairlead.lab.analysis.statistics import Ratio, paired
 from fairlead.lab.catalogue.declared import Declared
-from fairlead.lab.run.plan import Series
+from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question
-from fairlead.lab.run.sampling import Cell, Course
+from fairlead.lab.run.sampling import Course, PlannedCell
 from fairlead.record.sample import Sample
 
 SEEDS = 100
@@ -124,7 +124,7 @@ class Simulated:
         self.now = 0.0
         random = np.random.default_rng(seed)
         series = tuple(
-            Series(
+            PlannedSeries(
                 experiment=name,
                 params={"policy": "other", "cores": "all"},
                 interpreter="3.13",
@@ -135,7 +135,7 @@ class Simulated:
             for name in spreads
         )
         course = Course(series, budget_s, lambda: self.now, self.questions)
-        self.cells: dict[str, Cell] = {}
+        self.cells: dict[str, PlannedCell] = {}
         for turn in course.turns():
             name = turn.cell.series.experiment
             self.cells[name] = turn.cell

@@ -18,8 +18,8 @@ from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.other_load import Meter, Reading
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
-from fairlead.lab.run.plan import Plan, Series
-from fairlead.lab.run.sampling import Cell
+from fairlead.lab.run.plan import Plan, PlannedSeries
+from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Subject, Summary
@@ -118,7 +118,7 @@ def outcome(directory: Path, seed: int, times: Times, foreign: float) -> Summary
         return Reading(now, now * len(cpus) - noise, 0.0)
 
     def measure(
-        cell: Cell, interpreter: Interpreter, environment: dict[str, object], _mark: str, _stop: Stop
+        cell: PlannedCell, interpreter: Interpreter, environment: dict[str, object], _mark: str, _stop: Stop
     ) -> Sample:
         nonlocal now, noise
         now, noise = now + 1.0, noise + foreign * cores
@@ -132,7 +132,7 @@ def outcome(directory: Path, seed: int, times: Times, foreign: float) -> Summary
             elapsed_s=1.0,
         )
 
-    series = Series(
+    series = PlannedSeries(
         experiment="known",
         params={"policy": "other", "cores": "all"},
         interpreter="3.13",

@@ -9,16 +9,16 @@ from statistics import median
 from fairlead.advice import scaling
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import versus
-from fairlead.advice.successive_halving import Standing
+from fairlead.advice.successive_halving import CandidateState
 from fairlead.lab.isolation import other_load
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the standings say; calls in turn are the first of them."""
+    """What the states say; calls in turn are the first of them."""
 
-    standings: Sequence[Standing]
+    states: Sequence[CandidateState]
     work: Work
     requests: int
     cores: int
@@ -26,18 +26,18 @@ class Figures:
     @property
     def foreign(self) -> float:
         """The share of the cores that others took meanwhile, as far as it is known."""
-        return median([share for one in self.standings for share in one.foreign] or [0.0])
+        return median([share for one in self.states for share in one.foreign] or [0.0])
 
     def candidates(self) -> list[Candidate]:
-        return [self._candidate(one) for one in self.standings]
+        return [self._candidate(one) for one in self.states]
 
     def curves(self) -> tuple[Curve, ...]:
         """Of the kinds that were measured, throughput over workers."""
         points = {kind: self._points(kind) for kind in KINDS}
         return tuple(scaling.curve(kind, found) for kind, found in points.items() if len(found) > 1)
 
-    def _candidate(self, one: Standing) -> Candidate:
-        sequential = self.standings[0]
+    def _candidate(self, one: CandidateState) -> Candidate:
+        sequential = self.states[0]
         plain = Candidate(
             kind=one.way.kind, workers=one.way.workers, interpreter=one.interpreter, status=one.status,
             reason=one.reason,
@@ -69,7 +69,7 @@ class Figures:
             alone_s=self._alone(one) if self.foreign > other_load.NOISY else None,
         )
 
-    def _alone(self, one: Standing) -> float:
+    def _alone(self, one: CandidateState) -> float:
         """The time of all the calls on a machine left alone. A start computes, for each worker the same."""
         at_once = min(one.way.workers, self.cores)
         start = min(median(one.starts), median(one.start_cpu) / at_once)
@@ -77,10 +77,10 @@ class Figures:
         most = min(one.way.workers, self.cores / max(1 - self.work.waiting, 1e-9))
         if one.way.kind in ("threads", "async") and self.work.gil_from != "none":
             most = min(most, 1 / max(self.work.gil, 1e-9))
-        least = self._alone_call(self.standings[0]) / most
+        least = self._alone_call(self.states[0]) / most
         return start + max(self._alone_call(one), least) * self.requests
 
-    def _alone_call(self, one: Standing) -> float:
+    def _alone_call(self, one: CandidateState) -> float:
         """The time between the ends of two calls on a machine left alone.
 
         Processor time hardly depends on who else runs. A call cannot take less than that time on one of
@@ -102,15 +102,15 @@ class Figures:
 
         busy = self.foreign > other_load.NOISY
 
-        def rate(one: Standing) -> float:
+        def rate(one: CandidateState) -> float:
             return 1 / (self._alone_call(one) if busy else median(one.per_call))
 
         points = {
             one.way.workers: rate(one)
-            for one in self.standings
+            for one in self.states
             if one.way.kind == kind and one.per_call and one.runs
         }
-        return {1: rate(self.standings[0])} | points if points else {}
+        return {1: rate(self.states[0])} | points if points else {}
 
 
 def _gain(sequential: Mapping[int, float], other: Mapping[int, float]) -> float:

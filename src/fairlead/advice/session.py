@@ -17,7 +17,7 @@ from fairlead.advice import choosing, codegen
 from fairlead.advice.candidates import KINDS, Facts, Way, ways
 from fairlead.advice.figures import Figures
 from fairlead.advice.jobs import Bench, Died, Report
-from fairlead.advice.successive_halving import PATIENCE_S, UNBOUNDED, Halving, Standing, Terms
+from fairlead.advice.successive_halving import PATIENCE_S, UNBOUNDED, CandidateState, Halving, Limits
 from fairlead.advice.target import Target
 from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
@@ -103,12 +103,12 @@ class Session:
             work = _work(look)
             facts = self._facts(look, requests, work, self._free_threaded(stop, work))
             found, refused = ways(facts)
-            standings = [Standing(way, _name(way, look)) for way in found]
-            halving = Halving(bench, stop, self._terms(look, requests, work), self._tell)
+            states = [CandidateState(way, _name(way, look)) for way in found]
+            halving = Halving(bench, stop, self._limits(look, requests, work), self._tell)
             halving.calls = look["calls"]
-            halving.run(standings)
+            halving.run(states)
         work = replace(work, varies=halving.varies)
-        figures = Figures(standings, work, requests, self._cores)
+        figures = Figures(states, work, requests, self._cores)
         candidates = figures.candidates()
         candidates += [_refused(kind, why, look) for kind, why in refused.items()]
         choice = choosing.choose(candidates, work, requests, self._cores, self._memory_mib)
@@ -191,8 +191,8 @@ class Session:
                 raise AdviceError(f"{label} cannot be imported: {how}")
         raise AdviceError(f"{label} could not be called: {how}")
 
-    def _terms(self, look: dict[str, Any], requests: int, work: Work) -> Terms:
-        return Terms(
+    def _limits(self, look: dict[str, Any], requests: int, work: Work) -> Limits:
+        return Limits(
             label=self._target.label,
             coroutines=work.coroutines,
             requests=requests,

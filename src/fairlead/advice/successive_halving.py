@@ -46,7 +46,7 @@ QUIET_SHARE = 0.05
 
 
 @dataclass
-class Standing:
+class CandidateState:
     """What is known of a way so far."""
 
     way: Way
@@ -88,7 +88,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Limits:
     """What there is to do, and what it may take."""
 
     label: str
@@ -107,12 +107,14 @@ class Terms:
 
 
 class Halving:
-    """Measures ways; their standings are what comes out."""
+    """Measures ways; their states are what comes out."""
 
-    def __init__(self, bench: Bench, stop: Stop, terms: Terms, tell: Callable[[str, int, int], None]) -> None:
+    def __init__(
+        self, bench: Bench, stop: Stop, limits: Limits, tell: Callable[[str, int, int], None]
+    ) -> None:
         self._bench = bench
         self._stop = stop
-        self._terms = terms
+        self._limits = limits
         self._tell = tell
         """Told what is being done, the number of the round, and how many measurements it still has."""
         self._overheads = [START_S]
@@ -121,45 +123,45 @@ class Halving:
         self.varies = False
         """The same calls gave other results in another process."""
 
-    def run(self, standings: list[Standing]) -> None:
+    def run(self, states: list[CandidateState]) -> None:
         """Raises AdviceError if one round of all takes too much, or calls in turn fail."""
-        sequential = standings[0]
-        running = list(standings)
+        sequential = states[0]
+        running = list(states)
         self._afford(running)
-        patience = self._terms.budget_s * QUIET_SHARE
+        patience = self._limits.budget_s * QUIET_SHARE
         meter = other_load.Meter()
         number = 0
         while running:
             number += 1
-            left = self._terms.end - time.monotonic()
+            left = self._limits.end - time.monotonic()
             share = 0.4 if number == 1 else 0.5
             slot = left * share / len(running) / (PASSES + 1) - median(self._overheads) / PASSES
             slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
             # backwards in every other round, so that a drift falls on no way alone
             for place, one in enumerate(running if number % 2 else running[::-1]):
-                if number > 1 and time.monotonic() + self._cost(one, slot) > self._terms.end:
+                if number > 1 and time.monotonic() + self._cost(one, slot) > self._limits.end:
                     continue
-                if number > 1 and self.calls + self._fewest_calls(one) > self._terms.most_calls:
+                if number > 1 and self.calls + self._fewest_calls(one) > self._limits.most_calls:
                     continue
                 to_come = len(running) - place
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 self._measure(one, slot, to_come, number)
                 if one is sequential and not one.runs:
-                    raise AdviceError(f"{self._terms.label}, called one after another: {one.reason}")
+                    raise AdviceError(f"{self._limits.label}, called one after another: {one.reason}")
                 if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
                     begin = time.monotonic()
                     meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)
                     patience -= time.monotonic() - begin
             if number == 1:
-                self._compare_results(standings)
-            running = self._survivors(sequential, standings)
+                self._compare_results(states)
+            running = self._survivors(sequential, states)
             least = min(self._cost(one, SLOT_S[0]) for one in running)
-            out_of_time = time.monotonic() + least > self._terms.end
-            out_of_calls = self.calls + min(map(self._fewest_calls, running)) > self._terms.most_calls
+            out_of_time = time.monotonic() + least > self._limits.end
+            out_of_calls = self.calls + min(map(self._fewest_calls, running)) > self._limits.most_calls
             if out_of_time or out_of_calls or self._is_clear(running):
                 return
 
-    def _afford(self, running: list[Standing]) -> None:
+    def _afford(self, running: list[CandidateState]) -> None:
         """One round must not take far more than the budget, nor more calls than are allowed.
 
         Raises:
@@ -168,40 +170,40 @@ class Halving:
         if len(running) == 1:
             return
         least = self.calls + sum(map(self._fewest_calls, running))
-        if least > self._terms.most_calls:
+        if least > self._limits.most_calls:
             raise AdviceError(
                 f"to compare {len(running)} ways takes {least} calls at least, and --max-calls allows "
-                f"{self._terms.most_calls}: allow more, or name fewer --kinds"
+                f"{self._limits.most_calls}: allow more, or name fewer --kinds"
             )
         needed = sum(self._fewest_calls(one) * self._per_call(one) for one in running)
-        left = self._terms.end - time.monotonic()
-        if needed > 2 * left + self._terms.budget_s:
-            used = self._terms.budget_s - left
+        left = self._limits.end - time.monotonic()
+        if needed > 2 * left + self._limits.budget_s:
+            used = self._limits.budget_s - left
             raise AdviceError(
-                f"one call of {self._terms.label} takes {self._terms.call_s:.3g} s, and comparing "
+                f"one call of {self._limits.label} takes {self._limits.call_s:.3g} s, and comparing "
                 f"{len(running)} ways of making the calls takes about {needed + used:.0f} s: allow that with "
                 "--budget, give items that take less, or name fewer --kinds"
             )
 
-    def _per_call(self, one: Standing) -> float:
+    def _per_call(self, one: CandidateState) -> float:
         """Seconds between the ends of two calls, as far as it is known."""
-        return median(one.per_call) if one.per_call else self._terms.call_s / (1 + (one.way.workers > 1))
+        return median(one.per_call) if one.per_call else self._limits.call_s / (1 + (one.way.workers > 1))
 
-    def _at_once(self, one: Standing) -> int:
+    def _at_once(self, one: CandidateState) -> int:
         """How many calls it is expected to make at once: in a pass there are as many at least."""
-        return min(one.way.workers, self._terms.requests)
+        return min(one.way.workers, self._limits.requests)
 
-    def _check_places(self, one: Standing, *, first: bool) -> Sequence[int]:
-        slot = self._terms.budget_s * CHECK_SHARE
-        most = max(1, int(slot / max(self._terms.call_s, 1e-6)))
+    def _check_places(self, one: CandidateState, *, first: bool) -> Sequence[int]:
+        slot = self._limits.budget_s * CHECK_SHARE
+        most = max(1, int(slot / max(self._limits.call_s, 1e-6)))
         if not first:
             most = min(most, 2 * one.way.workers)
-        return self._terms.check[:most]
+        return self._limits.check[:most]
 
-    def _fewest_calls(self, one: Standing) -> int:
+    def _fewest_calls(self, one: CandidateState) -> int:
         return 1 + self._at_once(one)
 
-    def _cost(self, one: Standing, slot: float) -> float:
+    def _cost(self, one: CandidateState, slot: float) -> float:
         """Seconds that one more process for it takes, about."""
         per_call = self._per_call(one)
         at_least = self._at_once(one) * per_call
@@ -209,23 +211,23 @@ class Halving:
         start = median(one.starts) if one.starts else 0.0
         return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * PASSES)
 
-    def _measure(self, one: Standing, slot: float, to_come: int, number: int) -> None:
+    def _measure(self, one: CandidateState, slot: float, to_come: int, number: int) -> None:
         first = not one.rounds
         check = self._check_places(one, first=first)
         # in the first round each leaves as much for those that follow
-        left = (self._terms.most_calls - self.calls) // (to_come if first else 1)
+        left = (self._limits.most_calls - self.calls) // (to_come if first else 1)
         check = check[: max(1, left - self._at_once(one))]
-        first_pass = max(self._at_once(one), len(check) if self._terms.call_s < slot else 1)
+        first_pass = max(self._at_once(one), len(check) if self._limits.call_s < slot else 1)
         calls_of_a_pass = slot * max(PASSES * 4, 12) * max(1, one.way.workers)
-        expected = self._terms.call_s * (len(check) + PASSES * max(self._at_once(one), 1)) + calls_of_a_pass
+        expected = self._limits.call_s * (len(check) + PASSES * max(self._at_once(one), 1)) + calls_of_a_pass
         answer = self._bench.run(
             "measure",
             PATIENCE_S + START_S + 5 * expected,
             one.way.interpreter,
             kind=one.way.kind,
             workers=one.way.workers,
-            coroutines=self._terms.coroutines,
-            requests=self._terms.requests,
+            coroutines=self._limits.coroutines,
+            requests=self._limits.requests,
             check=check,
             first_pass=min(left - len(check), first_pass),
             slot_s=slot,
@@ -248,7 +250,7 @@ class Halving:
             one.marks = answer["fingerprints"]
         self._overheads.append(self._note(one, answer, number))
 
-    def _note(self, one: Standing, answer: dict[str, Any], round_number: int) -> float:
+    def _note(self, one: CandidateState, answer: dict[str, Any], round_number: int) -> float:
         """Adds a process's passes to what is known; returns what it took besides them and the pool."""
         one.interpreter = answer["interpreter"]
         before, after = answer["before"], answer["after"]
@@ -258,7 +260,7 @@ class Halving:
         one.start_cpu.append(answer["started"]["cpu_s"] - answer["first"]["cpu_s"])
         for number, wall in answer["passes"]:
             one.per_call.append(wall / number)
-            total = max(answer["start_s"] + wall / number * self._terms.requests, 1e-9)
+            total = max(answer["start_s"] + wall / number * self._limits.requests, 1e-9)
             one.totals.setdefault(round_number, []).append(total)
         one.calls += calls
         one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
@@ -279,24 +281,24 @@ class Halving:
 
     def _count_all(self, allowed: int) -> None:
         """A process that gave no answer may have made all the calls that it was allowed."""
-        if self._terms.most_calls < UNBOUNDED:
+        if self._limits.most_calls < UNBOUNDED:
             self.calls += allowed
 
-    def _compare_results(self, standings: list[Standing]) -> None:
+    def _compare_results(self, states: list[CandidateState]) -> None:
         """Which ways came to other results than calls in turn; nothing is said where those vary."""
-        sequential = standings[0].marks
-        self.varies = sequential != self._terms.marks[: len(sequential)]
-        for one in standings[1:]:
-            other = sum(a != b for a, b in zip(one.marks, self._terms.marks, strict=False))
+        sequential = states[0].marks
+        self.varies = sequential != self._limits.marks[: len(sequential)]
+        for one in states[1:]:
+            other = sum(a != b for a, b in zip(one.marks, self._limits.marks, strict=False))
             if one.runs and other and not self.varies:
                 one.status = "wrong"
                 one.reason = f"{other} of {len(one.marks)} results are not those of calls in turn"
 
-    def _survivors(self, sequential: Standing, standings: list[Standing]) -> list[Standing]:
+    def _survivors(self, sequential: CandidateState, states: list[CandidateState]) -> list[CandidateState]:
         """Sequential, and the faster half of the others that were in the last round."""
-        last = max(one.rounds for one in standings)
+        last = max(one.rounds for one in states)
         others = sorted(
-            (one for one in standings[1:] if one.runs and one.rounds == last), key=lambda one: one.total
+            (one for one in states[1:] if one.runs and one.rounds == last), key=lambda one: one.total
         )
         keep = max(2, -(-len(others) // 2))
         kept = others[:keep]
@@ -304,7 +306,7 @@ class Halving:
         kept += [one for one in others[keep:] if kept and one.total < 1.05 * kept[0].total]
         return [sequential, *kept]
 
-    def _is_clear(self, running: list[Standing]) -> bool:
+    def _is_clear(self, running: list[CandidateState]) -> bool:
         """Whether more passes would hardly change the answer."""
         if len(running) == 1:
             return running[0].passes >= FEWEST_PASSES

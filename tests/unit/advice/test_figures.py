@@ -9,11 +9,11 @@ from advices import work
 
 from fairlead.advice.candidates import Way
 from fairlead.advice.figures import Figures
-from fairlead.advice.successive_halving import Standing
+from fairlead.advice.successive_halving import CandidateState
 from fairlead.record.advice import Kind
 
 
-def standing(kind: Kind, workers: int, per_call: float, **changes: Any) -> Standing:
+def state(kind: Kind, workers: int, per_call: float, **changes: Any) -> CandidateState:
     """Nine passes of a hundred calls that take 10 ms of a core each."""
     start = 0.0 if kind == "sequential" else 0.2
     known: dict[str, Any] = {
@@ -22,16 +22,16 @@ def standing(kind: Kind, workers: int, per_call: float, **changes: Any) -> Stand
         "cpu": [1.0] * 3,
         "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900, "rounds": 3,
     }  # fmt: skip
-    return Standing(Way(kind, workers), "CPython 3.14.0", **known | changes)
+    return CandidateState(Way(kind, workers), "CPython 3.14.0", **known | changes)
 
 
-def alone(*standings: Standing, **seen: Any) -> list[float | None]:
-    figures = Figures(standings, work(**seen), 100, 2)
+def alone(*states: CandidateState, **seen: Any) -> list[float | None]:
+    figures = Figures(states, work(**seen), 100, 2)
     return [one.alone_s for one in figures.candidates()]
 
 
 def test_speedup_is_that_of_all_calls_with_the_start() -> None:
-    figures = Figures([standing("sequential", 1, 0.01), standing("processes", 2, 0.005)], work(), 100, 2)
+    figures = Figures([state("sequential", 1, 0.01), state("processes", 2, 0.005)], work(), 100, 2)
     one, two = figures.candidates()
     assert (one.speedup, one.low, one.high) == (1.0, 1.0, 1.0)
     assert two.total_s == pytest.approx(0.7)
@@ -42,9 +42,9 @@ def test_speedup_is_that_of_all_calls_with_the_start() -> None:
 def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
     busy = {"foreign": [0.6] * 9}
     ways = [
-        standing("sequential", 1, 0.02, **busy),
-        standing("threads", 2, 0.03, **busy),
-        standing("processes", 2, 0.015, **busy),
+        state("sequential", 1, 0.02, **busy),
+        state("threads", 2, 0.03, **busy),
+        state("processes", 2, 0.015, **busy),
     ]
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.025, 0.525])
     # without the GIL threads share the work as processes do
@@ -53,22 +53,22 @@ def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
 
 def test_waiting_is_shared_by_workers_and_not_by_cores() -> None:
     busy = {"foreign": [0.6] * 9, "cpu_call": [0.001] * 3}
-    ways = [standing("sequential", 1, 0.02, **busy), standing("threads", 8, 0.01, **busy)]
+    ways = [state("sequential", 1, 0.02, **busy), state("threads", 8, 0.01, **busy)]
     found = alone(*ways, gil=0.1, free=0.0, waiting=0.9, call_s=0.01)
     assert found == pytest.approx([1.0, 0.025 + 100 * 0.01 / 8])
 
 
 def test_curves_are_of_the_same_times_as_the_choice() -> None:
-    quiet = [standing("sequential", 1, 0.01), standing("processes", 2, 0.008)]
+    quiet = [state("sequential", 1, 0.01), state("processes", 2, 0.008)]
     assert Figures(quiet, work(), 100, 2).curves()[0].points == ((1, 100.0), (2, 125.0))
-    busy = [standing("sequential", 1, 0.02, foreign=[0.5]), standing("processes", 2, 0.02, foreign=[0.5])]
+    busy = [state("sequential", 1, 0.02, foreign=[0.5]), state("processes", 2, 0.02, foreign=[0.5])]
     (curve,) = Figures(busy, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).curves()
     assert curve.points == ((1, pytest.approx(100.0)), (2, pytest.approx(200.0)))
 
 
 def test_way_that_never_ended_has_no_figures() -> None:
-    dead = Standing(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
-    one = Figures([standing("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
+    dead = CandidateState(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
+    one = Figures([state("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
     assert (one.status, one.reason, one.total_s) == ("failed", "its process ended", None)
 
 
@@ -76,17 +76,17 @@ def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
     """Though its processor time was taken when the machine was quicker."""
     busy = {"foreign": [0.6] * 9}
     ways = [
-        standing("sequential", 1, 0.02, **busy, cpu_call=[0.01] * 3),
-        standing("threads", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
-        standing("processes", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
+        state("sequential", 1, 0.02, **busy, cpu_call=[0.01] * 3),
+        state("threads", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
+        state("processes", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
     ]
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.0, 0.5])
 
 
 def test_speedup_is_paired_by_round_and_has_an_interval_from_three_rounds_on() -> None:
     """The machine became twice as slow from round to round; both ways met that alike."""
-    first = standing("sequential", 1, 0.01, totals={n: [2.0**n] * 3 for n in range(3)})
-    other = standing("processes", 2, 0.01, totals={n: [0.5 * 2.0**n] * 3 for n in range(3)})
+    first = state("sequential", 1, 0.01, totals={n: [2.0**n] * 3 for n in range(3)})
+    other = state("processes", 2, 0.01, totals={n: [0.5 * 2.0**n] * 3 for n in range(3)})
     one = Figures([first, other], work(), 100, 2).candidates()[1]
     assert (one.low, one.speedup, one.high) == pytest.approx((2.0, 2.0, 2.0))
     del other.totals[2]
@@ -95,7 +95,7 @@ def test_speedup_is_paired_by_round_and_has_an_interval_from_three_rounds_on() -
 
 
 def test_passes_of_one_process_are_one_observation() -> None:
-    first = standing("sequential", 1, 0.01, totals={1: [1.0] * 9, 2: [1.0] * 9})
-    other = standing("processes", 2, 0.01, totals={1: [0.5] * 9, 2: [0.5] * 9})
+    first = state("sequential", 1, 0.01, totals={1: [1.0] * 9, 2: [1.0] * 9})
+    other = state("processes", 2, 0.01, totals={1: [0.5] * 9, 2: [0.5] * 9})
     one = Figures([first, other], work(), 100, 2).candidates()[1]
     assert (one.passes, one.low) == (18, None), "eighteen passes of two processes bound nothing"

@@ -10,7 +10,7 @@ import pytest
 from fairlead.errors import OutputError, UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.lab.run.plan import BUDGETS_S, Options, Plan, Series, make_plan
+from fairlead.lab.run.plan import BUDGETS_S, Options, Plan, PlannedSeries, make_plan
 
 PYTHON = Interpreter(
     name="3.13",
@@ -27,7 +27,7 @@ OLD = replace(PYTHON, name="1.5", version="1.5.2")
 ENVIRONMENT = {"affinity": [2, 3, 5]}
 
 
-def planned(options: Options, *, refused: str | None = None) -> tuple[Series, ...]:
+def planned(options: Options, *, refused: str | None = None) -> tuple[PlannedSeries, ...]:
     return make_plan(options, [PYTHON], ENVIRONMENT, refused).series
 
 

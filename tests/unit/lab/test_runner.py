@@ -17,9 +17,9 @@ from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.other_load import Meter, Reading
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
-from fairlead.lab.run.plan import Plan, Series
+from fairlead.lab.run.plan import Plan, PlannedSeries
 from fairlead.lab.run.runner import Progress, Tally
-from fairlead.lab.run.sampling import Cell
+from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 
@@ -63,7 +63,7 @@ class Bench:
             interpreters=(PYTHON,),
             environment=ENVIRONMENT,
             series=(
-                Series(
+                PlannedSeries(
                     experiment="square.mutex",
                     params={"policy": "other", "cores": "one"},
                     interpreter="3.13",
@@ -79,7 +79,7 @@ class Bench:
         return Reading(self.now, self.now * len(cpus) - self.noise_s, 0.0)
 
     def measure(
-        self, cell: Cell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
+        self, cell: PlannedCell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
     ) -> Sample | None:
         number = len(self.measured)
         assert mark.startswith(self.plan.run)

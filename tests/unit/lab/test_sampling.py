@@ -7,17 +7,17 @@ import random
 import re
 from collections.abc import Callable
 
-from fairlead.lab.run.plan import Series
+from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, Course, Turn
 from fairlead.record.sample import Sample, Status
 
-Cost = Callable[[Series, int], float]
+Cost = Callable[[PlannedSeries, int], float]
 
 
 def series(
     interpreter: str = "3.13", sizes: tuple[int, ...] = (10, 20, 40), skipped: str | None = None
-) -> Series:
-    return Series(
+) -> PlannedSeries:
+    return PlannedSeries(
         experiment="square.mutex",
         params={"policy": "other", "cores": "all"},
         interpreter=interpreter,
@@ -33,10 +33,10 @@ class Drive:
 
     def __init__(
         self,
-        lines: tuple[Series, ...],
+        lines: tuple[PlannedSeries, ...],
         budget_s: float,
         cost: Cost = lambda _series, n: n * n / 10_000,
-        status: Callable[[Series, int, int], Status] = lambda _series, _n, _round: "ok",
+        status: Callable[[PlannedSeries, int, int], Status] = lambda _series, _n, _round: "ok",
         noise: float = 0.0,
     ) -> None:
         self.now = 0.0

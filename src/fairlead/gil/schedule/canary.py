@@ -54,7 +54,7 @@ class Ratio(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CanaryVerdict:
     """What the pairs so far say."""
 
     pairs: int
@@ -65,7 +65,7 @@ class Verdict:
     reason: str
 
 
-def judge(pairs: Sequence[tuple[Window, Window]]) -> Verdict | None:
+def judge(pairs: Sequence[tuple[Window, Window]]) -> CanaryVerdict | None:
     """What pairs of (stock, scheduled) say; None unless there are as many as one looks at."""
     quantile = LOOKS.get(len(pairs))
     if quantile is None:
@@ -80,7 +80,7 @@ def judge(pairs: Sequence[tuple[Window, Window]]) -> Verdict | None:
         decision, reason = "keep", "threads wait less"
     elif len(pairs) == max(LOOKS):
         decision, reason = "stock", "no gain can be told"
-    return Verdict(len(pairs), per_turn, p99, decision, reason)
+    return CanaryVerdict(len(pairs), per_turn, p99, decision, reason)
 
 
 def _ratio(logarithms: Sequence[float], quantile: float) -> Ratio:
@@ -108,7 +108,7 @@ class Canary:
         self.policy: Policy = policy
         self.cpu_share = cpu_share
         self.window_s = window_s
-        self.verdict: Verdict | None = None
+        self.verdict: CanaryVerdict | None = None
 
     def run(self) -> None:
         """To the end of the trial. Never raises: what goes wrong ends it in one line."""
@@ -155,7 +155,7 @@ class Canary:
         return Window(waited / turns, percentile(histogram, 0.99))
 
 
-def _told(verdict: Verdict, kept: Policy, window_s: float) -> str:
+def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:
     return (
         f"canary: scheduled, threads wait {verdict.per_turn} as long for a turn of the GIL, and"
         f" {verdict.p99} at the 99th percentile ({verdict.pairs} pairs of windows of {window_s:g} s):"

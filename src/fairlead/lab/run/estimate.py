@@ -12,9 +12,9 @@ from dataclasses import replace
 from fairlead.errors import UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.isolation.stop import Stop
-from fairlead.lab.run.plan import Plan, Series
+from fairlead.lab.run.plan import Plan, PlannedSeries
 from fairlead.lab.run.runner import Measure
-from fairlead.lab.run.sampling import Cell
+from fairlead.lab.run.sampling import PlannedCell
 
 _FAR = 4
 """Up to so many times an experiment's own smallest size there is nothing to fear."""
@@ -38,7 +38,11 @@ def check_sizes(plan: Plan, measure: Measure, stop: Stop) -> None:
         seen.add(key)
         pilot = replace(series, sizes=(own,))
         sample = measure(
-            Cell(pilot, own), interpreters[series.interpreter], plan.environment, f"{plan.run}.pilot", stop
+            PlannedCell(pilot, own),
+            interpreters[series.interpreter],
+            plan.environment,
+            f"{plan.run}.pilot",
+            stop,
         )
         stop.check("stopped before the first sample; nothing was measured")
         if sample is None or sample.status != "ok" or sample.wall_s is None:
@@ -46,7 +50,7 @@ def check_sizes(plan: Plan, measure: Measure, stop: Stop) -> None:
         _refuse(series, own, sample.wall_s, plan.budget_s)
 
 
-def _refuse(series: Series, own: int, took_s: float, budget_s: float) -> None:
+def _refuse(series: PlannedSeries, own: int, took_s: float, budget_s: float) -> None:
     size = series.sizes[0]
     needed_s = took_s * size / own
     if needed_s > budget_s:

@@ -15,7 +15,7 @@ from fairlead.lab.catalogue.identify import how_it_ended
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
-from fairlead.lab.run.sampling import Cell
+from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample, Status, parse
 
 GRACE_S = 5.0
@@ -40,7 +40,7 @@ _OWN_TIMEOUT = (-signal.SIGALRM, -signal.SIGXCPU)
 
 
 def measure(
-    cell: Cell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
+    cell: PlannedCell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
 ) -> Sample | None:
     """Run the probe of a cell once. Failure is a sample too: its status and reason say how.
 

@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class PlannedSeries:
     """One experiment with one set of parameters on one interpreter, over rising sizes."""
 
     experiment: str
@@ -73,7 +73,7 @@ class Plan:
     budget_s: float
     interpreters: tuple[Interpreter, ...]
     environment: dict[str, Any]
-    series: tuple[Series, ...]
+    series: tuple[PlannedSeries, ...]
 
     def save(self, directory: Path) -> None:
         """Write the plan into a run directory; it is there whole or not at all.
@@ -130,8 +130,8 @@ class Plan:
             ) from error
 
 
-def _series(record: dict[str, Any]) -> Series:
-    return Series(**{**record, "sizes": tuple(record["sizes"]), "cpus": tuple(record["cpus"])})
+def _series(record: dict[str, Any]) -> PlannedSeries:
+    return PlannedSeries(**{**record, "sizes": tuple(record["sizes"]), "cpus": tuple(record["cpus"])})
 
 
 def make_plan(
@@ -153,14 +153,14 @@ def make_plan(
     if strangers := [cpu for cpu in cpus if cpu not in allowed]:
         listed = ",".join(map(str, allowed))
         raise UsageError(f"core {strangers[0]} is not one that this process may use: those are {listed}")
-    series: dict[str, Series] = {}
+    series: dict[str, PlannedSeries] = {}
     selected = registry.select(options.ids)
     _check_set(selected, options)
     for experiment in selected:
         for variant in _variants(experiment, options):
             params = _params(experiment, variant, options)
             for interpreter in interpreters:
-                one = Series(
+                one = PlannedSeries(
                     experiment=experiment.id,
                     params=params,
                     interpreter=interpreter.name,

@@ -18,14 +18,14 @@ from fairlead.lab.catalogue.declared import Declared
 
 if TYPE_CHECKING:
     from fairlead.lab.catalogue.registry import Experiment
-    from fairlead.lab.run.sampling import Cell, Line
+    from fairlead.lab.run.sampling import Line, PlannedCell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """Cells that are measured together."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[PlannedCell, ...]
     kind: str
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
     over_metric: str = ""
@@ -65,7 +65,7 @@ class Question:
             case _:
                 return wide([rounds[0][r] for r in common])
 
-    def _values(self, cell: Cell, metric: str = "") -> dict[int, float]:
+    def _values(self, cell: PlannedCell, metric: str = "") -> dict[int, float]:
         """By round; of the samples that were measured."""
         value = metric or _value(cell.series.experiment)
         found = {
@@ -81,7 +81,7 @@ def _value(experiment: str) -> str | None:
     return known.value if known else None
 
 
-def questions(lines: Sequence[Line], kept: Sequence[Cell]) -> list[Question]:
+def questions(lines: Sequence[Line], kept: Sequence[PlannedCell]) -> list[Question]:
     """Those of the claims that the kept cells can settle, and one for each cell that none is about."""
     by_name: dict[str, list[Line]] = {}
     for line in lines:
@@ -108,13 +108,13 @@ def _declaring(lines: Sequence[Line]) -> dict[str, Experiment]:
 
 
 def _question(
-    name: str, declared: Declared, lines: Sequence[Line], kept: Sequence[Cell]
+    name: str, declared: Declared, lines: Sequence[Line], kept: Sequence[PlannedCell]
 ) -> Iterator[Question]:
     from fairlead.lab.analysis import claims
 
     alive = set(kept)
 
-    def side(wanted: dict[str, object]) -> list[Cell]:
+    def side(wanted: dict[str, object]) -> list[PlannedCell]:
         experiment = wanted.get(claims.ANY_OF_GROUP, name)
         for line in lines:
             known = registry.catalogue().get(line[0].series.experiment)

@@ -23,7 +23,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.measure import measure
 from fairlead.lab.run.plan import FILE_NAME, Plan
 from fairlead.lab.run.request import FILE_NAME as REQUEST
-from fairlead.lab.run.sampling import Cell, Course, Turn
+from fairlead.lab.run.sampling import Course, PlannedCell, Turn
 from fairlead.record import results
 from fairlead.record.sample import Sample
 
@@ -65,7 +65,7 @@ class Measure(Protocol):
     """Takes one sample; ``measure.measure`` outside of tests."""
 
     def __call__(
-        self, cell: Cell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
+        self, cell: PlannedCell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
     ) -> Sample | None: ...
 
 
@@ -174,7 +174,7 @@ class _Run:
         self._course = Course(plan.series, plan.budget_s, self._used_s)
         self._done = 0
         self._failures: list[Sample] = []
-        self._dropped: dict[Cell, Sample] = {}
+        self._dropped: dict[PlannedCell, Sample] = {}
 
     def carry_out(self) -> Tally:
         self._take_over()
@@ -210,11 +210,11 @@ class _Run:
                 self._count(cells[key], sample)
                 self._used_before_s += (sample.elapsed_s or 0.0) * (1 + sample.attempt)
 
-    def _key(self, cell: Cell, params: dict[str, Any]) -> str:
+    def _key(self, cell: PlannedCell, params: dict[str, Any]) -> str:
         record = self._interpreter(cell).as_record()
         return results.cell_key(cell.series.experiment, params, record, self._environment(cell))
 
-    def _count(self, cell: Cell, sample: Sample) -> None:
+    def _count(self, cell: PlannedCell, sample: Sample) -> None:
         cell.samples[sample.round] = sample
         self._done += 1
         if sample.status not in ("ok", "skipped"):
@@ -273,10 +273,10 @@ class _Run:
             spin_s=self._meter.spin_s,
         )
 
-    def _interpreter(self, cell: Cell) -> Interpreter:
+    def _interpreter(self, cell: PlannedCell) -> Interpreter:
         return self._interpreters[cell.series.interpreter]
 
-    def _environment(self, cell: Cell) -> dict[str, Any]:
+    def _environment(self, cell: PlannedCell) -> dict[str, Any]:
         series = cell.series
         probes = self._plan.environment.get("yield_probe", {}).get(series.interpreter, {})
         own = {

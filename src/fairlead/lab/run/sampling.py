@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from fairlead.lab.run.plan import Series
+from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question, questions
 from fairlead.record.sample import Sample
 
@@ -43,10 +43,10 @@ _FAILURES = 2
 
 
 @dataclass(eq=False, slots=True)
-class Cell:
+class PlannedCell:
     """One series at one size."""
 
-    series: Series
+    series: PlannedSeries
     n: int
     samples: dict[int, Sample] = field(default_factory=dict)
     """By round."""
@@ -68,7 +68,7 @@ class Cell:
         return 0 in self.samples and self.samples[0].status != "skipped"
 
 
-Line = list[Cell]
+Line = list[PlannedCell]
 """The cells of one series, smallest first."""
 
 
@@ -76,7 +76,7 @@ Line = list[Cell]
 class Turn:
     """What comes next: a cell to be measured, or (``skip``) one to be recorded as not measured."""
 
-    cell: Cell
+    cell: PlannedCell
     round: int
     skip: str | None = None
 
@@ -93,16 +93,16 @@ class Course:
 
     def __init__(
         self,
-        series: tuple[Series, ...],
+        series: tuple[PlannedSeries, ...],
         budget_s: float,
         used_s: Callable[[], float],
-        questions: Callable[[Sequence[Line], Sequence[Cell]], list[Question]] = questions,
+        questions: Callable[[Sequence[Line], Sequence[PlannedCell]], list[Question]] = questions,
     ) -> None:
-        self.lines: list[Line] = [[Cell(one, n) for n in one.sizes] for one in series]
+        self.lines: list[Line] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
         self._used_s = used_s
         self._questions = questions
-        self._kept: list[Cell] = []
+        self._kept: list[PlannedCell] = []
         self._calibrated = False
 
     def turns(self) -> Iterator[Turn]:
