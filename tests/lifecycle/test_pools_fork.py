@@ -157,13 +157,14 @@ def test_forked_child_that_waits_for_a_task_of_its_parent_is_refused() -> None:
 
 def test_joblib_in_a_forked_child_makes_pools_of_its_own() -> None:
     joblib = pytest.importorskip("joblib")
-    backend = pytest.importorskip("fairlead.pools.joblib")
+    pytest.importorskip("fairlead.pools.joblib")
+    shared = importlib.import_module("fairlead.pools.shared")
 
     def run() -> None:
         with joblib.parallel_config(backend="fairlead", n_jobs=2, kind="threads"):
             assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
 
-    with held_elsewhere([backend._lock]):
+    with held_elsewhere([shared._lock]):
         assert in_child(run) == 0
 
 
