@@ -85,6 +85,24 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
         connection.close()
 
 
+def metrics(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """The samples of /metrics by name and labels, as Prometheus's own parser reads them."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found = {}
+    status, text = ask(port, "/metrics")
+    while status == 429:
+        status, text = ask(port, "/metrics")
+    assert status == 200
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
 @contextmanager
 def program(text: str, *options: str, head: str = SERVE, ends: int | None = 0) -> Iterator[Program]:
     """Runs it, and sees that it ends as it should; None: it is killed, as it would not end."""
