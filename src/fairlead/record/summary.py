@@ -15,7 +15,7 @@ Verdict = Literal["settled", "open", "contradicts the source"]
 """settled: the whole interval lies on one side of the claim's threshold. open: it does not, or there is none
 yet. contradicts the source: settled, and what was published lies on the other side."""
 
-Kind = Literal["ratio", "exponent"]
+ClaimKind = Literal["ratio", "exponent"]
 
 Model = Literal["1", "n", "n log n", "n^2", "undecided"]
 
@@ -219,7 +219,7 @@ class Claim:
 
     topic: str
     """What it is about, in a few words; unique among the claims of an experiment."""
-    kind: Kind
+    kind: ClaimKind
     experiment: str
     """Which declares it; of ways of doing the same work their group."""
     interpreter: dict[str, Any]

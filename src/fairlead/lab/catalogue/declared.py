@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.record.summary import Kind
+from fairlead.record.summary import ClaimKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Declared:
     """The sentence when it lies below."""
     more_than: float
     """The threshold."""
-    kind: Kind = "ratio"
+    kind: ClaimKind = "ratio"
     of: dict[str, Any] = field(default_factory=dict)
     """Parameters of the series whose time is divided, ``n`` and ``experiment`` among them; of an exponent, of
     the series. ``n`` is a number, "least" or "greatest"; without it, the greatest n that both sides have."""
