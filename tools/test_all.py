@@ -39,6 +39,8 @@ ONCE = (
     "tests/e2e/test_benchmarks.py",
     "tests/e2e/test_examples.py",
     "tests/e2e/test_load_generator.py",
+    # the dashboard's expressions, in a real Prometheus
+    "tests/e2e/test_dashboard.py",
     # servers, profilers and other tools beside fairlead, which one interpreter has
     "tests/e2e/test_companions.py",
     "tests/e2e/test_pools_sklearn.py",

@@ -114,14 +114,18 @@ def prometheus(target: int, directory: Path) -> Iterator[Prometheus]:
     ]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
 
-        def ready() -> bool:
+        def port() -> str | None:
+            """Once it is ready, and says so; which of the two it says first is not settled."""
             assert process.poll() is None, log.read_text()
-            return "Server is ready to receive web requests" in log.read_text()
+            said = log.read_text()
+            listens = re.search(r'msg="Listening on".* address=127\.0\.0\.1:(\d+)', said)
+            return listens[1] if listens and "Server is ready to receive web requests" in said else None
 
         try:
-            until(ready)
-            [port] = re.findall(r'msg="Listening on".* address=127\.0\.0\.1:(\d+)', log.read_text())
-            yield Prometheus(int(port))
+            until(port)
+            listening = port()
+            assert listening is not None
+            yield Prometheus(int(listening))
         finally:
             process.kill()
 
