@@ -135,8 +135,9 @@ def run(suite: Suite, kind: str, python: Path, source: Path, place: Path) -> Ite
             "PEERS_LEFT_OUT": json.dumps(patterns(suite.left_out)),
         }
         command = [
-            python, "-m", "pytest", "-q", "--tb=native", "-W", "default", "-p", "no:cacheprovider", "-p", "outcomes",
-            *(("-p", suite.plugin) if suite.plugin else ()), "--timeout", str(suite.timeout_s),
+            python, "-m", "pytest", "-q", "--tb=native", "-W", "default", "-p", "no:cacheprovider",
+            "-p", "outcomes", *(("-p", suite.plugin) if suite.plugin else ()),
+            "--timeout", str(suite.timeout_s),
             *(argument.replace("{here}", str(SUITES)) for argument in suite.tests),
         ]  # fmt: skip
         with (

@@ -10,7 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["explanation/compared.md", "reference/endpoint.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "explanation/compared.md",
+        "explanation/how-exact.md",
+        "explanation/measured.md",
+        "reference/endpoint.md",
+    ],
+)
 def test_every_block_of_the_page_is_in_a_result_that_is_kept(name: str) -> None:
     page = (ROOT / "docs" / name).read_text()
     results = [file.read_text() for file in sorted((ROOT / "benchmarks" / "results").glob("*.txt"))]
