@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import inspect
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from waiting import until, until_async
 
 from fairlead import errors
 from fairlead.pools import AsyncPool
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.event_loop import steps
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
 
@@ -294,3 +298,33 @@ def test_task_stopped_before_its_first_step_never_begins_and_keeps_no_other_wait
         with pytest.raises(errors.TaskTimeoutError):
             late[0].result()
         assert pool.submit(square, 3).result() == 9
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_stop_that_comes_beside_the_coroutine_is_passed_on_to_it(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the coroutine has just begun to wait, or was about to go on."""
+
+    class Interrupted(asyncio.CancelledError):
+        def __init__(self) -> None:
+            raise Stopped
+
+    over: list[bool] = []
+
+    async def rests() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            over.append(True)
+
+    task: Any = SimpleNamespace(function=rests, args=(), kwargs={})
+    step = steps.Step(SimpleNamespace(inside=None, aim=None), task)  # type: ignore[arg-type]
+    if begun:
+        step.send(None)
+    step.gone = True
+    monkeypatch.setattr(steps, "asyncio", SimpleNamespace(CancelledError=Interrupted))
+    with pytest.raises(Stopped):
+        step.send(None)
+    assert inspect.getcoroutinestate(step.coroutine) == inspect.CORO_CLOSED
+    assert over == [True] * begun

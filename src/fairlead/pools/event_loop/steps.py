@@ -49,6 +49,8 @@ class Step(Coroutine[Any, Any, Any]):
                 self.told = True
                 return self.coroutine.throw(asyncio.CancelledError())
             return self.coroutine.send(value)
+        except Stopped as stopped:
+            return self._pass_on(stopped)
         finally:
             self._leave()
 
@@ -64,8 +66,16 @@ class Step(Coroutine[Any, Any, Any]):
             if value is None and traceback is None:
                 return self.coroutine.throw(kind)
             return self.coroutine.throw(kind, value, traceback)
+        except Stopped as stopped:
+            return self._pass_on(stopped)
         finally:
             self._leave()
+
+    def _pass_on(self, stopped: Stopped) -> Any:
+        """It may have come just before the coroutine went on, or just after it had begun to wait."""
+        if inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CLOSED:
+            raise stopped
+        return self.coroutine.throw(stopped)
 
     def close(self) -> None:
         self.coroutine.close()
