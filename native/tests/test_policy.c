@@ -196,15 +196,17 @@ static void test_next_computation_keeps_its_core_while_one_thread_serves(void)
     take(&io, T);
     arrive(&cpu, T);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, T).kind, FL_TICK_SLEEP); /* it may be one of several */
-    int64_t now = T + policy.k.spin_cpu_ns;
+    int64_t now = T + policy.k.spin_after_ns;
+    take(&io, now); /* once more */
     fl_tick tick = fl_policy_tick(&policy, &cpu, true, now);
     CHECK_EQUAL(tick.kind, FL_TICK_SPIN);
     CHECK_EQUAL(tick.until, now + policy.k.lazy_ns); /* then it looks whether the GIL was left free */
     CHECK(!cpu.asleep);
-    int64_t ends = now + policy.k.spin_cpu_ns;
-    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends - 10 * US).until, ends); /* so long in all */
-    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends).kind, FL_TICK_SLEEP);
-    cpu.t_spin = 0;
+    int64_t ends = now + policy.k.grain_ns;
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends - 10 * US).until, ends);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends).kind, FL_TICK_SLEEP); /* a long hold */
+    take(&io, ends);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends).kind, FL_TICK_SPIN);
     arrive(&other, ends);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends).kind, FL_TICK_SLEEP); /* it needs the core */
 }
@@ -224,12 +226,13 @@ static void test_computation_without_a_core_stops_spinning_for_a_while(void)
     policy.spare_cores = true;
     take(&io, T);
     arrive(&cpu, T);
-    int64_t now = T + policy.k.spin_cpu_ns;
+    int64_t now = T + policy.k.spin_after_ns;
+    take(&io, now); /* once more */
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SPIN);
     fl_policy_crowded(&policy, &cpu, now);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SLEEP);
-    cpu.t_spin = 0;
     now += policy.k.pause_least_ns;
+    take(&io, now - US);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now - US).kind, FL_TICK_SLEEP);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SPIN);
     int64_t robbed = policy.t_robbed;

@@ -31,9 +31,9 @@
     X(offer_ns, 20000000)                                                                                  \
     /* Spin this long before sleeping, if cores allow: a sleep and a wake-up take several times that. */   \
     X(spin_ns, 15000)                                                                                      \
-    /* The computation that is next spins this long between two of its turns, so that its core stays       \
-       awake while a thread that serves and its client take turns within microseconds. */                  \
-    X(spin_cpu_ns, 3000000)
+    /* Once one thread alone has served for this long, the computation that is next spins on its core, so  \
+       that the core stays awake while that thread and its client take turns within microseconds. */       \
+    X(spin_after_ns, 3000000)
 
 /* How the protocol of sleeping, waking and asking keeps time. They bound what goes wrong, not what is
  * decided. */

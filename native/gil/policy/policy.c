@@ -94,7 +94,6 @@ void fl_policy_want(const fl_policy *policy, fl_policy_thread *thread, int64_t n
     thread->t_want = now;
     thread->waited = false;
     thread->spun = thread->asleep = false;
-    thread->t_spin = 0;
     thread->offer = FL_OFFER_NONE;
     thread->asks = 0;
     if (thread->seen && !thread->forced && !thread->yielding) {
@@ -224,7 +223,7 @@ void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_
 {
     if (computes(thread)) {
         int64_t least = policy->k.pause_least_ns, most = policy->k.pause_most_ns;
-        bool again = now - policy->t_robbed < 2 * policy->pause + 2 * policy->k.spin_cpu_ns;
+        bool again = now - policy->t_robbed < 2 * policy->pause + 2 * policy->k.spin_after_ns;
         policy->pause = !again ? least : policy->pause < most / 2 ? 2 * policy->pause : most;
         policy->t_robbed = now;
     }

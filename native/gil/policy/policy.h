@@ -54,7 +54,6 @@ typedef struct fl_policy_thread {
     int64_t t_want, t_acquired, t_dropped;
     int64_t t_timer;  /* when its timer fires, as tick said last */
     int64_t t_ask;    /* when it may repeat its request */
-    int64_t t_spin;   /* computing: how long it may spin in this wait; 0: it has not begun to */
     int64_t hold;     /* length of its last hold */
     int64_t coreless; /* how much of its present hold it has had no core */
     int64_t t_burst;  /* what its deadline counts from: when its burst began, or a computation's turn */
