@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-api, cli = tool("api"), tool("cli")
+api, claims, cli = tool("api"), tool("claims"), tool("cli")
 
 
 def without_code(text: str) -> str:
@@ -101,3 +102,28 @@ def test_every_public_name_has_a_docstring_and_its_section(module: str) -> None:
     assert sorted(re.findall(r"^### (\w+) ", page, re.MULTILINE)) == sorted(found.__all__)
     values = {name: getattr(found, name) for name in found.__all__}
     assert [name for name, value in values.items() if api.documented(value) and not value.__doc__] == []
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.file)
+def test_pictures_of_the_first_page_show_what_their_results_say(claim: Any) -> None:
+    drawn = claims.bars(claim)
+    ours = [bar for bar in drawn if bar.name.startswith("fairlead")]
+    assert len(drawn) > 1
+    for bar in ours:  # shortest but for the same without what it is up against
+        assert all(bar.median < other.median for other in drawn if other.name not in (bar.name, "alone"))
+    text = (ROOT / "benchmarks" / "results" / claim.file).read_text(encoding="utf-8")
+    printed = re.sub(r"(?<=\d),(?=\d)", "", text)
+    for bar in drawn:
+        name = re.sub(r"(?<=\d),(?=\d)", "", bar.name)
+        assert re.search(rf"\b{re.escape(name)} +{re.escape(f'{bar.median * claim.scale:.10g}')}\b", printed)
+
+
+def test_no_picture_is_made_of_figures_that_were_taken_in_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = claims.CLAIMS[0]
+    printed = (claims.RESULTS / claim.file).read_text(encoding="utf-8")
+    (tmp_path / claim.file).write_text(printed.replace(claim.block, f"{claim.block}; NOISY"))
+    monkeypatch.setattr(claims, "RESULTS", tmp_path)
+    with pytest.raises(ValueError, match="not in list"):
+        claims.bars(claim)

@@ -79,6 +79,19 @@ def test_no_page_is_wider_than_a_telephone_and_none_asks_another_host(browser: A
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_bars_of_the_first_page_are_as_long_as_their_figures(browser: Any, address: str) -> None:
+    resize(browser, 390)
+    browser.get(address)
+    pictures = browser.execute_script(
+        "return [...document.querySelectorAll('.claim')].map(picture => [...picture.querySelectorAll('.bar')]"
+        ".map(bar => [Number(bar.dataset.figure), bar.getBoundingClientRect().width]))"
+    )
+    assert pictures
+    for bars in pictures:
+        scale = max(width for _, width in bars) / max(figure for figure, _ in bars)
+        assert [width for _, width in bars] == pytest.approx([f * scale for f, _ in bars], abs=2)
+
+
 def test_a_page_is_dark_where_the_system_is(browser: Any, address: str) -> None:
     brightness = {}
     for scheme in ("light", "dark"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from api import MODULES
 from api import page as api_page
+from claims import pictures
 from cli import page as cli_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -60,6 +61,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     # GitHub wants a bar in a table's code escaped, Markdown for Python shows the escape
     markdown = re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), markdown)
+    # on the first page; the pictures' links are those of the site
+    markdown = markdown.replace("<!-- pictures -->", pictures())
     return re.sub(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)", moved, markdown)
 
 
