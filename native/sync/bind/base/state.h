@@ -10,6 +10,8 @@
 #ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */
 #define PyInterpreterState_Get() (PyThreadState_Get()->interp)
 #define PyInterpreterState_Main() PyInterpreterState_Get()
+#define PyErr_CheckSignals() fl_run_handlers() /* PyPy's own does nothing */
+int fl_run_handlers(void);
 #endif
 
 /* Every object of the state, once: (type, name). */

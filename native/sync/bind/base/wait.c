@@ -176,6 +176,22 @@ int fl_check_holders(PyObject *what, const fl_waitq *waitq)
     return warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
 }
 
+#ifdef PYPY_VERSION
+int fl_run_handlers(void)
+{
+    /* PyPy runs them before the main thread's next instruction of Python: this is one */
+    static PyObject *nothing;
+    if (nothing == NULL && (nothing = Py_CompileString("pass", "<signals>", Py_file_input)) == NULL) {
+        return -1;
+    }
+    PyObject *globals = PyDict_New();
+    PyObject *result = globals == NULL ? NULL : PyEval_EvalCode(nothing, globals, globals);
+    Py_XDECREF(globals);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+#endif
+
 /* `tells`: whether holders that have ended are told of. */
 static int wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline,
                        bool tells)
