@@ -23,7 +23,7 @@ from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
 from fairlead.report.common import names, units, words
 from fairlead.report.summary import claims, sections, text
-from fairlead.report.summary.sections import Family, Topic
+from fairlead.report.summary.sections import ExperimentFamily, Topic
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference" / "experiments"
 FENCE = "```"
@@ -31,7 +31,7 @@ NOT_MEASURED = "Not measured on this machine.\n"
 WIDTH = 155
 
 
-def known() -> list[Family]:
+def known() -> list[ExperimentFamily]:
     """Every family with all its topics, as a report has them, though nothing is measured."""
     return sections.families(
         summarise(
@@ -131,7 +131,7 @@ def origin_before(page: Path) -> str:
     return found[0] if found else ""
 
 
-def page_of(family: Family, summary: Summary, old: dict[str, str], whence: str) -> str:
+def page_of(family: ExperimentFamily, summary: Summary, old: dict[str, str], whence: str) -> str:
     parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", whence]
     for topic in family.topics:
         shown = measured(topic, summary) or old.get(topic.id)

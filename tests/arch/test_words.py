@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+import fairlead
 from fairlead import errors
 
 SPEC = importlib.util.spec_from_file_location("words", Path(__file__).parents[2] / "tools" / "words.py")
@@ -20,6 +23,23 @@ SPEC.loader.exec_module(words)
 
 STANDARD = {"QueueEmpty", "QueueFull", "QueueShutDown"}
 """asyncio's own names: a program that comes from asyncio changes its import only."""
+
+PEERS = {
+    "Event": "of a simulation; and fairlead.sync.shared's, after threading's",
+    "Pool": "an Executor's face; and fairlead.pools.multiprocessing's, after multiprocessing's",
+    "Wait": "a step of a simulated program, beside Run and Yield; and what fairlead.sync.waits() lists",
+}
+"""Public names with two meanings, because each of their modules follows another's names."""
+
+
+def test_no_class_has_two_meanings() -> None:
+    package = Path(fairlead.__file__).parent
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(str(path.relative_to(package)))
+    assert {name: found for name, found in places.items() if len(found) > 1 and name not in PEERS} == {}
 
 
 def test_errors_end_in_error_and_warnings_in_warning() -> None:

@@ -88,7 +88,7 @@ from fairlead.gil.schedule import canary
 class Worse(canary.Canary):
     def _window(self):
         jitter = 1 + time.monotonic() % 0.01
-        return canary.Window(jitter * (2.0 if gil.scheduler().policy == "interactive" else 1.0), jitter)
+        return canary.CanaryWindow(jitter * (2.0 if gil.scheduler().policy == "interactive" else 1.0), jitter)
 
 Worse("interactive", 0.3, 0.1).run()
 print(json.dumps([gil.scheduler().policy, gil.counters()["fairlead_gil_canary_rejected_total"]]))

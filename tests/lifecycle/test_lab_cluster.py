@@ -16,7 +16,7 @@ from programs import RESULT, interpreter, living
 from fairlead.errors import FairleadError, MissingExtraError
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import dask_cluster as lab_cluster
-from fairlead.lab.run.plan import Options
+from fairlead.lab.run.plan import RunOptions
 from fairlead.record.results import read_results
 
 pytest.importorskip(
@@ -94,7 +94,7 @@ def test_no_scheduler_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, t
         Stop() as stop,
         pytest.raises(FairleadError, match=r"no scheduler of dask's is reached at tcp://127"),
     ):
-        lab_cluster.run_on("tcp://127.0.0.1:9", Options(), {}, tmp_path, stop=stop, report=lambda *_: None)
+        lab_cluster.run_on("tcp://127.0.0.1:9", RunOptions(), {}, tmp_path, stop=stop, report=lambda *_: None)
 
 
 @pytest.mark.parametrize("address", ["host", "/bin/true", "nosuch://host:1"])
@@ -103,10 +103,10 @@ def test_what_is_no_address_is_refused_before_there_is_a_client(
 ) -> None:
     monkeypatch.setattr("distributed.Client", None)  # one that was refused its address takes a minute to end
     with Stop() as stop, pytest.raises(FairleadError, match=f"no .* is reached at {address}"):
-        lab_cluster.run_on(address, Options(), {}, tmp_path, stop=stop, report=lambda *_: None)
+        lab_cluster.run_on(address, RunOptions(), {}, tmp_path, stop=stop, report=lambda *_: None)
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with Stop() as stop, pytest.raises(MissingExtraError, match=r"pip install 'fairlead\[dask\]'"):
-        lab_cluster.run_on("tcp://127.0.0.1:9", Options(), {}, tmp_path, stop=stop, report=lambda *_: None)
+        lab_cluster.run_on("tcp://127.0.0.1:9", RunOptions(), {}, tmp_path, stop=stop, report=lambda *_: None)

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.gil.schedule.canary import LOOKS, CanaryVerdict, Window, judge, percentile
+from fairlead.gil.schedule.canary import LOOKS, CanaryVerdict, CanaryWindow, judge, percentile
 
 
 def trial(rng: random.Random, factor: float, noise: float) -> CanaryVerdict:
     """Load that wanders, windows that scatter, and a scheduler that makes waits longer by a factor."""
-    pairs: list[tuple[Window, Window]] = []
+    pairs: list[tuple[CanaryWindow, CanaryWindow]] = []
     load = 0.0
     while True:
         load += rng.gauss(0, 0.3)
 
-        def measured(by: float, load: float = load) -> Window:
-            return Window(
+        def measured(by: float, load: float = load) -> CanaryWindow:
+            return CanaryWindow(
                 by * math.exp(load + rng.gauss(0, noise)), by * math.exp(load + rng.gauss(0, noise))
             )
 
@@ -48,7 +48,7 @@ def test_gain_is_kept_and_loss_is_not() -> None:
 
 
 def test_longer_waits_at_the_99th_percentile_outweigh_shorter_ones_on_average() -> None:
-    pairs = [(Window(1.0, 1.0), Window(0.1 + n / 1e3, 3.0 + n / 1e3)) for n in range(6)]
+    pairs = [(CanaryWindow(1.0, 1.0), CanaryWindow(0.1 + n / 1e3, 3.0 + n / 1e3)) for n in range(6)]
     verdict = judge(pairs)
     assert verdict is not None
     assert (verdict.decision, verdict.reason) == ("stock", "threads wait more than 10 % longer")
@@ -56,7 +56,9 @@ def test_longer_waits_at_the_99th_percentile_outweigh_shorter_ones_on_average() 
 
 def test_no_gain_to_tell_is_stock_and_earlier_no_decision() -> None:
     rng = random.Random(1)
-    pairs = [(Window(1.0, 1.0), Window(rng.uniform(0.5, 2), rng.uniform(0.5, 2))) for _ in range(24)]
+    pairs = [
+        (CanaryWindow(1.0, 1.0), CanaryWindow(rng.uniform(0.5, 2), rng.uniform(0.5, 2))) for _ in range(24)
+    ]
     decisions = {n: verdict.decision if (verdict := judge(pairs[:n])) else "" for n in range(25)}
     assert {n for n, decision in decisions.items() if decision != ""} == set(LOOKS)
     assert [decisions[n] for n in LOOKS] == [None, None, "stock"]

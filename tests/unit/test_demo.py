@@ -8,11 +8,11 @@ import pytest
 
 from fairlead import cli
 from fairlead.cli.demo import conclusion, picture
-from fairlead.lab.demo import WAYS, Demonstration, Way
+from fairlead.lab.demo import WAYS, Demonstration, WayFigures
 
 
 def seen(*p99_s: float, other_load: float | None = 0.0) -> Demonstration:
-    ways = (Way(name, p99 / 5, p99, 1e6, 3) for name, p99 in zip(WAYS, p99_s, strict=False))
+    ways = (WayFigures(name, p99 / 5, p99, 1e6, 3) for name, p99 in zip(WAYS, p99_s, strict=False))
     return Demonstration(tuple(ways), other_load)
 
 

@@ -12,7 +12,7 @@ from served import ask
 from waiting import Thread, run, until
 
 import fairlead.gil
-from fairlead.cli.top import Section, Watch
+from fairlead.cli.top import Section, SnapshotReader
 from fairlead.errors import UnsupportedInterpreterError
 from fairlead.gil.observe.analysis import analyse
 from fairlead.gil.observe.together import analyse_together
@@ -113,7 +113,7 @@ def test_recording_and_top_tell_what_the_watch_says(tmp_path: Path) -> None:
     assert analyse_together([recording]).loops == summary.loops
 
     shown: list[list[Section]] = []
-    Watch(tmp_path / "loops.flrec", shown.append).tick()
+    SnapshotReader(tmp_path / "loops.flrec", shown.append).tick()
     remarks = "\n".join(shown[0][0].remarks)
     assert f"event loop told by a recording: {lag.late} of {lag.beats} callbacks late" in remarks
     assert f"callback {name}: " in remarks

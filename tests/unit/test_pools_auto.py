@@ -22,20 +22,20 @@ from waiting import until
 
 from fairlead import errors, machine
 from fairlead.pools import AutoPool, ProcessPool, auto, pool
-from fairlead.pools.choose.call_profile import Meter, Sample
-from fairlead.pools.choose.choice import Facts, choose
+from fairlead.pools.choose.call_profile import CallMeter, CallSample
+from fairlead.pools.choose.choice import ChoiceFacts, choose
 from fairlead.pools.choose.rules import has_gil
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.serialization import function
 
-COMPUTES = Sample(0.05, 0.049, held=True)
+COMPUTES = CallSample(0.05, 0.049, held=True)
 
 
 def nothing() -> None:
     return None
 
 
-FACTS = Facts(
+FACTS = ChoiceFacts(
     cores=4, gil=True, makes_coroutines=False, sample=COMPUTES, alone=True, cannot_be_sent=nothing,
     no_interpreters=None,
     refusals=dict,
@@ -48,16 +48,16 @@ FACTS = Facts(
         ({}, "interpreters", 4, "they hold the GIL"),
         ({"sample": None}, "interpreters", 4, "not known"),
         ({"makes_coroutines": True}, "async", None, "coroutines"),
-        ({"sample": Sample(0.05, 0.001, held=False)}, "threads", None, "mostly wait"),
+        ({"sample": CallSample(0.05, 0.001, held=False)}, "threads", None, "mostly wait"),
         ({"gil": False}, "threads", 4, "no GIL"),
         ({"cores": 1}, "threads", 1, "one core"),
-        ({"sample": Sample(0.05, 0.049, held=False)}, "threads", 4, "let go of the GIL"),
+        ({"sample": CallSample(0.05, 0.049, held=False)}, "threads", 4, "let go of the GIL"),
         ({"cannot_be_sent": lambda: "a lock"}, "threads", 4, "not processes: a lock"),
         ({"no_interpreters": "too old"}, "processes", 4, "not interpreters: too old"),
         ({"refusals": lambda: {"numpy": "no"}}, "processes", 4, "numpy cannot be imported there"),
-        ({"sample": Sample(0.001, 0.001, held=None)}, "interpreters", 4, "are taken to hold the GIL"),
-        ({"sample": Sample(1e-5, 1e-5, held=None)}, "threads", 4, "sooner than it could be sent"),
-        ({"sample": Sample(1e-5, 1e-5, held=None), "alone": False}, "interpreters", 4, "taken to hold"),
+        ({"sample": CallSample(0.001, 0.001, held=None)}, "interpreters", 4, "are taken to hold the GIL"),
+        ({"sample": CallSample(1e-5, 1e-5, held=None)}, "threads", 4, "sooner than it could be sent"),
+        ({"sample": CallSample(1e-5, 1e-5, held=None), "alone": False}, "interpreters", 4, "taken to hold"),
     ],
     ids=lambda value: str(next(iter(value), "all well")) if isinstance(value, dict) else "",
 )
@@ -133,10 +133,10 @@ def test_module_that_refuses_subinterpreters_is_found_out_once_in_another_proces
 
 def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() -> None:
     for call, busy in ((threading.Event().wait, False), (lambda: sum(range(3_000_000)), True)):
-        meter = Meter()
+        meter = CallMeter()
         meter.expect()
 
-        def body(call: Callable[..., Any] = call, meter: Meter = meter) -> None:
+        def body(call: Callable[..., Any] = call, meter: CallMeter = meter) -> None:
             meter.begin()
             call(0.1) if call.__name__ == "wait" else call()
             meter.end()
@@ -152,7 +152,7 @@ def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() 
 def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    meter = Meter()
+    meter = CallMeter()
     meter.expect()
     begun, go = threading.Event(), threading.Event()
 
@@ -185,7 +185,7 @@ def test_sample_of_a_call_that_is_kept_from_its_core_all_the_time_is_taken(
 ) -> None:
     waits = itertools.count(10**6, 10**6)
     monkeypatch.setattr("fairlead.pools.choose.call_profile.run_delay_ns", lambda _: next(waits))
-    meter = Meter()
+    meter = CallMeter()
     meter.expect()
     meter.begin()
     meter.end()
@@ -195,7 +195,7 @@ def test_sample_of_a_call_that_is_kept_from_its_core_all_the_time_is_taken(
 
 
 def test_sample_of_a_call_that_never_began_is_none() -> None:
-    meter = Meter()
+    meter = CallMeter()
     meter.expect()
     assert meter.watch(0.001) is None
 
@@ -203,16 +203,16 @@ def test_sample_of_a_call_that_never_began_is_none() -> None:
 # the pool
 
 
-class Patient(Meter):
+class Patient(CallMeter):
     """Looks when the call has begun, however late its thread comes to it."""
 
-    def watch(self, most_s: float) -> Sample | None:
+    def watch(self, most_s: float) -> CallSample | None:
         until(lambda: self._from[0])
         return super().watch(most_s)
 
 
 def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "Meter", Patient)
+    monkeypatch.setattr(auto, "CallMeter", Patient)
     with pool(max_workers=3) as chosen:
         assert isinstance(chosen, AutoPool)
         assert chosen.choice is None
@@ -348,7 +348,7 @@ def test_pool_terminated_while_tasks_are_passed_on_stops_those(
 def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(auto, "Meter", Patient)
+    monkeypatch.setattr(auto, "CallMeter", Patient)
     pause, go, begun = Pause(monkeypatch, after=2), threading.Event(), []
 
     def wait(number: int) -> int:

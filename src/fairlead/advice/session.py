@@ -25,7 +25,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
 from fairlead.lab.run.runner import Progress
 from fairlead.pools.choose import rules
-from fairlead.record.advice import Advice, Candidate, Kind, Plan, Work
+from fairlead.record.advice import Advice, AdvicePlan, Candidate, Kind, Work
 
 LOOK_SHARE = 0.05
 """Of the budget, for a round of first calls; there are two."""
@@ -71,7 +71,7 @@ class Session:
         self._cores = machine.cores().usable
         self._told = 0
 
-    def plan(self) -> Plan:
+    def plan(self) -> AdvicePlan:
         """What ``run`` would do. The function is imported, and not called."""
         with Stop() as stop:
             bench = Bench(self._target, stop)
@@ -81,7 +81,7 @@ class Session:
             requests = self._target.requests or answer["items"]
             facts = self._facts(answer, requests, None, self._free_threaded(stop, None))
         found, refused = ways(facts)
-        return Plan(
+        return AdvicePlan(
             target=self._target.label,
             items=answer["items"],
             requests=requests,

@@ -56,7 +56,7 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
         settings = launch.Settings(out=str(path), threshold_s=None, events=False, counters_s=every_s)
         missed: list[str] = []
         with _Screen() as show:
-            watch = Watch(path, show)
+            watch = SnapshotReader(path, show)
             if pid is None:
                 first = words.watching(loops)
                 status = launch.run(given, settings, first=first, tick=watch.tick, every_s=every_s)
@@ -79,7 +79,7 @@ class Section(NamedTuple):
     remarks: list[str]
 
 
-class Watch:
+class SnapshotReader:
     """Reads the snapshots that the program and its forked children write, and shows what happened since the
     last ones: a section for each process that is there."""
 

@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class WayFigures:
     """What was measured of one way so far: medians of the rounds."""
 
     name: str
@@ -44,7 +44,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    ways: tuple[Way, ...]
+    ways: tuple[WayFigures, ...]
     """Those that have been measured, in the order of ``WAYS``."""
     other_load: float | None
     """Share of the machine that other programs took meanwhile, on average; None: not known."""
@@ -100,8 +100,8 @@ def _sample(name: str, params: dict[str, Any], stop: Stop) -> dict[str, float]:
     return metrics
 
 
-def _way(name: str, samples: list[dict[str, float]]) -> Way:
+def _way(name: str, samples: list[dict[str, float]]) -> WayFigures:
     def middle(metric: str) -> float:
         return median(sample[metric] for sample in samples)
 
-    return Way(name, middle("short_s"), middle("short_p99_s"), middle("steps_per_s"), len(samples))
+    return WayFigures(name, middle("short_s"), middle("short_p99_s"), middle("steps_per_s"), len(samples))

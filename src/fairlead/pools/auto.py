@@ -14,8 +14,8 @@ from fairlead import machine
 from fairlead.errors import SerializationError
 from fairlead.pools import pool as make
 from fairlead.pools.choose import rules
-from fairlead.pools.choose.call_profile import Meter, Sample
-from fairlead.pools.choose.choice import Choice, Facts, choose
+from fairlead.pools.choose.call_profile import CallMeter, CallSample
+from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
 from fairlead.pools.engine.future import Future
@@ -23,7 +23,7 @@ from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_initializer
 from fairlead.pools.serialization import calls, function
 from fairlead.pools.serialization.chunks import call_chunk
-from fairlead.pools.threads import Here
+from fairlead.pools.threads import ThreadWorker
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class AutoPool(Pool):
         return self._engine.decided()
 
 
-class _Scout(Here):
+class _Scout(ThreadWorker):
     """Makes the first calls, under the eyes of a meter."""
 
     __slots__ = ("meter", "results")
@@ -87,7 +87,7 @@ class _Scout(Here):
         self,
         initializer: Callable[..., object] | None,
         args: tuple[Any, ...],
-        meter: Meter,
+        meter: CallMeter,
         results: list[Any],
     ) -> None:
         super().__init__(initializer, args, interrupt=False)
@@ -129,7 +129,7 @@ class _Auto(Engine):
         self._passed_on: dict[Task, Future[Any] | None] = {}
         """What has begun, by the chosen pool's future; None: that pool is being asked. Who takes a task from
         here ends it."""
-        self._meter = Meter()
+        self._meter = CallMeter()
         self._results: list[Any] = []
         self._cancels = False
         self._terminates = False
@@ -340,7 +340,7 @@ class _Auto(Engine):
     def _is_coroutines(task: Task) -> bool:
         return function.makes_coroutines(_function(task))
 
-    def _look(self) -> Sample | None:
+    def _look(self) -> CallSample | None:
         """Has the first calls made, and looks at them."""
         self._scout = WorkerManager(
             "threads", 1, lambda: _Scout(self._initializer, self._initargs, self._meter, self._results),
@@ -365,9 +365,9 @@ class _Auto(Engine):
                 break
         return sample
 
-    def _facts(self, task: Task, sample: Sample | None) -> Facts:
+    def _facts(self, task: Task, sample: CallSample | None) -> ChoiceFacts:
         called = _function(task)
-        return Facts(
+        return ChoiceFacts(
             cores=machine.cores().usable,
             gil=rules.has_gil(),
             makes_coroutines=self._is_coroutines(task),

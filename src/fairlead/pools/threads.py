@@ -51,7 +51,7 @@ class ThreadPool(Pool):
             WorkerManager(
                 "threads",
                 checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
-                lambda: Here(initializer, initargs, interrupt=interrupt),
+                lambda: ThreadWorker(initializer, initargs, interrupt=interrupt),
                 name=thread_name_prefix or f"ThreadPool-{next(_numbers)}",
                 most_tasks=0
                 if max_tasks_per_child is None
@@ -62,7 +62,7 @@ class ThreadPool(Pool):
         )
 
 
-class Here(Worker):
+class ThreadWorker(Worker):
     """Calls in the slot's own thread."""
 
     __slots__ = ("_args", "_ident", "_initializer", "_interrupt")

@@ -195,7 +195,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class AdvicePlan:
     """What a measuring would do, as far as it is known before the function has been called."""
 
     target: str

@@ -18,7 +18,7 @@ compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ComparedRun:
     """One of the runs that are compared."""
 
     letter: str
@@ -96,7 +96,7 @@ class Unmatched:
 class Comparison:
     """Everything a report of a comparison shows."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedRun, ...]
     series: tuple[SeriesChange, ...]
     unmatched: tuple[Unmatched, ...]
     differing: tuple[str, ...]

@@ -96,7 +96,7 @@ def borrow(pid: int, number: int, token: bytes, build: Build[_T]) -> tuple[_T, i
         raise
 
 
-class Place:
+class SegmentUse:
     """The use of a name by this process."""
 
     def __init__(self, fd: int, path: str) -> None:
@@ -120,7 +120,7 @@ class Place:
         _remove_unused(self.path)
 
 
-_places: WeakSet[Place] = WeakSet()
+_places: WeakSet[SegmentUse] = WeakSet()
 
 
 def _forked() -> None:
@@ -132,7 +132,7 @@ if sys.platform == "linux":
     os.register_at_fork(after_in_child=_forked)
 
 
-def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:
+def open_named(path: str, build: Build[_T]) -> tuple[_T, SegmentUse]:
     """The one of that name, made if it is unused."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -143,7 +143,7 @@ def open_named(path: str, build: Build[_T]) -> tuple[_T, Place]:
             _remove_unused(path)
             raise
         if made is not None:
-            return made[0], Place(fd, path)
+            return made[0], SegmentUse(fd, path)
         os.close(fd)
 
 

@@ -156,7 +156,7 @@ def look() -> list[Seen]:
     return sorted((names.wait(*one) for one in seen), key=lambda one: one.wait.since)
 
 
-class Numbers:
+class TaskNumbers:
     """Tasks that have a number, so that a Lock can say which of them has it."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class Numbers:
         return self._tasks.get(owner >> 40) if owner >> 40 else None
 
 
-numbers = Numbers()
+numbers = TaskNumbers()
 
 
 class _Look:

@@ -11,7 +11,7 @@ import pytest
 from advices import advice, candidate
 
 from fairlead.errors import OutputError, RecordError
-from fairlead.record.advice import Plan, dumps, is_advice, load
+from fairlead.record.advice import AdvicePlan, dumps, is_advice, load
 from fairlead.report.advice import html as advice_html
 from fairlead.report.advice import json as advice_json
 from fairlead.report.advice import text as advice_text
@@ -78,7 +78,7 @@ def test_text_begins_with_the_answer_and_ends_with_what_else_there_is() -> None:
 
 
 def test_plan_says_what_would_be_done() -> None:
-    plan = Plan(
+    plan = AdvicePlan(
         target="shop:price", items=3, requests=10, budget_s=30.0, max_calls=50,
         ways=(("sequential", 1, "CPython"), ("threads", 2, "CPython"), ("threads", 4, "CPython")),
         refused={"async": "the function is no coroutine function"},

@@ -10,7 +10,7 @@ import pytest
 from fairlead.errors import OutputError, UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.lab.run.plan import BUDGETS_S, Options, Plan, PlannedSeries, make_plan
+from fairlead.lab.run.plan import BUDGETS_S, Plan, PlannedSeries, RunOptions, make_plan
 
 PYTHON = Interpreter(
     name="3.13",
@@ -27,70 +27,70 @@ OLD = replace(PYTHON, name="1.5", version="1.5.2")
 ENVIRONMENT = {"affinity": [2, 3, 5]}
 
 
-def planned(options: Options, *, refused: str | None = None) -> tuple[PlannedSeries, ...]:
+def planned(options: RunOptions, *, refused: str | None = None) -> tuple[PlannedSeries, ...]:
     return make_plan(options, [PYTHON], ENVIRONMENT, refused).series
 
 
 def test_plan_without_words_is_the_whole_catalogue_in_its_quick_variants() -> None:
-    plan = make_plan(Options(), [PYTHON], ENVIRONMENT, None)
+    plan = make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None)
     wanted = [e.id for e in registry.catalogue().values() for _ in e.variants_for("quick")]
     assert [one.experiment for one in plan.series] == wanted
     assert plan.budget_s == BUDGETS_S["quick"]
 
 
 def test_plan_gives_every_parameter_to_the_probe() -> None:
-    (one,) = planned(Options(ids=("square.mutex",)))
+    (one,) = planned(RunOptions(ids=("square.mutex",)))
     assert one.params == {"work": "sleep0", "scheduler": "off", "policy": "other", "cores": "all"}
     assert one.cpus == (2, 3, 5)
 
 
 def test_plan_variant_on_one_core_is_pinned_to_the_first_that_is_allowed() -> None:
     pinned = {
-        one.cpus for one in planned(Options(ids=("square.process-mutex",))) if one.params["cores"] == "one"
+        one.cpus for one in planned(RunOptions(ids=("square.process-mutex",))) if one.params["cores"] == "one"
     }
     assert pinned == {(2,)}
-    chosen = planned(Options(ids=("square.process-mutex",), cpus=(3, 5)))
+    chosen = planned(RunOptions(ids=("square.process-mutex",), cpus=(3, 5)))
     assert {one.cpus for one in chosen if one.params["cores"] == "one"} == {(3,)}
 
 
 def test_plan_user_options_come_before_the_experiments_own() -> None:
-    (one,) = planned(Options(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
+    (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
     assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
 
 
 def test_plan_under_round_robin_the_work_is_one_that_yields_unless_the_user_says_other() -> None:
-    (one,) = planned(Options(ids=("square.mutex",), policy="rr"))
+    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"))
     assert (one.policy, one.params["work"]) == ("rr", "yield")
-    (one,) = planned(Options(ids=("square.mutex",), policy="rr", work="sleep0"))
+    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr", work="sleep0"))
     assert one.params["work"] == "sleep0"
 
 
 def test_plan_variants_that_options_make_the_same_are_run_once() -> None:
-    series = planned(Options(ids=("square.process-mutex",), mode="full", policy="rr", work="yield"))
+    series = planned(RunOptions(ids=("square.process-mutex",), mode="full", policy="rr", work="yield"))
     keys = [sorted(one.params.items()) for one in series]
     assert len(keys) == 2
     assert keys[0] != keys[1]
 
 
 def test_plan_what_cannot_be_run_here_is_skipped_with_the_reason() -> None:
-    plan = make_plan(Options(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
+    plan = make_plan(RunOptions(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
     assert [one.skipped is None for one in plan.series] == [True, False]
     assert "1.5.2" in str(plan.series[1].skipped)
-    (one,) = planned(Options(ids=("square.mutex",), policy="rr"), refused="not allowed")
+    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"), refused="not allowed")
     assert one.skipped == "not allowed"
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [(Options(cpus=(4,)), "core 4 is not one"), (Options(ids=("nope",)), "unknown experiment")],
+    [(RunOptions(cpus=(4,)), "core 4 is not one"), (RunOptions(ids=("nope",)), "unknown experiment")],
 )
-def test_plan_of_what_is_not_there_says_what_is(options: Options, word: str) -> None:
+def test_plan_of_what_is_not_there_says_what_is(options: RunOptions, word: str) -> None:
     with pytest.raises(UsageError, match=word):
         planned(options)
 
 
 def test_plan_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
-    plan = make_plan(Options(), [PYTHON, OLD], ENVIRONMENT, "no")
+    plan = make_plan(RunOptions(), [PYTHON, OLD], ENVIRONMENT, "no")
     plan.save(tmp_path)
     assert Plan.load(tmp_path) == plan
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
@@ -98,11 +98,11 @@ def test_plan_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
 
 def test_plan_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
-        make_plan(Options(), [PYTHON], ENVIRONMENT, None).save(tmp_path / "absent")
+        make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None).save(tmp_path / "absent")
 
 
 def test_plan_takes_a_parameter_for_the_experiments_that_have_it() -> None:
-    series = planned(Options(ids=("gil.countdown", "gil.sha256"), parameters=(("interval_ms", "0.5"),)))
+    series = planned(RunOptions(ids=("gil.countdown", "gil.sha256"), parameters=(("interval_ms", "0.5"),)))
     assert {one.experiment: one.params.get("interval_ms") for one in series} == {
         "gil.countdown": 0.5,
         "gil.sha256": None,
@@ -110,18 +110,18 @@ def test_plan_takes_a_parameter_for_the_experiments_that_have_it() -> None:
 
 
 def test_plan_takes_a_variant_by_its_label_whatever_its_mode() -> None:
-    (one,) = planned(Options(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
+    (one,) = planned(RunOptions(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
     assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        Options(ids=("gil.sha256",), parameters=(("interval_ms", "5"),)),
-        Options(ids=("gil.countdown",), parameters=(("interval_ms", "7"),)),
-        Options(ids=("gil.convoy",), variants=("alone", "2 CPU thread")),
+        RunOptions(ids=("gil.sha256",), parameters=(("interval_ms", "5"),)),
+        RunOptions(ids=("gil.countdown",), parameters=(("interval_ms", "7"),)),
+        RunOptions(ids=("gil.convoy",), variants=("alone", "2 CPU thread")),
     ],
 )
-def test_plan_refuses_a_parameter_a_value_or_a_variant_that_there_is_not(options: Options) -> None:
+def test_plan_refuses_a_parameter_a_value_or_a_variant_that_there_is_not(options: RunOptions) -> None:
     with pytest.raises(UsageError, match=r"has this parameter|is not known"):
         planned(options)

@@ -18,7 +18,7 @@ from fairlead.lab.isolation.other_load import Meter, Reading
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.plan import Plan, PlannedSeries
-from fairlead.lab.run.runner import Progress, Tally
+from fairlead.lab.run.runner import Progress, RunTotals
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
@@ -100,7 +100,7 @@ class Bench:
             details={"number": number},
         )
 
-    def run(self) -> Tally:
+    def run(self) -> RunTotals:
         meter = Meter(self.read, lambda: 0.005)
         meter.wait_for_quiet = lambda *_: None  # type: ignore[method-assign]
         with Stop() as stop:

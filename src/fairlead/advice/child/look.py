@@ -23,12 +23,12 @@ from fairlead.advice.child.sending import Sending
 from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
 from fairlead.machine import run_delay_ns
-from fairlead.pools.choose.call_profile import Meter
+from fairlead.pools.choose.call_profile import CallMeter
 from fairlead.pools.choose.rules import has_gil
 from fairlead.pools.serialization import function as told
 
 if TYPE_CHECKING:
-    from fairlead.advice.child.worker import Progress
+    from fairlead.advice.child.worker import Activity
 
 MOST = 500
 """Items looked at."""
@@ -38,7 +38,7 @@ WORTH_S = 0.1
 """The second round goes on for so long, so that the clocks of the kernel have something to count."""
 
 
-def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
     function, items = load(job, progress.say)
     _keep(job, items)
     coroutines = told.makes_coroutines(function)
@@ -86,7 +86,7 @@ class _Look:
     def __init__(
         self,
         job: dict[str, Any],
-        progress: Progress,
+        progress: Activity,
         function: Callable[..., Any],
         call: Callable[..., Any],
         items: list[Any],
@@ -206,7 +206,7 @@ class _Look:
 
     def _napped(self, calls: Callable[[], None]) -> dict[str, Any]:
         """The same without observation: another thread takes naps, and sees how late it gets the GIL."""
-        meter = Meter()
+        meter = CallMeter()
         found: list[Any] = []
         meter.expect()
         watcher = threading.Thread(target=lambda: found.append(meter.watch(60.0)))

@@ -16,7 +16,7 @@ from .fingerprint import fingerprint
 from .loading import interpreter, load, spread
 
 if TYPE_CHECKING:
-    from .worker import Progress
+    from .worker import Activity
 
 Pass = Callable[[list[Any]], Iterable[Any]]
 
@@ -24,7 +24,7 @@ GROWTH = 8
 """A calibrating pass has at most so many times the calls of the one before."""
 
 
-def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
     function, items = load(job, progress.say)
     try:
         return _measured(job, progress, function, items)
@@ -33,7 +33,7 @@ def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def _measured(
-    job: dict[str, Any], progress: Progress, function: Callable[..., Any], items: list[Any]
+    job: dict[str, Any], progress: Activity, function: Callable[..., Any], items: list[Any]
 ) -> dict[str, Any]:
     requests, slot = job["requests"], job["slot_s"]
     most: int = job["most_calls"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from .loading import interpreter, load
 
 if TYPE_CHECKING:
-    from .worker import Progress
+    from .worker import Activity
 
 
-def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
     from fairlead.advice.child.sending import Sending
     from fairlead.pools.serialization import function as told
 

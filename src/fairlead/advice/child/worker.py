@@ -18,7 +18,7 @@ from .loading import Refused
 PROGRESS_BYTES = 64
 
 
-class Progress:
+class Activity:
     """What is being done: a word, and the place of the item that the function was called with."""
 
     def __init__(self, path: str) -> None:
@@ -34,7 +34,7 @@ class Progress:
 
 def main(path: str) -> None:
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-    progress = Progress(job["progress"])
+    progress = Activity(job["progress"])
     stage = importlib.import_module(f".{job['stage']}", __package__)
     try:
         answer = stage.run(job, progress)

@@ -12,14 +12,14 @@ from fairlead.cli.progress import Machines
 from fairlead.errors import FairleadError
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import dask_cluster
-from fairlead.lab.run.plan import Options
+from fairlead.lab.run.plan import RunOptions
 from fairlead.report.common.names import clean
 from fairlead.report.comparison import html as comparison_html
 from fairlead.report.comparison import text as comparison_text
 from fairlead.report.summary import html, text
 
 
-def run_on(scheduler: str, options: Options, interpreters: dict[str, Any], out: Path, stop: Stop) -> None:
+def run_on(scheduler: str, options: RunOptions, interpreters: dict[str, Any], out: Path, stop: Stop) -> None:
     """Measure on every machine, show them side by side, and write the pages.
 
     Raises:

@@ -24,7 +24,7 @@ from fairlead.lab.run import runner
 from fairlead.lab.run.environment import environment
 from fairlead.lab.run.estimate import check_sizes
 from fairlead.lab.run.measure import LOOK, measure
-from fairlead.lab.run.plan import FILE_NAME, Options, Plan, make_plan
+from fairlead.lab.run.plan import FILE_NAME, Plan, RunOptions, make_plan
 from fairlead.lab.run.request import Request, forget
 from fairlead.lab.run.yield_cost import with_yield_probes
 from fairlead.record.sample import Sample
@@ -125,7 +125,7 @@ def run(
         if resume:
             plan, out = _continued(context, out, budget_s, stop)
         else:
-            options = Options(
+            options = RunOptions(
                 ids=ids,
                 mode="full" if full else "quick" if quick or not ids else "standard",
                 sizes=sizes,

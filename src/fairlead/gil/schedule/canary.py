@@ -35,14 +35,14 @@ LEAST_WAITS = 20
 Decision = Literal["keep", "stock"]
 
 
-class Window(NamedTuple):
+class CanaryWindow(NamedTuple):
     """What was measured in one window."""
 
     wait_per_turn: float
     p99_wait: float
 
 
-class Ratio(NamedTuple):
+class CanaryRatio(NamedTuple):
     """Scheduled over stock, with its interval: under 1 is better."""
 
     low: float
@@ -58,14 +58,14 @@ class CanaryVerdict:
     """What the pairs so far say."""
 
     pairs: int
-    per_turn: Ratio
-    p99: Ratio
+    per_turn: CanaryRatio
+    p99: CanaryRatio
     decision: Decision | None
     """None: too early to tell."""
     reason: str
 
 
-def judge(pairs: Sequence[tuple[Window, Window]]) -> CanaryVerdict | None:
+def judge(pairs: Sequence[tuple[CanaryWindow, CanaryWindow]]) -> CanaryVerdict | None:
     """What pairs of (stock, scheduled) say; None unless there are as many as one looks at."""
     quantile = LOOKS.get(len(pairs))
     if quantile is None:
@@ -83,12 +83,12 @@ def judge(pairs: Sequence[tuple[Window, Window]]) -> CanaryVerdict | None:
     return CanaryVerdict(len(pairs), per_turn, p99, decision, reason)
 
 
-def _ratio(logarithms: Sequence[float], quantile: float) -> Ratio:
+def _ratio(logarithms: Sequence[float], quantile: float) -> CanaryRatio:
     n = len(logarithms)
     mean = sum(logarithms) / n
     spread = math.sqrt(sum((value - mean) ** 2 for value in logarithms) / (n - 1))
     half = min(quantile * spread / math.sqrt(n), 50.0)
-    return Ratio(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
+    return CanaryRatio(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
 
 
 def percentile(histogram: Sequence[int], share: float) -> float:
@@ -120,11 +120,11 @@ class Canary:
 
     def _alternate(self) -> None:
         choose = random.Random()
-        pairs: list[tuple[Window, Window]] = []
+        pairs: list[tuple[CanaryWindow, CanaryWindow]] = []
         while self.verdict is None or self.verdict.decision is None:
             order: list[Policy] = ["stock", self.policy]
             choose.shuffle(order)
-            seen: dict[Policy, Window | None] = {}
+            seen: dict[Policy, CanaryWindow | None] = {}
             for policy in order:
                 control.switch(policy, self.cpu_share)
                 seen[policy] = self._window()
@@ -141,7 +141,7 @@ class Canary:
         _say(_told(self.verdict, kept, self.window_s))
         counts[f"fairlead_gil_canary_{'rejected' if kept == 'stock' else 'kept'}_total"] += 1
 
-    def _window(self) -> Window | None:
+    def _window(self) -> CanaryWindow | None:
         time.sleep(self.window_s * SETTLES)
         with Observation(None) as observation:
             time.sleep(self.window_s * (1 - SETTLES))
@@ -152,7 +152,7 @@ class Canary:
             return None
         histogram = [sum(counts) for counts in zip(*(t.wait_histogram for t in threads), strict=True)]
         waited = sum(thread.waited_seconds for thread in threads)
-        return Window(waited / turns, percentile(histogram, 0.99))
+        return CanaryWindow(waited / turns, percentile(histogram, 0.99))
 
 
 def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:

@@ -27,9 +27,9 @@ from fairlead.lab.analysis.statistics import FOREIGN_LIMIT, ends, positive, resa
 from fairlead.record.comparison import (
     CellChange,
     Change,
+    ComparedRun,
     Comparison,
     Member,
-    Run,
     SeriesChange,
     Unmatched,
 )
@@ -65,7 +65,7 @@ def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
     corrected = iter(holm(raw))
     return Comparison(
         runs=tuple(
-            Run(
+            ComparedRun(
                 letter=letter,
                 name=name,
                 environment=run.environment,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import FairleadError, MissingExtraError, OutputError, RunInterruptedError
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import remote_run
-from fairlead.lab.run.plan import Options
+from fairlead.lab.run.plan import RunOptions
 from fairlead.lab.run.runner import Progress
 from fairlead.record import results
 
@@ -70,7 +70,7 @@ class _Call:
 
 def run_on(
     scheduler: str,
-    options: Options,
+    options: RunOptions,
     interpreters: dict[str, Any],
     directory: Path,
     *,

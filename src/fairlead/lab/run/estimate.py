@@ -13,14 +13,14 @@ from fairlead.errors import UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.plan import Plan, PlannedSeries
-from fairlead.lab.run.runner import Measure
+from fairlead.lab.run.runner import Sampler
 from fairlead.lab.run.sampling import PlannedCell
 
 _FAR = 4
 """Up to so many times an experiment's own smallest size there is nothing to fear."""
 
 
-def check_sizes(plan: Plan, measure: Measure, stop: Stop) -> None:
+def check_sizes(plan: Plan, measure: Sampler, stop: Stop) -> None:
     """Measure once what was given sizes far beyond the experiment's own, and estimate.
 
     Raises:

@@ -24,7 +24,7 @@ BUDGETS_S = {"quick": 60.0, "standard": 300.0, "full": 3600.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RunOptions:
     """What the user asked for; what is None is left to the experiments."""
 
     ids: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def _series(record: dict[str, Any]) -> PlannedSeries:
 
 
 def make_plan(
-    options: Options,
+    options: RunOptions,
     interpreters: Sequence[Interpreter],
     environment: dict[str, Any],
     real_time_refused: str | None,
@@ -182,7 +182,7 @@ def make_plan(
     )
 
 
-def _check_set(selected: Sequence[Experiment], options: Options) -> None:
+def _check_set(selected: Sequence[Experiment], options: RunOptions) -> None:
     """Refuse a parameter or a variant that no experiment has."""
     for name, _ in options.parameters:
         if not any(name in experiment.parameters for experiment in selected):
@@ -198,21 +198,21 @@ def _check_set(selected: Sequence[Experiment], options: Options) -> None:
             )
 
 
-def _variants(experiment: Experiment, options: Options) -> Sequence[Variant]:
+def _variants(experiment: Experiment, options: RunOptions) -> Sequence[Variant]:
     if not options.variants:
         return experiment.variants_for(options.mode)
     return [one for one in experiment.variants if one.label in options.variants]
 
 
 def _sizes(
-    experiment: Experiment, variant: Variant, interpreter: Interpreter, options: Options
+    experiment: Experiment, variant: Variant, interpreter: Interpreter, options: RunOptions
 ) -> tuple[int, ...]:
     if options.sizes is None:
         return experiment.sizes_for(options.mode, interpreter, variant)
     return tuple(experiment.check_size(size) for size in options.sizes)
 
 
-def _params(experiment: Experiment, variant: Variant, options: Options) -> dict[str, Any]:
+def _params(experiment: Experiment, variant: Variant, options: RunOptions) -> dict[str, Any]:
     """The parameters of one variant: the experiment's defaults, then the variant's own, then the user's."""
     policy = options.policy or variant.policy
     params = {name: parameter.value(options.mode) for name, parameter in experiment.parameters.items()}

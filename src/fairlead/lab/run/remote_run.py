@@ -19,7 +19,7 @@ from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.plan import FILE_NAME, Options, make_plan
+from fairlead.lab.run.plan import FILE_NAME, RunOptions, make_plan
 from fairlead.lab.run.yield_cost import with_yield_probes
 from fairlead.record import results
 
@@ -57,7 +57,9 @@ def carry_out(
             _stops[key] = stop
         try:
             chosen = choose(stop=stop, **interpreters)
-            plan = make_plan(Options(**options), chosen, environment(), subprocess_runner.real_time_refused())
+            plan = make_plan(
+                RunOptions(**options), chosen, environment(), subprocess_runner.real_time_refused()
+            )
             plan = with_yield_probes(plan, stop)
             runner.begin(plan, directory)
             runner.run(plan, directory, stop=stop, report=tell)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairlead.errors import OutputError
-from fairlead.lab.run.plan import Options
+from fairlead.lab.run.plan import RunOptions
 
 FILE_NAME = "request.json"
 
@@ -18,7 +18,7 @@ FILE_NAME = "request.json"
 class Request:
     """Options, and which interpreters: the plan has those that were found."""
 
-    options: Options
+    options: RunOptions
     asked: tuple[str, ...] = ()
     all_found: bool = False
     contrasted: bool = False
@@ -44,7 +44,9 @@ class Request:
         """The request of a run that was stopped before it had a plan; None where there is none."""
         try:
             data = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
-            options = Options(**{one.name: _frozen(data["options"][one.name]) for one in fields(Options)})
+            options = RunOptions(
+                **{one.name: _frozen(data["options"][one.name]) for one in fields(RunOptions)}
+            )
             rest = {name: _frozen(data[name]) for name in ("asked", "all_found", "contrasted")}
             return cls(options=options, **rest)
         except (OSError, ValueError, TypeError, KeyError):

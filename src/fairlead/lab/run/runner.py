@@ -52,7 +52,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class RunTotals:
     """What a run ended with."""
 
     directory: Path
@@ -61,7 +61,7 @@ class Tally:
     """The samples that are neither measured nor skipped."""
 
 
-class Measure(Protocol):
+class Sampler(Protocol):
     """Takes one sample; ``measure.measure`` outside of tests."""
 
     def __call__(
@@ -127,10 +127,10 @@ def run(
     *,
     stop: Stop,
     report: Callable[[Progress], None],
-    measure: Measure = measure,
+    measure: Sampler = measure,
     meter: Meter | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Tally:
+) -> RunTotals:
     """Carry out a plan, or what is left of it, in a directory made by ``begin``.
 
     Nothing that the results file holds is measured again. What an earlier part of the run left behind
@@ -155,7 +155,7 @@ class _Run:
         writer: results.ResultsWriter,
         stop: Stop,
         report: Callable[[Progress], None],
-        measure: Measure,
+        measure: Sampler,
         meter: Meter,
         clock: Callable[[], float],
     ) -> None:
@@ -176,7 +176,7 @@ class _Run:
         self._failures: list[Sample] = []
         self._dropped: dict[PlannedCell, Sample] = {}
 
-    def carry_out(self) -> Tally:
+    def carry_out(self) -> RunTotals:
         self._take_over()
         for turn in self._course.turns():
             if turn.round in turn.cell.samples:
@@ -189,7 +189,7 @@ class _Run:
             sample = self._skipped(turn) if turn.skip else self._attempts(turn)
             self._writer.write(sample)
             self._count(turn.cell, sample)
-        return Tally(directory=self._directory, samples=self._done, failures=tuple(self._failures))
+        return RunTotals(directory=self._directory, samples=self._done, failures=tuple(self._failures))
 
     def _take_over(self) -> None:
         """Put the samples of an earlier part of this run where they belong."""

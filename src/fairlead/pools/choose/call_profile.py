@@ -32,7 +32,7 @@ _RUN_DELAY_IS_TOLD = Path("/proc/self/schedstat").exists()
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CallSample:
     """What one call, or the beginning of one, did."""
 
     wall_s: float
@@ -48,7 +48,7 @@ class Sample:
         return min(1.0, self.busy_s / self.wall_s) if self.wall_s > 0 else 1.0
 
 
-class Meter:
+class CallMeter:
     """``begin`` and ``end`` are called by the thread that makes the call; ``expect``, before that, and
     ``watch`` by another."""
 
@@ -72,7 +72,7 @@ class Meter:
         self._until = self._read()
         self._ended.set()
 
-    def watch(self, most_s: float) -> Sample | None:
+    def watch(self, most_s: float) -> CallSample | None:
         """Waits for the end of the call, so long; None if it has not begun."""
         interval = sys.getswitchinterval()
         limit = time.monotonic() + most_s
@@ -101,7 +101,7 @@ class Meter:
             wall, busy = self._now() or self._until
         held = median(late) > interval / 2 if len(late) >= ENOUGH else None
         computed = busy - self._from[1]
-        return Sample(max(wall - self._from[0], computed), computed, held)
+        return CallSample(max(wall - self._from[0], computed), computed, held)
 
     def _is_runnable(self) -> bool:
         if not _RUN_DELAY_IS_TOLD:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fairlead.pools.choose import rules
-from fairlead.pools.choose.call_profile import Sample
+from fairlead.pools.choose.call_profile import CallSample
 
 Kind = Literal["threads", "processes", "interpreters", "async"]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ChoiceFacts:
     """What a choice rests on. The callables cost something, and are asked only where it matters."""
 
     cores: int
     gil: bool
     makes_coroutines: bool
-    sample: Sample | None
+    sample: CallSample | None
     alone: bool
     """Each call is a task by itself, not one of many in a chunk."""
     cannot_be_sent: Callable[[], str | None]
@@ -46,7 +46,7 @@ class Choice:
         return f"{self.kind}, because {', and '.join(self.reasons)}{against}"
 
 
-def choose(facts: Facts) -> Choice:
+def choose(facts: ChoiceFacts) -> Choice:
     """The first kind that fits: coroutines on a loop, waiting in threads, computing wherever there is no
     GIL in common."""
     if facts.makes_coroutines:

@@ -8,7 +8,7 @@ from fairlead.errors import MissingExtraError, UsageError
 
 
 @runtime_checkable
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """What of tqdm's interface is used."""
 
     def update(self, n: int) -> Any: ...
@@ -16,23 +16,23 @@ class Bar(Protocol):
     def close(self) -> Any: ...
 
 
-Progress = bool | Bar
+Progress = bool | ProgressBar
 
 
-def pause(bar: Bar | None) -> None:
+def pause(bar: ProgressBar | None) -> None:
     """The code that advances it may raise an exception: a live display is not left behind by that. The next
     update goes on with it."""
     if isinstance(bar, _RichBar):
         bar.close()
 
 
-def bar(wanted: Progress, total: int | None) -> Bar | None:
+def bar(wanted: Progress, total: int | None) -> ProgressBar | None:
     """The bar to advance, or None."""
     if wanted is False:
         return None
     if wanted is True:
         return _RichBar(total)
-    if not isinstance(wanted, Bar):
+    if not isinstance(wanted, ProgressBar):
         raise UsageError(
             f"progress must be True or have update() and close(), as tqdm's bars; not {wanted!r}"
         )

@@ -48,7 +48,7 @@ class NotYet(TimeoutError):
     """No result within the time; never a call's own TimeoutError."""
 
 
-class Chunk:
+class StreamChunk:
     """A task: the number of its items, its future, and, once that has ended and was looked at, what has not
     been taken of its outcomes."""
 
@@ -126,11 +126,11 @@ class Stream(Generic[T]):
         self._sent = 0
         self._taken = 0
         """Items of chunks that have been taken as a whole."""
-        self._chunks: deque[Chunk] = deque()
+        self._chunks: deque[StreamChunk] = deque()
         """In the order of their items; otherwise those that have ended, as they came."""
         self._outcomes: deque[Any] = deque()
         """Of the first of them."""
-        self._under_way: set[Chunk] = set()
+        self._under_way: set[StreamChunk] = set()
         self._landed_one = Event()
         self._raised: tuple[deque[Any] | None, int] = (None, 0)
         """Where the last exception was taken from, and what was left there."""
@@ -264,7 +264,7 @@ class Stream(Generic[T]):
         if not items:
             return
         future: Future[Any] = Future()
-        chunk = Chunk(future, len(items))
+        chunk = StreamChunk(future, len(items))
         try:
             with self._lock:
                 self._sent += len(items)
@@ -287,7 +287,7 @@ class Stream(Generic[T]):
                 self._listen(chunk)
             raise
 
-    def _listen(self, chunk: Chunk) -> None:
+    def _listen(self, chunk: StreamChunk) -> None:
         if self._eager:  # goes on by itself, whether the results are taken or not
             chunk.future.listen(lambda _: self._landed(chunk))
             return
@@ -305,7 +305,7 @@ class Stream(Generic[T]):
             while not self._exhausted:
                 self._send(self._pull(self._size))
 
-    def _landed(self, chunk: Chunk) -> None:
+    def _landed(self, chunk: StreamChunk) -> None:
         with self._lock:
             if chunk not in self._under_way:
                 return
@@ -456,7 +456,7 @@ class Stream(Generic[T]):
             chunk.future.cancel()
         self._close_bar()
 
-    def _cease(self) -> list[Chunk]:
+    def _cease(self) -> list[StreamChunk]:
         with self._lock:
             self._exhausted = True
             self._pulled = []

@@ -10,7 +10,7 @@ OUT_OF_BAND = 16 * 1024
 """Smaller buffers are pickled with the rest."""
 
 
-class Block(Protocol):
+class BufferBlock(Protocol):
     """Memory that a message's buffers live in."""
 
     def loaded(self, kept: bool) -> None:
@@ -48,7 +48,7 @@ class Message:
 
     __slots__ = ("_block", "_buffers", "_stream", "kind")
 
-    def __init__(self, kind: int, stream: Any, buffers: Sequence[Any], block: Block | None) -> None:
+    def __init__(self, kind: int, stream: Any, buffers: Sequence[Any], block: BufferBlock | None) -> None:
         self.kind = kind
         self._stream = stream
         self._buffers = buffers

@@ -66,7 +66,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class SpeedupChart:
     """Speed-up over workers, both axes in powers of two."""
 
     width: int
@@ -82,7 +82,7 @@ class Picture:
     """The height of a speed-up of one."""
 
 
-def _picture(advice: Advice) -> Picture | None:
+def _picture(advice: Advice) -> SpeedupChart | None:
     curves = [curve for curve in advice.curves if len(curve.points) > 1]
     if not curves:
         return None
@@ -104,7 +104,7 @@ def _picture(advice: Advice) -> Picture | None:
     step = max(1, math.ceil((high - low) / 6))
     marks = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
     counts = sorted({n for curve in curves for n, _ in curve.points})
-    return Picture(
+    return SpeedupChart(
         width=WIDTH,
         height=HEIGHT,
         left=LEFT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.record.advice import NAMES, Advice, Candidate, Curve, Plan, headline
+from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, Curve, headline
 from fairlead.report.common import console, names, units
 
 WIDTH = 100
@@ -52,7 +52,7 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     return page.text()
 
 
-def render_plan(plan: Plan) -> str:
+def render_plan(plan: AdvicePlan) -> str:
     """What ``--dry-run`` shows."""
     most = "as many as there is time for" if plan.max_calls is None else f"at most {plan.max_calls:,} in all"
     lines = [

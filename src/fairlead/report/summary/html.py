@@ -98,7 +98,7 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
     }
 
 
-def _family(family: sections.Family, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
+def _family(family: sections.ExperimentFamily, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
     """A family with its topics: works that are ranked, and experiments of their own."""
     blocks = []
     for topic in family.topics:

@@ -58,7 +58,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ExperimentFamily:
     """What belongs together, with what it is about."""
 
     id: str
@@ -94,7 +94,7 @@ _WITH = {"cured": "square"}
 """Families that are shown with another."""
 
 
-def families(summary: Summary) -> list[Family]:
+def families(summary: Summary) -> list[ExperimentFamily]:
     """All that the summary has, in the order above; what it has beyond that under its own name."""
     topics: dict[str, list[Topic]] = {}
     for topic in _topics(summary):
@@ -103,7 +103,7 @@ def families(summary: Summary) -> list[Family]:
     order = [name for name in _FAMILIES if name in topics]
     order += [name for name in topics if name not in _FAMILIES]
     return [
-        Family(
+        ExperimentFamily(
             id=name,
             title=_FAMILIES[name][0] if name in _FAMILIES else names.clean(name),
             about=_FAMILIES[name][1] if name in _FAMILIES else "",
@@ -149,7 +149,7 @@ class Loss:
     reason: str
 
 
-def losses(family: Family, roster: names.Roster) -> list[Loss]:
+def losses(family: ExperimentFamily, roster: names.Roster) -> list[Loss]:
     """What is missing of a family and why, each reason once."""
     found: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for topic in family.topics:
