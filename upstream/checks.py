@@ -40,6 +40,8 @@ GIL_TESTS = (
 """The tests that live by handing the GIL from thread to thread: what ThreadSanitizer watches."""
 SUITES = {"whole": (), "gil": GIL_TESTS, "quick": ("test_queue",)}
 TIMEOUT_S = 1200
+ADDRESS = re.compile(r"0x[0-9a-f]+")
+"""Of an object that a subtest is named after: another in every run."""
 INTERRUPTED = 130
 """Exit status of `python -m test` when it was."""
 STACK = re.compile(r"(?s)(.*WARNING.*?\n)?  (Previous |Atomic |Read |Write |Cycle |Mutex |Thread )")
@@ -90,6 +92,7 @@ def regrtest(
             raise SystemExit(f"{variant}: the tests did not come to an end: see {log}")
     found: Outcomes = {}
     for test, outcome in outcomes(report):
+        test = ADDRESS.sub("0x", test)
         if found.get(test, "completed") == "completed":
             found[test] = outcome
     return found

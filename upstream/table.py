@@ -6,6 +6,7 @@ python upstream/table.py [--quick]
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -161,7 +162,7 @@ def check_lines(data: dict[str, Any]) -> Iterable[str]:
             tests["of"],
             f"{tests['tests']:,}",
             f"{tests['skipped']:,}",
-            names(tests["failed"]),
+            by_file(tests["failed"]),
             names(differ),
         )
         yield f"| {MODES[variant]} | {' | '.join(cells)} |"
@@ -191,6 +192,12 @@ def sanitizer_lines(variants: dict[str, Any]) -> Iterable[str]:
     for place in sorted({place for one in variants.values() for place in one["reports"]}):
         counts = [str(one["reports"].get(place, 0)) for one in variants.values()]
         yield f"| {place} | {' | '.join(counts)} |"
+
+
+def by_file(tests: list[str]) -> str:
+    """How many of which test file."""
+    files = Counter(name.split(".")[1] for name in tests)
+    return ", ".join(f"{count} of {name}" for name, count in files.items()) or "none"
 
 
 def names(tests: list[str]) -> str:
