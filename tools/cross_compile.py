@@ -39,6 +39,9 @@ SECONDS = 600
 """that one command may take: the first link for a target waits until zig has built that system's C library"""
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I.", "-fvisibility=hidden"]
 
+GENERATED = {"docs.h": ["module/docs.py", "../src/fairlead/_native.pyi"]}
+"""Headers that the build makes for the extensions, each with the command that writes it."""
+
 
 def listed(build: str, begin: str, end: str) -> list[str]:
     """The names in quotes between two texts of a file of the build."""
@@ -109,6 +112,12 @@ def check_extensions(target: str, compiler: list[str], include: Path, into: Path
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(NATIVE.parent / "src" / "fairlead", package, ignore=shutil.ignore_patterns("__pycache__"))
     with tempfile.TemporaryDirectory() as folder:
+        generating = {
+            name: [sys.executable, *command, str(Path(folder, name))] for name, command in GENERATED.items()
+        }
+        if not each(target, "headers generated", generating, 1):
+            return False
+        compiler += ["-I", folder]
         named = {"core": sources(system), **extensions()}
         objects = {
             file: str(Path(folder, file.replace("/", "_") + ".o"))

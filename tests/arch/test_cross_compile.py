@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -28,3 +29,12 @@ def test_files_of_both_extensions_are_found_in_the_build() -> None:
     assert files["_probe"] == ["gil/bind/module.c"]
     assert {"module/module.c", "sync/bind/locks/permits.c"} <= set(files["_native"])
     assert [file for named in files.values() for file in named if not (NATIVE / file).is_file()] == []
+
+
+def test_headers_that_an_extension_includes_are_there_or_generated() -> None:
+    files = [file for named in TOOL["extensions"]().values() for file in named]
+    headers = [path for path in NATIVE.rglob("*.h") if NATIVE / "tests" not in path.parents]
+    texts = [path.read_text() for path in [*(NATIVE / file for file in files), *headers]]
+    included = {name for text in texts for name in re.findall(r'^#include "(.+?)"', text, re.MULTILINE)}
+    missing = {name for name in included if not (NATIVE / name).is_file()}
+    assert missing == set(TOOL["GENERATED"])

@@ -134,7 +134,7 @@ def test_doctor_says_in_fifteen_lines_what_can_be_done_here_and_why_not_the_rest
     answer = doctor
     lines = fairlead("doctor").stdout.splitlines()
     assert len(lines) <= 15
-    assert [*answer["abilities"]][:5] == ["record", "run", "record --pid", "lab", "lab, SCHED_RR"]
+    assert [*answer["abilities"]][:6] == ["record", "run", "record --pid", "advise", "lab", "lab, SCHED_RR"]
     for name, found in answer["abilities"].items():
         (line,) = [line for line in lines if line.startswith(f"{name}  ")]
         assert line.removeprefix(name).split()[0] == ("yes" if found["can"] else "no")

@@ -38,6 +38,7 @@ def abilities(found: Examination) -> Iterator[Ability]:
     yield Ability("record --pid", attach is None, attach or "attaches to Python 3.14 and later")
     missing = found.missing_extras["lab"]
     lacks = f'lacks {", ".join(missing)}: pip install "fairlead[lab]"'
+    yield Ability("advise", not missing, lacks if missing else "fairlead advise MODULE:FUNCTION: which pool")
     yield Ability("lab", not missing, lacks if missing else _experiments(found))
     refused = found.real_time_refused
     yield Ability("lab, SCHED_RR", refused is None, refused or "real-time variants run as well")
