@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairlead.gil import simulation as sim
 
-POLICIES: dict[sim.Policy, str] = {
+POLICIES: dict[sim.SimulatedPolicy, str] = {
     "old": "CPython to 3.1, every 100 ticks",
     "stock": "CPython since 3.2, switch interval 5 ms",
     "interactive": "fairlead run",
@@ -24,7 +24,7 @@ LEFT, RIGHT, WIDTH, ROW, HEAD, GAP, AXIS = 52.0, 12.0, 1000.0, 5.0, 30.0, 16.0, 
 COLOURS = {"main": "#c2410c", "other": "#1d4ed8", "text": "#1f2937", "ground": "#ffffff", "band": "#eef2f7"}
 
 
-def turns(policy: sim.Policy, n: int) -> list[int]:
+def turns(policy: sim.SimulatedPolicy, n: int) -> list[int]:
     """The line of each pass's thread: 0 the starter, k the k-th that was started."""
     run = sim.simulate(
         sim.square_thread_start(n),

@@ -16,7 +16,7 @@ from variants import arguments, results
 
 from fairlead.gil import simulation as sim
 
-POLICIES: dict[str, sim.Policy] = {
+POLICIES: dict[str, sim.SimulatedPolicy] = {
     "stock": "stock",
     "a": "early",
     "b": "queued",
@@ -27,7 +27,7 @@ FIGURES = ("requests/s", "p99 us", "CPU share")
 Cell = dict[str, object]
 
 
-def predict(clients: int, cpu_threads: int, policy: sim.Policy, seed: int) -> dict[str, float]:
+def predict(clients: int, cpu_threads: int, policy: sim.SimulatedPolicy, seed: int) -> dict[str, float]:
     run = sim.simulate(sim.echo(clients, cpu_threads), policy=policy, seed=seed, until_seconds=1)
     groups = [run.groups[f"client{i}"] for i in range(1, clients + 1)]
     figures = {

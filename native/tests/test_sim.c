@@ -46,7 +46,7 @@ static uint32_t random_body(fl_op *ops, uint32_t at)
         switch (below(6)) {
         case 0: ops[at++] = (fl_op){.kind = FL_OP_RUN, .ns = 500 + below(20000), .jitter = 500}; break;
         case 1: ops[at++] = (fl_op){.kind = FL_OP_RUN, .ns = 500 + below(3000000)}; break;
-        case 2: ops[at++] = (fl_op){.kind = FL_OP_WAIT, .ns = below(400000), .jitter = 900}; break;
+        case 2: ops[at++] = (fl_op){.kind = FL_OP_SLEEP, .ns = below(400000), .jitter = 900}; break;
         case 3: ops[at++] = (fl_op){.kind = FL_OP_OFF, .ns = below(100000)}; break;
         case 4: ops[at++] = (fl_op){.kind = FL_OP_YIELD}; break;
         default:

@@ -53,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
     "gil.observe": {"_probe", "record"},
     "gil.schedule": {"gil.observe", "_probe", "record"},
     "gil.endpoint": {"gil.observe", "_probe", "record"},
-    "gil.simulation": {"_native"},
+    "gil.simulation": {"_native", "record"},
     "gil": {"gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},
     # measure, choose, show
     "lab.isolation": set(),

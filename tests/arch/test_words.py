@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,21 +26,27 @@ SPEC.loader.exec_module(words)
 STANDARD = {"QueueEmpty", "QueueFull", "QueueShutDown"}
 """asyncio's own names: a program that comes from asyncio changes its import only."""
 
-PEERS = {
-    "Event": "of a simulation; and fairlead.sync.shared's, after threading's",
-    "Pool": "an Executor's face; and fairlead.pools.multiprocessing's, after multiprocessing's",
-    "Wait": "a step of a simulated program, beside Run and Yield; and what fairlead.sync.waits() lists",
-}
+PEERS = {"Pool": "an Executor's face; and fairlead.pools.multiprocessing's, after multiprocessing's"}
 """Public names with two meanings, because each of their modules follows another's names."""
 
 
-def test_no_class_has_two_meanings() -> None:
+def types(module: ast.Module) -> Iterator[str]:
+    """The public classes of a module, and its names for types (``Kind = Literal[...]``)."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name):
+                yield name
+
+
+def test_no_type_has_two_meanings() -> None:
     package = Path(fairlead.__file__).parent
     places: defaultdict[str, set[str]] = defaultdict(set)
     for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(str(path.relative_to(package)))
+        for name in types(ast.parse(path.read_bytes())):
+            places[name].add(str(path.relative_to(package)))
     assert {name: found for name, found in places.items() if len(found) > 1 and name not in PEERS} == {}
 
 

@@ -23,7 +23,7 @@ step = st.one_of(
     st.builds(sim.Run, durations, st.floats(0, 1)),
     st.builds(sim.Call, st.integers(200, LONGEST_CALL_NS)),
     st.builds(sim.Off, st.integers(0, 500_000)),
-    st.builds(sim.Wait, st.integers(0, 3_000_000), st.floats(0, 1)),
+    st.builds(sim.Sleep, st.integers(0, 3_000_000), st.floats(0, 1)),
     st.builds(sim.Yield),
 ).map(lambda one: (one,))
 locked = st.builds(
@@ -67,7 +67,7 @@ thorough = settings(
 @given(program=programs(), kernel=kernels, cores=st.integers(1, 4), seed=st.integers(0, 2**32))
 @thorough
 def test_every_thread_ends_whatever_the_schedule(
-    policy: sim.Policy, program: sim.Program, kernel: sim.Kernel, cores: int, seed: int
+    policy: sim.SimulatedPolicy, program: sim.Program, kernel: sim.Kernel, cores: int, seed: int
 ) -> None:
     run = sim.simulate(program, policy=policy, kernel=kernel, cores=cores, seed=seed, until_seconds=600)
     note(f"python -m fairlead.gil.simulation '{run.spec}'")
@@ -79,7 +79,7 @@ def test_every_thread_ends_whatever_the_schedule(
 @pytest.mark.parametrize("policy", ["interactive"])
 @given(program=programs(), cores=st.integers(2, 4), seed=st.integers(0, 2**32))
 @thorough
-def test_no_thread_starves(policy: sim.Policy, program: sim.Program, cores: int, seed: int) -> None:
+def test_no_thread_starves(policy: sim.SimulatedPolicy, program: sim.Program, cores: int, seed: int) -> None:
     """A wait is bounded, whatever the others do.
 
     A serving waiter is due at the latest stretch x 2 x computation_ns after its burst began, and a thread
@@ -181,10 +181,10 @@ def test_requests_of_one_length_wait_no_longer_than_under_the_better_rival(
 def test_sleeping_for_no_time_beside_a_computation_and_a_ticker_takes_no_seconds() -> None:
     groups = {
         "yielding": sim.Group(
-            body=(sim.Forever((sim.Wait(5_000_000), sim.Begin(), sim.Yield(), sim.End())),)
+            body=(sim.Forever((sim.Sleep(5_000_000), sim.Begin(), sim.Yield(), sim.End())),)
         ),
         "computing": sim.Group(body=(sim.Forever((sim.Run(1_000_000),)),), daemon=True),
-        "ticking": sim.Group(body=(sim.Forever((sim.Wait(1_000_000), sim.Run(50_000))),), daemon=True),
+        "ticking": sim.Group(body=(sim.Forever((sim.Sleep(1_000_000), sim.Run(50_000))),), daemon=True),
     }
     run = sim.simulate(sim.Program(groups=groups), cpu_share=0.05, until_seconds=20)
     yielding = run.groups["yielding"]
@@ -216,6 +216,6 @@ def test_squares_stay_linear_at_ten_thousand_threads(square: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["old", "stock"])
-def test_thread_starts_are_a_square_without_the_scheduler(policy: sim.Policy) -> None:
+def test_thread_starts_are_a_square_without_the_scheduler(policy: sim.SimulatedPolicy) -> None:
     small, large = (sim.simulate(sim.square_thread_start(n), policy=policy).passes for n in (100, 800))
     assert large > 8**1.8 * small

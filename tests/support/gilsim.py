@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from recordings import META, Event, RecordingWriter, whole
 
-from fairlead.record.recording import CONTENDED, FORCED, Kind
+from fairlead.record.recording import CONTENDED, FORCED, EventType
 
 US = 1_000
 MS = 1_000_000
@@ -121,7 +121,7 @@ class Simulation:
         self.plan: list[tuple[int, int, str, _Thread, int]] = []
         self.count = 0
         for thread in self.threads:
-            self._emit(Kind.THREAD_START, thread)
+            self._emit(EventType.THREAD_START, thread)
             self._at(START, "take", thread)
         while self.plan and self.plan[0][0] <= self.until:
             when, _, what, thread, epoch = heapq.heappop(self.plan)
@@ -152,12 +152,12 @@ class Simulation:
 
     def _take(self, thread: _Thread) -> None:
         if thread.step is None and not self._next_step(thread):
-            self._emit(Kind.THREAD_END, thread)
+            self._emit(EventType.THREAD_END, thread)
         elif self.holder is None:
             self._acquire(thread)
         elif thread.wanted is None:
             thread.wanted = self.now
-            self._emit(Kind.WANT, thread, other=self.holder.serial)
+            self._emit(EventType.WANT, thread, other=self.holder.serial)
             self._arm(thread)
         # else: it was woken, and somebody was quicker: it goes on waiting, its timer is set
 
@@ -168,7 +168,7 @@ class Simulation:
     def _timer(self, thread: _Thread) -> None:
         if self.holder is not None and thread.seen_switch == self.switches:
             assert thread.wanted is not None
-            self._emit(Kind.REQUEST, thread, other=self.holder.serial, value=self.now - thread.wanted)
+            self._emit(EventType.REQUEST, thread, other=self.holder.serial, value=self.now - thread.wanted)
             self.requested = True
             self._asked()
         self._arm(thread)
@@ -178,9 +178,11 @@ class Simulation:
         flags = 0 if thread.wanted is None else CONTENDED
         self.truth.acquisitions[thread.serial] += 1
         self.truth.contended[thread.serial] += thread.wanted is not None
-        self._emit(Kind.ACQUIRE, thread, other=self.last_holder, value=waited, flags=flags)
+        self._emit(EventType.ACQUIRE, thread, other=self.last_holder, value=waited, flags=flags)
         if self.threshold is not None and waited >= self.threshold:
-            self._emit(Kind.STACK_WAITER, thread, other=self.last_holder, value=waited, stack=thread.serial)
+            self._emit(
+                EventType.STACK_WAITER, thread, other=self.last_holder, value=waited, stack=thread.serial
+            )
         if self.last_holder != thread.serial:
             self.switches += 1
         thread.wanted, thread.off_cpu, thread.asleep = None, 0, 0
@@ -213,7 +215,7 @@ class Simulation:
             self._go_on(thread)
         else:
             self._drop(thread)
-            self._emit(Kind.THREAD_END, thread)
+            self._emit(EventType.THREAD_END, thread)
 
     def _asked(self) -> None:
         """Python code lets go soon after it was asked to; C code and a thread without a core do not."""
@@ -233,16 +235,18 @@ class Simulation:
     def _drop(self, thread: _Thread, flags: int = 0) -> None:
         held = self.now - self.since
         if thread.off_cpu:
-            self._emit(Kind.OFFCPU, thread, value=thread.off_cpu)
+            self._emit(EventType.OFFCPU, thread, value=thread.off_cpu)
             self.truth.off_cpu[thread.serial] += thread.off_cpu
         if thread.asleep:
-            self._emit(Kind.ASLEEP, thread, value=thread.asleep)
+            self._emit(EventType.ASLEEP, thread, value=thread.asleep)
             self.truth.asleep[thread.serial] += thread.asleep
         for other in self.threads:
             waited = 0 if other.wanted is None else self.now - other.wanted
             if self.threshold is not None and waited >= self.threshold:
-                self._emit(Kind.STACK_HOLDER, thread, other=other.serial, value=waited, stack=thread.serial)
-        self._emit(Kind.DROP, thread, value=held, flags=flags)
+                self._emit(
+                    EventType.STACK_HOLDER, thread, other=other.serial, value=waited, stack=thread.serial
+                )
+        self._emit(EventType.DROP, thread, value=held, flags=flags)
         self.truth.forced[thread.serial] += bool(flags & FORCED)
         thread.epoch += 1
         self.holder = None
@@ -263,7 +267,14 @@ class Simulation:
         heapq.heappush(self.plan, (when, self.count, what, thread, thread.epoch))
 
     def _emit(
-        self, kind: Kind, thread: _Thread, *, other: int = 0, value: int = 0, flags: int = 0, stack: int = 0
+        self,
+        kind: EventType,
+        thread: _Thread,
+        *,
+        other: int = 0,
+        value: int = 0,
+        flags: int = 0,
+        stack: int = 0,
     ) -> None:
         self.events.append(Event(self.now, thread.serial, other, value, self.gil, int(kind), flags, stack))
 

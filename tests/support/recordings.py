@@ -48,8 +48,8 @@ def whole(events: Iterable[Event]) -> list[Event]:
     told: list[Event] = []
     for event in events:
         before = told[-1] if told else event
-        take = before.kind == fmt.Kind.ACQUIRE and not before.flags & fmt.CONTENDED
-        if take and (event.kind, event.thread) == (fmt.Kind.DROP, before.thread):
+        take = before.kind == fmt.EventType.ACQUIRE and not before.flags & fmt.CONTENDED
+        if take and (event.kind, event.thread) == (fmt.EventType.DROP, before.thread):
             told[-1] = event._replace(other=before.other, flags=event.flags | fmt.WHOLE)
         else:
             told.append(event)

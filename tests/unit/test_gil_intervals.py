@@ -9,7 +9,7 @@ from recordings import Event, RecordingWriter
 
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record.gil_summary import GilSummary
-from fairlead.record.recording import CONTENDED, FORCED, Kind, Recording
+from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 
 START = 1_000_000_000
 
@@ -25,11 +25,11 @@ def summary(
 
 
 def acquire(t: int, thread: int, waited: int = 0) -> Event:
-    return Event(t, thread, 0, waited, 0, Kind.ACQUIRE, CONTENDED if waited else 0)
+    return Event(t, thread, 0, waited, 0, EventType.ACQUIRE, CONTENDED if waited else 0)
 
 
 def drop(t: int, thread: int, held: int, forced: int = 0) -> Event:
-    return Event(t, thread, 0, held, 0, Kind.DROP, forced)
+    return Event(t, thread, 0, held, 0, EventType.DROP, forced)
 
 
 def test_hold_begun_before_the_recording_counts_from_its_start(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_hold_begun_before_the_recording_counts_from_its_start(tmp_path: Path) -
 
 
 def test_hold_and_wait_open_at_the_end_count_until_then(tmp_path: Path) -> None:
-    seen = summary(tmp_path, acquire(100, 1), Event(400, 2, 1, 0, 0, Kind.WANT), end=1000)
+    seen = summary(tmp_path, acquire(100, 1), Event(400, 2, 1, 0, 0, EventType.WANT), end=1000)
     one, two = sorted(seen.threads, key=lambda thread: thread.serial)
     assert (one.held_seconds, one.voluntary_drops, two.waited_seconds, two.contended) == (
         900e-9,
@@ -51,7 +51,11 @@ def test_hold_and_wait_open_at_the_end_count_until_then(tmp_path: Path) -> None:
 
 
 def test_thread_that_ends_while_waiting_waits_no_longer(tmp_path: Path) -> None:
-    events = (acquire(100, 1), Event(400, 2, 1, 0, 0, Kind.WANT), Event(500, 2, 0, 0, 0, Kind.THREAD_END))
+    events = (
+        acquire(100, 1),
+        Event(400, 2, 1, 0, 0, EventType.WANT),
+        Event(500, 2, 0, 0, 0, EventType.THREAD_END),
+    )
     assert [thread.serial for thread in summary(tmp_path, *events).threads] == [1]
 
 
@@ -59,7 +63,7 @@ def test_wait_over_two_holders_and_free_time_is_split_exactly(tmp_path: Path) ->
     seen = summary(
         tmp_path,
         acquire(0, 1),
-        Event(100, 2, 1, 0, 0, Kind.WANT),
+        Event(100, 2, 1, 0, 0, EventType.WANT),
         drop(300, 1, 300, FORCED),
         acquire(310, 3),
         drop(500, 3, 190),

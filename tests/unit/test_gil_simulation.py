@@ -15,7 +15,7 @@ from fairlead.gil import simulation as sim
 
 @pytest.mark.parametrize("policy", ["old", "stock"])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 60])
-def test_thread_starts_cost_the_published_number_of_switches(policy: sim.Policy, n: int) -> None:
+def test_thread_starts_cost_the_published_number_of_switches(policy: sim.SimulatedPolicy, n: int) -> None:
     run = sim.simulate(sim.square_thread_start(n), policy=policy, cores=1, kernel=sim.IDEAL)
     assert run.switches == 2 * sum(range(1, n + 1)) + 1
     assert run.passes == run.switches
@@ -172,7 +172,7 @@ def test_threads_that_return_pass_computing_ones_which_keep_a_turn_in_each_inter
 
 
 @pytest.mark.parametrize("policy", ["interactive"])
-def test_priorities_shift_time_between_cpu_threads_and_starve_none(policy: sim.Policy) -> None:
+def test_priorities_shift_time_between_cpu_threads_and_starve_none(policy: sim.SimulatedPolicy) -> None:
     body = (sim.Forever((sim.Run(1_000_000),)),)
     groups = {
         "io": sim.Group(body=body, priority="io"),

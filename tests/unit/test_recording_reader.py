@@ -16,7 +16,7 @@ from fairlead.record.recording import (
     VERSION,
     WHOLE,
     BlockType,
-    Kind,
+    EventType,
     Recording,
 )
 
@@ -25,7 +25,10 @@ def small(tmp_path: Path) -> tuple[RecordingWriter, Path]:
     writer = RecordingWriter().meta()
     writer.threads((1, 4711, "MainThread", 0), (2, 4712, "worker", 0))
     writer.events(
-        [Event(1_000_000_100, 1, 0, 0, 0, Kind.ACQUIRE), Event(1_000_000_300, 1, 0, 200, 0, Kind.DROP)]
+        [
+            Event(1_000_000_100, 1, 0, 0, 0, EventType.ACQUIRE),
+            Event(1_000_000_300, 1, 0, 200, 0, EventType.DROP),
+        ]
     )
     writer.stacks({7: [("f", "a.py", 3)]}).lost(1_000_000_300, 1_000_000_400, 12).end(1_000_000_500)
     return writer, tmp_path / "small.flrec"
@@ -68,7 +71,7 @@ def test_meta_all_keys_are_read(tmp_path: Path) -> None:
 
 
 def test_events_fields_have_their_values(tmp_path: Path) -> None:
-    event = Event(2**63, 2**32 - 1, 7, 2**62, 65535, Kind.STACK_HOLDER, 3, 2**32 - 2)
+    event = Event(2**63, 2**32 - 1, 7, 2**62, 65535, EventType.STACK_HOLDER, 3, 2**32 - 2)
     path = RecordingWriter().meta().events([event]).save(tmp_path / "one.flrec")
     (block,) = Recording(path).blocks(BlockType.EVENTS)
     array = block.events()
@@ -77,7 +80,7 @@ def test_events_fields_have_their_values(tmp_path: Path) -> None:
 
 
 def test_file_of_the_first_version_is_read(tmp_path: Path) -> None:
-    event = Event(1000, 1, 0, 300, 0, Kind.DROP, FORCED)
+    event = Event(1000, 1, 0, 300, 0, EventType.DROP, FORCED)
     path = RecordingWriter(version=1).meta().events([event]).end(1000).save(tmp_path / "old.flrec")
     recording = Recording(path)
     (block,) = recording.blocks(BlockType.EVENTS)
@@ -86,16 +89,16 @@ def test_file_of_the_first_version_is_read(tmp_path: Path) -> None:
 
 def test_drop_that_is_whole_is_read_as_take_and_drop(tmp_path: Path) -> None:
     told = [
-        Event(1000, 1, 0, 300, 0, Kind.DROP, FORCED),
-        Event(2000, 2, 1, 600, 3, Kind.DROP, WHOLE | FORCED, 5),
-        Event(2100, 1, 2, 0, 0, Kind.WANT),
+        Event(1000, 1, 0, 300, 0, EventType.DROP, FORCED),
+        Event(2000, 2, 1, 600, 3, EventType.DROP, WHOLE | FORCED, 5),
+        Event(2100, 1, 2, 0, 0, EventType.WANT),
     ]
     path = RecordingWriter().meta().events(told).save(tmp_path / "whole.flrec")
     (block,) = Recording(path).blocks(BlockType.EVENTS)
     assert [Event(*event) for event in block.events().tolist()] == [
         told[0],
-        Event(1400, 2, 1, 0, 3, Kind.ACQUIRE),
-        Event(2000, 2, 0, 600, 3, Kind.DROP, FORCED, 5),
+        Event(1400, 2, 1, 0, 3, EventType.ACQUIRE),
+        Event(2000, 2, 0, 600, 3, EventType.DROP, FORCED, 5),
         told[2],
     ]
     assert list(block.rows()) == block.events().tolist()

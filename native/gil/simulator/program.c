@@ -189,7 +189,7 @@ static void off(fl_sim *sim, fl_actor *actor)
         actor->pc++;
         fl_kernel_work(sim, actor, jittered(sim, op), actor->foreign ? STEP_CONTINUE : STEP_TAKE);
         return;
-    case FL_OP_WAIT:
+    case FL_OP_SLEEP:
         actor->pc++;
         fl_kernel_block(sim, actor, sim->now + jittered(sim, op), actor->foreign ? STEP_CONTINUE : STEP_TAKE);
         return;

@@ -32,7 +32,7 @@ typedef enum {
     FL_OP_RUN,     /* run bytecode for ns */
     FL_OP_CALL,    /* run C code for ns that never looks whether to drop the GIL */
     FL_OP_OFF,     /* off: compute for ns */
-    FL_OP_WAIT,    /* off: be away for ns, using no core */
+    FL_OP_SLEEP,   /* off: sleep for ns, using no core */
     FL_OP_YIELD,   /* off: sleep(0) */
     FL_OP_ACQUIRE, /* take semaphore `index`; off only if it is not to be had at once */
     FL_OP_RELEASE, /* release it `value` times */

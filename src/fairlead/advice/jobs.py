@@ -22,9 +22,9 @@ from fairlead.lab.catalogue.identify import how_it_ended
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
-from fairlead.lab.run.runner import Progress
+from fairlead.lab.run.runner import RunProgress
 
-Report = Callable[[Progress], None]
+Report = Callable[[RunProgress], None]
 
 _OWN = """
 import json, sys

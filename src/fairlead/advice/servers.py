@@ -28,7 +28,7 @@ from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.runner import Progress
+from fairlead.lab.run.runner import RunProgress
 from fairlead.record.server_advice import Goal, ServerAdvice, ServerCandidate, Setup
 
 START_LIMIT_S = 30.0
@@ -119,7 +119,7 @@ class Servers:
     """
 
     def __init__(
-        self, service: Service, budget_s: float, report: Callable[[Progress], None] | None = None
+        self, service: Service, budget_s: float, report: Callable[[RunProgress], None] | None = None
     ) -> None:
         if not 1.0 <= budget_s < float("inf"):
             raise UsageError(f"the budget must be at least 1 s, not {budget_s:g}")
@@ -247,7 +247,7 @@ class Servers:
             left = max(0.0, self._budget_s - self._used())
             doing = f"round {number}: {one.setup.name}"
             self._report(
-                Progress(
+                RunProgress(
                     doing=doing, round=number, done=self._done, to_come=0,
                     used_s=self._budget_s - left, left_s=left,
                 )

@@ -23,7 +23,7 @@ from fairlead.errors import AdviceError, UsageError
 from fairlead.lab.catalogue.interpreters import Interpreter, free_threaded
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.runner import Progress
+from fairlead.lab.run.runner import RunProgress
 from fairlead.pools.choose import rules
 from fairlead.record.advice import Advice, AdvicePlan, Candidate, Kind, Work
 
@@ -208,7 +208,7 @@ class Session:
         if self._report is not None:
             left = max(0.0, self._end - time.monotonic())
             self._report(
-                Progress(
+                RunProgress(
                     doing=doing, round=number, done=self._told, to_come=to_come,
                     used_s=self._budget - left, left_s=left,
                 )

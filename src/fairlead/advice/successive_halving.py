@@ -22,7 +22,7 @@ from fairlead.errors import AdviceError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
-from fairlead.record.advice import Status, in_workers
+from fairlead.record.advice import CandidateStatus, in_workers
 
 PASSES = 3
 """In one process. More processes say more than more passes in one."""
@@ -51,7 +51,7 @@ class CandidateState:
 
     way: Way
     interpreter: str
-    status: Status = "measured"
+    status: CandidateStatus = "measured"
     reason: str | None = None
     starts: list[float] = field(default_factory=list)
     start_cpu: list[float] = field(default_factory=list)

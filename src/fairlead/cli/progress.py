@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import click
 
-from fairlead.lab.run.runner import Progress
+from fairlead.lab.run.runner import RunProgress
 
 _EVERY_S = 5.0
 
 
 @contextmanager
-def shown(things: str = "samples") -> Iterator[Callable[[Progress], None]]:
+def shown(things: str = "samples") -> Iterator[Callable[[RunProgress], None]]:
     """A function to be called with every step; leaving the block removes what it has shown."""
     if not sys.stderr.isatty():
         yield _Lines(things)
@@ -29,7 +29,7 @@ def shown(things: str = "samples") -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def show(progress: Progress) -> None:
+        def show(progress: RunProgress) -> None:
             total = progress.used_s + progress.left_s
             bar.update(
                 task,
@@ -48,7 +48,7 @@ class Machines:
     def __init__(self) -> None:
         self._lines: dict[str, _Lines] = {}
 
-    def __call__(self, machine: str, progress: Progress) -> None:
+    def __call__(self, machine: str, progress: RunProgress) -> None:
         self._lines.setdefault(machine, _Lines("samples", f"{machine}: "))(progress)
 
 
@@ -60,13 +60,13 @@ class _Lines:
         self._begin = begin
         self._next_s = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + _EVERY_S
             click.echo(f"{self._begin}{_words(progress, self._things)}", err=True)
 
 
-def _words(progress: Progress, things: str) -> str:
+def _words(progress: RunProgress, things: str) -> str:
     if progress.to_come:
         count = f"{progress.done} of about {progress.done + progress.to_come} {things}"
     else:

@@ -22,7 +22,7 @@ Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "f
 """Ways of making the calls. sequential: one after another, without a pool. free-threaded: threads of another
 interpreter, one without a GIL that was found on this machine."""
 
-Status = Literal["measured", "refused", "failed", "wrong"]
+CandidateStatus = Literal["measured", "refused", "failed", "wrong"]
 """refused: not run, because it cannot be or must not be. failed: it was run and did not come to an end.
 wrong: its results are not those of the sequential run."""
 
@@ -71,7 +71,7 @@ class Candidate:
     workers: int
     interpreter: str
     """ "CPython 3.14.0"."""
-    status: Status
+    status: CandidateStatus
     reason: str | None = None
     """Why it was refused, how it failed, or what is wrong with its results."""
     total_s: float | None = None

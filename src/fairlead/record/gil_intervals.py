@@ -15,7 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.record.recording import CONTENDED, END, EVENT_FIELDS, FORCED, LOST, BlockType, Kind, Recording
+from fairlead.record.recording import (
+    CONTENDED,
+    END,
+    EVENT_FIELDS,
+    FORCED,
+    LOST,
+    BlockType,
+    EventType,
+    Recording,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +39,7 @@ CHUNK_EVENTS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class IntervalChunk:
     """What one stretch of a recording says about one GIL. Times are ns since the recording's start.
 
     ``holds`` are in the order of time, and so is every later chunk's. ``waits`` are those that ended in
@@ -66,7 +75,7 @@ class Intervals:
     problems: list[str] = field(default_factory=list)
     _gils: dict[int, _Gil] = field(default_factory=dict)
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[IntervalChunk]:
         """Every chunk of every GIL. The chunks of one GIL follow one another in time."""
         import numpy as np
 
@@ -91,7 +100,7 @@ class Intervals:
             yield gil.finish(self.end_ns)
             self.problems.extend(gil.breaches.lines())
 
-    def _split(self, raw: Array) -> Iterator[Chunk]:
+    def _split(self, raw: Array) -> Iterator[IntervalChunk]:
         import numpy as np
 
         events = raw.astype([("t_ns", "<i8"), *EVENT_FIELDS[1:]])
@@ -116,14 +125,14 @@ class _Gil:
     before: Array | None = None
     """The last ACQUIRE or DROP of the chunk before."""
 
-    def take(self, events: Array) -> Chunk:
+    def take(self, events: Array) -> IntervalChunk:
         import numpy as np
 
         kind = events["kind"]
-        turns = events[(kind == Kind.ACQUIRE) | (kind == Kind.DROP)]
+        turns = events[(kind == EventType.ACQUIRE) | (kind == EventType.DROP)]
         self.breaches.check(turns if self.before is None else np.concatenate([self.before, turns]))
         self.before = turns[-1:] if len(turns) else self.before
-        drops = turns[turns["kind"] == Kind.DROP]
+        drops = turns[turns["kind"] == EventType.DROP]
         holds = np.zeros(len(drops), dtype=HOLD_FIELDS)
         holds["end"] = drops["t_ns"]
         holds["start"] = _since(drops)
@@ -131,32 +140,38 @@ class _Gil:
         holds["forced"] = (drops["flags"] & FORCED) != 0
         holds["closed"] = True
         acquired = turns[
-            (turns["kind"] == Kind.ACQUIRE) & ((turns["flags"] & CONTENDED != 0) | (turns["value_ns"] > 0))
+            (turns["kind"] == EventType.ACQUIRE)
+            & ((turns["flags"] & CONTENDED != 0) | (turns["value_ns"] > 0))
         ]
         waits = np.zeros(len(acquired), dtype=WAIT_FIELDS)
         waits["end"] = acquired["t_ns"]
         waits["start"] = _since(acquired)
         waits["thread"] = acquired["thread"]
         waits["closed"] = True
-        self._carry(turns, events[(kind == Kind.WANT) | (kind == Kind.ACQUIRE) | (kind == Kind.THREAD_END)])
+        self._carry(
+            turns,
+            events[(kind == EventType.WANT) | (kind == EventType.ACQUIRE) | (kind == EventType.THREAD_END)],
+        )
         pending = min(self.waits.values(), default=int(events["t_ns"][-1]))
-        return Chunk(self.index, holds, waits, events, pending, last=False)
+        return IntervalChunk(self.index, holds, waits, events, pending, last=False)
 
     def _carry(self, turns: Array, wants: Array) -> None:
         import numpy as np
 
         if len(turns):
             last = turns[-1]
-            self.hold = (int(last["t_ns"]), int(last["thread"])) if last["kind"] == Kind.ACQUIRE else None
+            self.hold = (
+                (int(last["t_ns"]), int(last["thread"])) if last["kind"] == EventType.ACQUIRE else None
+            )
         threads, from_end = np.unique(wants["thread"][::-1], return_index=True)
         for thread, position in zip(threads.tolist(), from_end.tolist(), strict=True):
             event = wants[len(wants) - 1 - position]
-            if event["kind"] == Kind.WANT:
+            if event["kind"] == EventType.WANT:
                 self.waits[thread] = int(event["t_ns"])
             else:
                 self.waits.pop(thread, None)
 
-    def finish(self, end_ns: int) -> Chunk:
+    def finish(self, end_ns: int) -> IntervalChunk:
         import numpy as np
 
         holds = (
@@ -165,7 +180,7 @@ class _Gil:
             else [(self.hold[0], max(end_ns, self.hold[0]), self.hold[1], False, False)]
         )
         waits = [(since, max(end_ns, since), thread, False) for thread, since in self.waits.items()]
-        return Chunk(
+        return IntervalChunk(
             self.index,
             np.array(holds, dtype=HOLD_FIELDS),
             np.array(waits, dtype=WAIT_FIELDS),
@@ -198,8 +213,8 @@ class _Breaches:
         excused = np.zeros(len(after), dtype=bool)
         for t0, t1, _ in self.lost:
             excused |= (before["t_ns"] <= t1) & (after["t_ns"] >= t0)
-        took, dropped = after["kind"] == Kind.ACQUIRE, after["kind"] == Kind.DROP
-        had = before["kind"] == Kind.ACQUIRE
+        took, dropped = after["kind"] == EventType.ACQUIRE, after["kind"] == EventType.DROP
+        had = before["kind"] == EventType.ACQUIRE
         same = before["thread"] == after["thread"]
         for what, breach in (
             ("acquired while it was held", took & had),

@@ -1,4 +1,4 @@
-"""The policies by which the GIL is scheduled, by the number that the extension and recordings give them."""
+"""The policies of the GIL and the priorities of threads, in the order of the extension's numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Literal, get_args
 
 Policy = Literal["stock", "interactive"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+Priority = Literal["normal", "io", "background"]
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 
 def name_of(mode: int) -> str:

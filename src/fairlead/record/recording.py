@@ -108,7 +108,7 @@ class BlockType(IntEnum):
     END = 7
 
 
-class Kind(IntEnum):
+class EventType(IntEnum):
     WANT = 1
     REQUEST = 2
     ACQUIRE = 3
@@ -141,7 +141,7 @@ class Block:
         for row in EVENT.iter_unpack(self.payload[:size]):
             t_ns, thread, other, value_ns, gil, kind, flags, stack = row
             if flags & WHOLE:
-                yield t_ns - value_ns, thread, other, 0, gil, int(Kind.ACQUIRE), 0, 0
+                yield t_ns - value_ns, thread, other, 0, gil, int(EventType.ACQUIRE), 0, 0
                 yield t_ns, thread, 0, value_ns, gil, kind, flags & ~WHOLE, stack
             else:
                 yield row
@@ -161,7 +161,7 @@ class Block:
         drops = (np.cumsum(times) - 1)[whole]
         takes = drops - 1
         events["t_ns"][takes] -= events["value_ns"][takes]
-        for name, value in (("kind", Kind.ACQUIRE), ("value_ns", 0), ("flags", 0), ("stack", 0)):
+        for name, value in (("kind", EventType.ACQUIRE), ("value_ns", 0), ("flags", 0), ("stack", 0)):
             events[name][takes] = value
         events["other"][drops] = 0
         events["flags"][drops] &= ~np.uint8(WHOLE)

@@ -18,12 +18,12 @@ SCHEMA = 2
 """Version of the line format. A reader refuses a line with a higher one, and converts a lower one: in
 version 1 the time of some squares ended before their threads did, and ``details["tail_s"]`` held the rest."""
 
-Status = Literal["ok", "timeout", "crashed", "garbage", "failed", "skipped"]
+SampleStatus = Literal["ok", "timeout", "crashed", "garbage", "failed", "skipped"]
 """ok: measured. timeout: killed after its time. crashed: ended by a signal or a non-zero exit.
 garbage: ended well, but printed no result. failed: the experiment itself said that it failed.
 skipped: not run, because this interpreter or machine cannot; ``reason`` says why."""
 
-STATUSES: tuple[Status, ...] = get_args(Status)
+STATUSES: tuple[SampleStatus, ...] = get_args(SampleStatus)
 
 SHORTEST = 1e-12
 LONGEST = 1e12
@@ -45,7 +45,7 @@ class Sample:
     environment: dict[str, Any]
     """hostname, machine, kernel, cores, affinity, quota, policy, load, yield probe, fairlead's version ...
     Those that ``results.FINGERPRINT`` lists say where a sample may be compared with another."""
-    status: Status
+    status: SampleStatus
     reason: str | None = None
     """Why it is not "ok", in one line that ends with what to do."""
     started: str | None = None

@@ -18,7 +18,7 @@ from fairlead.lab.isolation.other_load import Meter, Reading
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.plan import Plan, PlannedSeries
-from fairlead.lab.run.runner import Progress, RunTotals
+from fairlead.lab.run.runner import RunProgress, RunTotals
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
@@ -55,7 +55,7 @@ class Bench:
         self.foreign: Callable[[int], float] = lambda _number: 0.0
         self.noise_s = 0.0
         self.at: dict[int, Callable[[], object]] = {}
-        self.told: list[Progress] = []
+        self.told: list[RunProgress] = []
         self.plan = Plan(
             run="0123",
             created="2026-01-01T00:00:00+00:00",

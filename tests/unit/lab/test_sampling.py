@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, Course, Turn
-from fairlead.record.sample import Sample, Status
+from fairlead.record.sample import Sample, SampleStatus
 
 Cost = Callable[[PlannedSeries, int], float]
 
@@ -36,7 +36,7 @@ class Drive:
         lines: tuple[PlannedSeries, ...],
         budget_s: float,
         cost: Cost = lambda _series, n: n * n / 10_000,
-        status: Callable[[PlannedSeries, int, int], Status] = lambda _series, _n, _round: "ok",
+        status: Callable[[PlannedSeries, int, int], SampleStatus] = lambda _series, _n, _round: "ok",
         noise: float = 0.0,
     ) -> None:
         self.now = 0.0

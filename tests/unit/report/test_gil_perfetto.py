@@ -13,7 +13,7 @@ from recordings import META, Event, RecordingWriter
 
 from fairlead.gil.observe.analysis import analyse
 from fairlead.record import gil_intervals
-from fairlead.record.recording import CONTENDED, FORCED, Kind, Recording
+from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 from fairlead.report.gil import perfetto as gil_perfetto
 
 pb = pytest.importorskip(
@@ -89,8 +89,8 @@ def test_trace_a_wait_that_begins_when_a_hold_ends_does_not_end_the_hold(tmp_pat
     for turn in range(6):
         t, mine, other = META["start_ns"] + turn * MS, 1 + turn % 2, 2 - turn % 2
         waited = MS if turn else 0
-        turns.append(Event(t, mine, other, waited, kind=Kind.ACQUIRE, flags=CONTENDED if turn else 0))
-        turns.append(Event(t + MS, mine, 0, MS, kind=Kind.DROP, flags=FORCED))
+        turns.append(Event(t, mine, other, waited, kind=EventType.ACQUIRE, flags=CONTENDED if turn else 0))
+        turns.append(Event(t + MS, mine, 0, MS, kind=EventType.DROP, flags=FORCED))
     writer = RecordingWriter().meta().threads((1, 11, "one", 0), (2, 12, "two", 0)).events(turns)
     path = writer.end(META["start_ns"] + 6 * MS).save(tmp_path / "touching.flrec")
     for row in slices(trace_of(path)).values():

@@ -18,7 +18,7 @@ from .loading import interpreter, load, spread
 if TYPE_CHECKING:
     from .worker import Activity
 
-Pass = Callable[[list[Any]], Iterable[Any]]
+RunItems = Callable[[list[Any]], Iterable[Any]]
 
 GROWTH = 8
 """A calibrating pass has at most so many times the calls of the one before."""
@@ -100,7 +100,7 @@ def _reading() -> dict[str, Any]:
     }
 
 
-def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.ExitStack) -> Pass:
+def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.ExitStack) -> RunItems:
     """What makes a pass's calls in the way of the job; its workers have loaded the function."""
     kind, workers = job["kind"], job["workers"]
     if kind == "sequential":

@@ -12,7 +12,7 @@ from fairlead.gil.observe.blame import BlameLedger
 from fairlead.gil.observe.findings import find
 from fairlead.gil.observe.rates import parse, parse_loops
 from fairlead.gil.observe.tally import Tally
-from fairlead.record.gil_intervals import Chunk, Intervals
+from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
 from fairlead.record.policies import name_of
 from fairlead.record.recording import BlockType, Recording
@@ -29,7 +29,7 @@ class _GilAnalysis:
         self.blame = BlameLedger(index)
         self.unsure_ns = 0
 
-    def add(self, chunk: Chunk, lost: list[tuple[int, int, int]]) -> None:
+    def add(self, chunk: IntervalChunk, lost: list[tuple[int, int, int]]) -> None:
         import numpy as np
 
         self.tally.add(chunk)
@@ -39,7 +39,7 @@ class _GilAnalysis:
             self.unsure_ns += int(np.maximum(within, 0).sum())
 
 
-def analyse(recording: Recording, *, watch: Callable[[Chunk], None] | None = None) -> GilSummary:
+def analyse(recording: Recording, *, watch: Callable[[IntervalChunk], None] | None = None) -> GilSummary:
     """Read a recording to its end and say what it says.
 
     Memory is bounded by the longest wait, not by the length of the recording. ``watch`` is shown each chunk.

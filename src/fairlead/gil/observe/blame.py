@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.record.gil_intervals import Chunk
+from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_summary import Blame, StackLoss
-from fairlead.record.recording import Frames, Kind
+from fairlead.record.recording import EventType, Frames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class BlameLedger:
     _looks: Array | None = None
     """Stack events whose wait has not ended yet."""
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: IntervalChunk) -> None:
         import numpy as np
 
         holds = chunk.holds if self._holds is None else np.concatenate([self._holds, chunk.holds])
@@ -83,18 +83,18 @@ class BlameLedger:
         for w in np.flatnonzero(free > 0).tolist():
             self._blame[int(waiters[w]), 0] += int(free[w])
 
-    def _add_stacks(self, chunk: Chunk, holds: Array) -> None:
+    def _add_stacks(self, chunk: IntervalChunk, holds: Array) -> None:
         import numpy as np
 
         kind = chunk.events["kind"]
-        looks = chunk.events[(kind == Kind.STACK_HOLDER) | (kind == Kind.STACK_WAITER)]
+        looks = chunk.events[(kind == EventType.STACK_HOLDER) | (kind == EventType.STACK_WAITER)]
         if self._looks is not None:
             looks = np.concatenate([self._looks, looks])
         # the middle of what was waited lies in the wait, whether the look came just before its end or after
         middle = looks["t_ns"] - looks["value_ns"].astype(np.int64) // 2
         hold_of = _holds_at(holds, looks)
         settled = np.zeros(len(looks), dtype=bool)
-        subject = np.where(looks["kind"] == Kind.STACK_WAITER, looks["thread"], looks["other"])
+        subject = np.where(looks["kind"] == EventType.STACK_WAITER, looks["thread"], looks["other"])
         # (wait, hold) -> stacks of the holder seen; wait -> stack of the waiter
         seen: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         own: dict[int, int] = {}
@@ -108,7 +108,7 @@ class BlameLedger:
             ):
                 if middle[look] < chunk.waits["start"][wait]:
                     continue
-                if looks["kind"][look] == Kind.STACK_WAITER:
+                if looks["kind"][look] == EventType.STACK_WAITER:
                     own[wait] = int(looks["stack"][look])
                     continue
                 if hold_of[look] >= 0:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.record.gil_intervals import Chunk
+from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, GilThread
-from fairlead.record.recording import CONTENDED, Kind, Thread
+from fairlead.record.recording import CONTENDED, EventType, Thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,17 +53,17 @@ class Tally:
     _off_cpu: NDArray[np.void] | None = None
     """OFFCPU and ASLEEP events of a hold which has not ended yet."""
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: IntervalChunk) -> None:
         import numpy as np
 
         events, holds, waits = chunk.events, chunk.holds, chunk.waits
-        acquired = events[events["kind"] == Kind.ACQUIRE]
+        acquired = events[events["kind"] == EventType.ACQUIRE]
         for thread, count in _count(acquired["thread"]):
             self._of(thread).acquisitions += count
         row = np.concatenate([[self._last_holder], acquired["thread"]])
         self.switches += int(np.count_nonzero((row[1:] != row[:-1]) & (row[:-1] != 0)))
         self._last_holder = int(row[-1])
-        for thread, count in _count(events["thread"][events["kind"] == Kind.REQUEST]):
+        for thread, count in _count(events["thread"][events["kind"] == EventType.REQUEST]):
             self._of(thread).requests += count
         passed = (acquired["flags"] & CONTENDED != 0) & (acquired["other"] != acquired["thread"])
         for thread, count in _count(acquired["other"][passed & (acquired["other"] != 0)]):
@@ -84,11 +84,11 @@ class Tally:
         self._add_overruns(chunk)
         self._add_off_cpu(chunk)
 
-    def _add_overruns(self, chunk: Chunk) -> None:
+    def _add_overruns(self, chunk: IntervalChunk) -> None:
         """Time from the first request that fell into a hold to its end."""
         import numpy as np
 
-        asked = chunk.events["t_ns"][chunk.events["kind"] == Kind.REQUEST]
+        asked = chunk.events["t_ns"][chunk.events["kind"] == EventType.REQUEST]
         if self._requests is not None:
             asked = np.concatenate([self._requests, asked])
         holds = chunk.holds
@@ -103,25 +103,25 @@ class Tally:
             sums.overrun += int(late[mine].sum())
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
-    def _add_off_cpu(self, chunk: Chunk) -> None:
+    def _add_off_cpu(self, chunk: IntervalChunk) -> None:
         """An OFFCPU tells the time off the CPU in the hold that ends with it, an ASLEEP a part of that."""
         import numpy as np
 
         kinds = chunk.events["kind"]
-        seen = chunk.events[(kinds == Kind.OFFCPU) | (kinds == Kind.ASLEEP)]
+        seen = chunk.events[(kinds == EventType.OFFCPU) | (kinds == EventType.ASLEEP)]
         if self._off_cpu is not None:
             seen = np.concatenate([self._off_cpu, seen])
         self.off_cpu_known = self.off_cpu_known or len(seen) > 0
         which = np.searchsorted(chunk.holds["end"], seen["t_ns"], side="left")
         self._off_cpu = seen[which == len(chunk.holds)]
         within = which < len(chunk.holds)
-        for kind in (Kind.OFFCPU, Kind.ASLEEP):
+        for kind in (EventType.OFFCPU, EventType.ASLEEP):
             told = within & (seen["kind"] == kind)
             longest = np.zeros(len(chunk.holds), dtype=np.int64)
             np.maximum.at(longest, which[told], seen["value_ns"][told].astype(np.int64))
             for thread, mine in _groups(chunk.holds["thread"]):
                 sums, total = self._of(thread), int(longest[mine].sum())
-                if kind == Kind.OFFCPU:
+                if kind == EventType.OFFCPU:
                     sums.off_cpu += total
                 else:
                     sums.asleep += total

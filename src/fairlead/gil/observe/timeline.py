@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.record.gil_intervals import Chunk
+from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_timeline import Lane, Timeline
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TimelineCollector:
     _left_out: set[tuple[int, int]] = field(default_factory=set)
     _intervals: int = 0
 
-    def watch(self, chunk: Chunk) -> None:
+    def watch(self, chunk: IntervalChunk) -> None:
         import numpy as np
 
         ends = [int(found["end"].max()) for found in (chunk.holds, chunk.waits) if len(found)]

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from fairlead.errors import RecordError
 from fairlead.gil.observe.analysis import analyse
-from fairlead.record.gil_intervals import Chunk
+from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_summary import (
     SERIALS_OF_A_PROCESS,
     Blame,
@@ -69,7 +69,7 @@ class _Renumbered:
     def serial(self, serial: int) -> int:
         return serial + self.serials if 0 < serial < NOT_A_THREAD else serial
 
-    def chunk(self, chunk: Chunk) -> Chunk:
+    def chunk(self, chunk: IntervalChunk) -> IntervalChunk:
         holds, waits = chunk.holds.copy(), chunk.waits.copy()
         for found in (holds, waits):
             for edge in ("start", "end"):
@@ -77,7 +77,7 @@ class _Renumbered:
             found["thread"] += self.serials
         return replace(chunk, gil=chunk.gil + self.gils, holds=holds, waits=waits)
 
-    def watching(self, watch: Callable[[Chunk], None]) -> Callable[[Chunk], None]:
+    def watching(self, watch: Callable[[IntervalChunk], None]) -> Callable[[IntervalChunk], None]:
         return lambda chunk: watch(self.chunk(chunk))
 
     def cell(self, cell: _Cell) -> _Cell:
@@ -87,7 +87,7 @@ class _Renumbered:
 
 
 def analyse_together(
-    recordings: Sequence[Recording], *, watch: Callable[[Chunk], None] | None = None
+    recordings: Sequence[Recording], *, watch: Callable[[IntervalChunk], None] | None = None
 ) -> GilSummary:
     """What ``analyse`` says of one recording, of several processes; ``in_order``.
 

@@ -8,17 +8,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from fairlead import machine
 from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import tested
 from fairlead.gil.observe.access import require
-from fairlead.record.policies import POLICIES
+from fairlead.record.policies import POLICIES, PRIORITIES
 from fairlead.record.policies import Policy as Policy
+from fairlead.record.policies import Priority as Priority
 
-Priority = Literal["normal", "io", "background"]
-PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 SHARE_ONE = 1024
 SPIN_QUOTA = 2.5
 """Cores: one for the holder of the GIL, one for the thread that spins, and a margin for what runs beside."""

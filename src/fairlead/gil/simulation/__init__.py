@@ -29,9 +29,9 @@ from fairlead.gil.simulation.program import (
     Repeat,
     Run,
     Send,
+    Sleep,
     Start,
     Until,
-    Wait,
     Yield,
 )
 from fairlead.gil.simulation.programs import (
@@ -43,8 +43,16 @@ from fairlead.gil.simulation.programs import (
     square_semaphore,
     square_thread_start,
 )
-from fairlead.gil.simulation.result import Event, GroupStatistics, Simulation, ThreadStatistics
-from fairlead.gil.simulation.run import IDEAL, POLICIES, Kernel, Policy, policy_constants, replay, simulate
+from fairlead.gil.simulation.result import GroupStatistics, SimulatedEvent, Simulation, ThreadStatistics
+from fairlead.gil.simulation.run import (
+    IDEAL,
+    POLICIES,
+    Kernel,
+    SimulatedPolicy,
+    policy_constants,
+    replay,
+    simulate,
+)
 
 __all__ = [
     "IDEAL",
@@ -57,7 +65,6 @@ __all__ = [
     "Call",
     "Either",
     "End",
-    "Event",
     "Forever",
     "Group",
     "GroupStatistics",
@@ -66,18 +73,19 @@ __all__ = [
     "Measure",
     "Off",
     "Operation",
-    "Policy",
     "Program",
     "Receive",
     "Release",
     "Repeat",
     "Run",
     "Send",
+    "SimulatedEvent",
+    "SimulatedPolicy",
     "Simulation",
+    "Sleep",
     "Start",
     "ThreadStatistics",
     "Until",
-    "Wait",
     "Yield",
     "cpu",
     "echo",

@@ -15,12 +15,11 @@ import dataclasses
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fairlead.errors import UsageError
+from fairlead.record.policies import PRIORITIES, Priority
 
-Priority = Literal["normal", "io", "background"]
-PRIORITIES: tuple[Priority, ...] = ("normal", "io", "background")
 DEPTH = 4
 """How deep ``Repeat`` may be nested."""
 
@@ -51,8 +50,8 @@ class Off:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Off: be away for ``ns``, using no core (a disk, a peer, a timer)."""
+class Sleep:
+    """Off: sleep for ``ns``, using no core (a disk, a peer, a timer)."""
 
     ns: int
     jitter: float = 0.0
@@ -181,7 +180,7 @@ Operation = (
     Run
     | Call
     | Off
-    | Wait
+    | Sleep
     | Yield
     | Acquire
     | Release
@@ -206,7 +205,7 @@ KINDS: dict[str, type[Any]] = {
         Run,
         Call,
         Off,
-        Wait,
+        Sleep,
         Yield,
         Acquire,
         Release,
@@ -295,7 +294,7 @@ _OP = struct.Struct("=BBHII4xq")
 _GROUP = struct.Struct("=IIIBBBx")
 # in the order of fl_op_kind
 _NAMES = (
-    "RUN CALL OFF WAIT YIELD ACQUIRE RELEASE RECEIVE SEND ADD UNTIL LOOP JUMP START JOIN BEGIN END MEASURE"
+    "RUN CALL OFF SLEEP YIELD ACQUIRE RELEASE RECEIVE SEND ADD UNTIL LOOP JUMP START JOIN BEGIN END MEASURE"
     " EXIT ARRIVE STAMPED SOMETIMES"
 )
 _CODE = {name: number for number, name in enumerate(_NAMES.split())}
@@ -351,7 +350,7 @@ class Compiled:
         program = self._program
         for operation in body:
             match operation:
-                case Run(ns, jitter) | Call(ns, jitter) | Off(ns, jitter) | Wait(ns, jitter):
+                case Run(ns, jitter) | Call(ns, jitter) | Off(ns, jitter) | Sleep(ns, jitter):
                     self._emit(type(operation).__name__.upper(), ns, jitter=jitter)
                 case Acquire(name):
                     self._emit("ACQUIRE", index=self._index(program.semaphores, name, "semaphore"))

@@ -29,9 +29,9 @@ from fairlead.gil.simulation.program import (
     Repeat,
     Run,
     Send,
+    Sleep,
     Start,
     Until,
-    Wait,
     Yield,
 )
 
@@ -165,7 +165,7 @@ def open_server(
     for name, (ns, _) in reversed(list(kinds.items())):
         work: tuple[Operation, ...] = (*SHORT_BURST * steps, Run(ns // (1 + waits), 0.2))
         for _ in range(waits):
-            work = (*work, Wait(1_000_000, 0.5), Run(ns // (1 + waits), 0.2))
+            work = (*work, Sleep(1_000_000, 0.5), Run(ns // (1 + waits), 0.2))
         if steps:
             work = (*work, Off(15_000, 0.3), *SHORT_BURST * (steps // 2))
         answer = (*work, Send("answers", 5_000), End(name))
@@ -178,7 +178,7 @@ def open_server(
     if cpu_threads:
         groups["cpu"] = dataclasses.replace(COMPUTING, threads=cpu_threads)
     if cpu_processes:
-        body = (Forever((Off(5_000_000, 0.9), Wait(500_000, 0.9))),)
+        body = (Forever((Off(5_000_000, 0.9), Sleep(500_000, 0.9))),)
         groups["process"] = Group(body=body, threads=cpu_processes, daemon=True, foreign=True)
     return Program(groups=groups, semaphores={"requests": 0, "answers": 0})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-EventKind = Literal[
+SimulatedEventKind = Literal[
     "start",
     "wait",
     "timeout",
@@ -33,7 +33,7 @@ forced out waits until another has had the GIL. leave-free, hand, kick: the sche
 acquire: it has the GIL. on-core, off-core: the kernel's scheduler. park, wake: it goes to sleep waiting for
 the GIL, it is woken from any sleep. exit: it ends."""
 
-EVENT_KINDS: tuple[EventKind, ...] = (
+EVENT_KINDS: tuple[SimulatedEventKind, ...] = (
     "start",
     "wait",
     "timeout",
@@ -59,12 +59,12 @@ _NO_THREAD = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SimulatedEvent:
     """One step. ``number`` is the GIL's switch number: how often another thread than the last has acquired
     it."""
 
     seconds: float
-    kind: EventKind
+    kind: SimulatedEventKind
     thread: str
     other: str | None
     number: int
@@ -119,7 +119,7 @@ class Names:
         raise IndexError(thread)
 
 
-class Events(Sequence[Event]):
+class Events(Sequence[SimulatedEvent]):
     """Events in order, each made when it is looked at."""
 
     def __init__(self, data: bytes, names: Names) -> None:
@@ -130,15 +130,15 @@ class Events(Sequence[Event]):
         return len(self._data) // _EVENT.size
 
     @overload
-    def __getitem__(self, index: int) -> Event: ...
+    def __getitem__(self, index: int) -> SimulatedEvent: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Event]: ...
-    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+    def __getitem__(self, index: slice) -> list[SimulatedEvent]: ...
+    def __getitem__(self, index: int | slice) -> SimulatedEvent | list[SimulatedEvent]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         t, thread, other, number, kind, cls, core = _EVENT.unpack_from(self._data, at * _EVENT.size)
-        return Event(
+        return SimulatedEvent(
             t / 1e9,
             EVENT_KINDS[kind],
             self._names.of(thread)[0],

@@ -21,8 +21,8 @@ from fairlead.gil.simulation.result import (
     group_statistics,
 )
 
-Policy = Literal["old", "stock", "interactive", "early", "queued", "patient"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
+SimulatedPolicy = Literal["old", "stock", "interactive", "early", "queued", "patient"]
+POLICIES: tuple[SimulatedPolicy, ...] = get_args(SimulatedPolicy)
 SHARE_ONE = 1024
 _GIL = {"old": 0, "stock": 1, "interactive": 2, "early": 1, "queued": 1, "patient": 1}
 _QUEUED = ("queued", "patient")
@@ -93,7 +93,7 @@ IDEAL = Kernel(
 def simulate(
     program: Program,
     *,
-    policy: Policy = "interactive",
+    policy: SimulatedPolicy = "interactive",
     cores: int = 2,
     seed: int = 0,
     cpu_share: float = 0.05,

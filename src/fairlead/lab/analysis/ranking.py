@@ -29,7 +29,7 @@ AS_FAST = 1.1
 FEWEST = 5
 """With fewer rounds nothing is ranked."""
 
-Way = tuple[Series, Cell]
+SeriesCell = tuple[Series, Cell]
 
 
 def rankings(subjects: Iterable[Subject], series: Iterable[Series]) -> tuple[Ranking, ...]:
@@ -72,10 +72,12 @@ def sped_up(subjects: Sequence[Subject], series: Sequence[Series]) -> list[Serie
     ]
 
 
-def _alike(subjects: Iterable[Subject], series: Iterable[Series]) -> Iterator[tuple[Subject, list[Way]]]:
+def _alike(
+    subjects: Iterable[Subject], series: Iterable[Series]
+) -> Iterator[tuple[Subject, list[SeriesCell]]]:
     """The ways of doing the same work that were measured, those with a GIL first."""
     grouped = {subject.id: subject for subject in subjects if subject.group}
-    alike: dict[str, dict[str, list[Way]]] = {}
+    alike: dict[str, dict[str, list[SeriesCell]]] = {}
     for one in series:
         if subject := grouped.get(one.experiment):
             setting = {name: value for name, value in one.variant.items() if name != subject.ways}
@@ -88,7 +90,7 @@ def _alike(subjects: Iterable[Subject], series: Iterable[Series]) -> Iterator[tu
             yield grouped[ways[0][0].experiment], ways
 
 
-def _with_free_threaded(measured: Sequence[list[Way]]) -> list[list[Way]]:
+def _with_free_threaded(measured: Sequence[list[SeriesCell]]) -> list[list[SeriesCell]]:
     """What was measured by interpreter, that of a free-threaded build behind that of the one of its version,
     if there is just one."""
     tables = [ways for ways in measured if not _free_threaded(ways[0][0])]
@@ -116,7 +118,7 @@ def _free_threaded(one: Series) -> bool:
     return bool(one.interpreter.get("free_threaded"))
 
 
-def _places(subject: Subject, ways: Sequence[Way]) -> tuple[Place, ...]:
+def _places(subject: Subject, ways: Sequence[SeriesCell]) -> tuple[Place, ...]:
     right = [cell for _, cell in ways if not cell.metrics.get(WRONG)]
     fastest = min(right or [cell for _, cell in ways], key=_median)
     standings = {id(cell): _standing(cell, fastest) for _, cell in ways}

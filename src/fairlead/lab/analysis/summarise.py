@@ -25,10 +25,10 @@ from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
-from fairlead.record.sample import SHORTEST, Sample, Status
+from fairlead.record.sample import SHORTEST, Sample, SampleStatus
 from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
 
-_WORDS: dict[Status, str] = {
+_WORDS: dict[SampleStatus, str] = {
     "timeout": "timed out",
     "crashed": "crashed",
     "garbage": "printed no result",
@@ -273,7 +273,7 @@ def _failures(samples: Sequence[Sample], by_size: Mapping[int, Sequence[Sample]]
 
     A size that was skipped and, in a continued run, measured after all is not skipped.
     """
-    kinds: dict[tuple[int, Status], list[str]] = {}
+    kinds: dict[tuple[int, SampleStatus], list[str]] = {}
     skips: dict[str, list[int]] = {}
     for sample in samples:
         reason = sample.reason or "no reason given"

@@ -26,7 +26,7 @@ from fairlead.errors import FairleadError, MissingExtraError, OutputError, RunIn
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import remote_run
 from fairlead.lab.run.plan import RunOptions
-from fairlead.lab.run.runner import Progress
+from fairlead.lab.run.runner import RunProgress
 from fairlead.record import results
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run_on(
     directory: Path,
     *,
     stop: Stop,
-    report: Callable[[str, Progress], None],
+    report: Callable[[str, RunProgress], None],
 ) -> Gathered:
     """Carry out the same plan on every machine, and put each one's run into a directory of its own.
 
@@ -98,7 +98,7 @@ def run_on(
         def told(event: tuple[float, Any]) -> None:
             whose, machine, progress = event[1]
             if whose == key:
-                report(machine, Progress(**progress))
+                report(machine, RunProgress(**progress))
 
         client.subscribe_topic(remote_run.TOPIC, told)
         waiting = {

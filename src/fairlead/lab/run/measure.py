@@ -16,7 +16,7 @@ from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.sampling import PlannedCell
-from fairlead.record.sample import Sample, Status, parse
+from fairlead.record.sample import Sample, SampleStatus, parse
 
 GRACE_S = 5.0
 """What a sample gets beyond its time-out for starting its interpreter; a probe keeps the time-out itself."""
@@ -90,7 +90,9 @@ def measure(
     return measured
 
 
-def _judge(outcome: subprocess_runner.Outcome, timeout_s: float) -> tuple[Status, str | None, dict[str, Any]]:
+def _judge(
+    outcome: subprocess_runner.Outcome, timeout_s: float
+) -> tuple[SampleStatus, str | None, dict[str, Any]]:
     """The status of a sample, the reason for it if it is not "ok", and the values if it is."""
     if outcome.ended == "timeout" or outcome.returncode in _OWN_TIMEOUT:
         return "timeout", f"not done after {timeout_s:g} s; choose smaller sizes", {}

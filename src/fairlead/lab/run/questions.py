@@ -18,7 +18,7 @@ from fairlead.lab.catalogue.declared import Declared
 
 if TYPE_CHECKING:
     from fairlead.lab.catalogue.registry import Experiment
-    from fairlead.lab.run.sampling import Line, PlannedCell
+    from fairlead.lab.run.sampling import PlannedCell, SeriesCells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +81,9 @@ def _value(experiment: str) -> str | None:
     return known.value if known else None
 
 
-def questions(lines: Sequence[Line], kept: Sequence[PlannedCell]) -> list[Question]:
+def questions(lines: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> list[Question]:
     """Those of the claims that the kept cells can settle, and one for each cell that none is about."""
-    by_name: dict[str, list[Line]] = {}
+    by_name: dict[str, list[SeriesCells]] = {}
     for line in lines:
         by_name.setdefault(line[0].series.interpreter, []).append(line)
     asked = [
@@ -97,7 +97,7 @@ def questions(lines: Sequence[Line], kept: Sequence[PlannedCell]) -> list[Questi
     return asked + [Question((cell,), "time") for cell in kept if cell not in covered]
 
 
-def _declaring(lines: Sequence[Line]) -> dict[str, Experiment]:
+def _declaring(lines: Sequence[SeriesCells]) -> dict[str, Experiment]:
     """The experiments among them, those of one group once."""
     known = registry.catalogue()
     found: dict[str, Experiment] = {}
@@ -108,7 +108,7 @@ def _declaring(lines: Sequence[Line]) -> dict[str, Experiment]:
 
 
 def _question(
-    name: str, declared: Declared, lines: Sequence[Line], kept: Sequence[PlannedCell]
+    name: str, declared: Declared, lines: Sequence[SeriesCells], kept: Sequence[PlannedCell]
 ) -> Iterator[Question]:
     from fairlead.lab.analysis import claims
 

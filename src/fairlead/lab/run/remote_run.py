@@ -79,7 +79,7 @@ def stop(key: str, signum: int) -> None:
             _stops[key].request(signum)
 
 
-def _teller(key: str, machine: str) -> Callable[[runner.Progress], None]:
+def _teller(key: str, machine: str) -> Callable[[runner.RunProgress], None]:
     """Tells the cluster how far the run is, now and then; does nothing outside of a worker."""
     try:
         from distributed import get_worker
@@ -89,7 +89,7 @@ def _teller(key: str, machine: str) -> Callable[[runner.Progress], None]:
         return lambda _: None
     steps = 0
 
-    def tell(progress: runner.Progress) -> None:
+    def tell(progress: runner.RunProgress) -> None:
         nonlocal steps
         if steps % _EVERY == 0:
             worker.log_event(TOPIC, [key, machine, asdict(progress)])

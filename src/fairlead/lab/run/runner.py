@@ -35,7 +35,7 @@ _PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """Where a run stands."""
 
     doing: str
@@ -126,7 +126,7 @@ def run(
     directory: Path,
     *,
     stop: Stop,
-    report: Callable[[Progress], None],
+    report: Callable[[RunProgress], None],
     measure: Sampler = measure,
     meter: Meter | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -154,7 +154,7 @@ class _Run:
         directory: Path,
         writer: results.ResultsWriter,
         stop: Stop,
-        report: Callable[[Progress], None],
+        report: Callable[[RunProgress], None],
         measure: Sampler,
         meter: Meter,
         clock: Callable[[], float],
@@ -293,7 +293,7 @@ class _Run:
         series = turn.cell.series
         to_come, left_s = self._course.outlook()
         self._report(
-            Progress(
+            RunProgress(
                 doing=f"{series.experiment} n={turn.cell.n} on {series.interpreter}",
                 round=turn.round,
                 done=self._done,

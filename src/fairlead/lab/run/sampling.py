@@ -68,7 +68,7 @@ class PlannedCell:
         return 0 in self.samples and self.samples[0].status != "skipped"
 
 
-Line = list[PlannedCell]
+SeriesCells = list[PlannedCell]
 """The cells of one series, smallest first."""
 
 
@@ -96,9 +96,9 @@ class Course:
         series: tuple[PlannedSeries, ...],
         budget_s: float,
         used_s: Callable[[], float],
-        questions: Callable[[Sequence[Line], Sequence[PlannedCell]], list[Question]] = questions,
+        questions: Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]] = questions,
     ) -> None:
-        self.lines: list[Line] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
+        self.lines: list[SeriesCells] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
         self._used_s = used_s
         self._questions = questions
@@ -168,15 +168,15 @@ class Course:
         }
         able.sort(key=lambda line: order[line[0].series.interpreter])
 
-        opened: list[Line] = []
-        unopened: list[Line] = []
+        opened: list[SeriesCells] = []
+        unopened: list[SeriesCells] = []
         for line in able:
             if 0 not in line[0].samples and self._used_s() >= _OPENING * self._budget_s:
                 unopened.append(line)
             elif (yield from self._try(line, 0)):
                 opened.append(line)
 
-        chosen: list[Line] = []
+        chosen: list[SeriesCells] = []
         spoken_for_s = 0.0
         for line in opened:
             opening_s = self._opening_s(line)
@@ -188,11 +188,11 @@ class Course:
         put_off += [(line, 0) for line in unopened]
         yield from self._take_up(put_off)
 
-    def _grow(self, lines: list[Line]) -> Generator[Turn, None, list[tuple[Line, int]]]:
+    def _grow(self, lines: list[SeriesCells]) -> Generator[Turn, None, list[tuple[SeriesCells, int]]]:
         """Go on to larger sizes, side by side; which lines were put off, and at which rank."""
         self._kept += [line[0] for line in lines]
         growing = [line for line in lines if len(line) > 1]
-        put_off: list[tuple[Line, int]] = []
+        put_off: list[tuple[SeriesCells, int]] = []
         rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
@@ -209,7 +209,7 @@ class Course:
             rank += 1
         return put_off
 
-    def _take_up(self, put_off: list[tuple[Line, int]]) -> Iterator[Turn]:
+    def _take_up(self, put_off: list[tuple[SeriesCells, int]]) -> Iterator[Turn]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
         for line, start in put_off:
             if start == len(line) == 1 and self._fits(ENOUGH * line[0].cost_s):
@@ -226,7 +226,7 @@ class Course:
                 self._kept += [cell for cell in line[: rank + 1] if cell not in self._kept]
                 rank += 1
 
-    def _try(self, line: Line, rank: int) -> Generator[Turn, None, bool]:
+    def _try(self, line: SeriesCells, rank: int) -> Generator[Turn, None, bool]:
         """Run one size for the first time; whether it was run, and not skipped for a reason."""
         cell = line[rank]
         reason = self._hopeless(line, rank)
@@ -238,11 +238,11 @@ class Course:
         yield from self._drop(line, rank, reason)
         return False
 
-    def _drop(self, line: Line, rank: int, reason: str) -> Iterator[Turn]:
+    def _drop(self, line: SeriesCells, rank: int, reason: str) -> Iterator[Turn]:
         for cell in line[rank:]:
             yield Turn(cell, 0, reason)
 
-    def _hopeless(self, line: Line, rank: int) -> str | None:
+    def _hopeless(self, line: SeriesCells, rank: int) -> str | None:
         """Why a size would only fail; None if it may not."""
         if 0 in line[rank].samples:
             return None
@@ -256,7 +256,7 @@ class Course:
             return f"the size before it, {line[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, line: Line, rank: int, competing: int) -> str | None:
+    def _too_long(self, line: SeriesCells, rank: int, competing: int) -> str | None:
         """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
         if 0 in line[rank].samples:
             return None
@@ -278,7 +278,7 @@ class Course:
         """What it takes until all that is kept has ``ENOUGH`` samples."""
         return sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
 
-    def _opening_s(self, line: Line) -> float:
+    def _opening_s(self, line: SeriesCells) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
         sizes = line[:_SIZES_THAT_TELL]
         whole = sum(ENOUGH * _grown_s(line[0].samples[0], cell.n / line[0].n) for cell in sizes)
@@ -288,7 +288,7 @@ class Course:
         return self._budget_s - self._used_s()
 
 
-def _predicted_s(line: Line, rank: int) -> float:
+def _predicted_s(line: SeriesCells, rank: int) -> float:
     """What a sample will take, judging by the size before it."""
     if rank == 0:
         return 0.0

@@ -9,7 +9,7 @@ from typing import Literal
 from fairlead.pools.choose import rules
 from fairlead.pools.choose.call_profile import CallSample
 
-Kind = Literal["threads", "processes", "interpreters", "async"]
+PoolKind = Literal["threads", "processes", "interpreters", "async"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ChoiceFacts:
 class Choice:
     """The kind, and the reasons in plain words; ``str()`` is a sentence."""
 
-    kind: Kind
+    kind: PoolKind
     workers: int | None
     """None: as many as the kind makes by itself."""
     reasons: tuple[str, ...]

@@ -11,7 +11,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 
 
-class Watch:
+class DeadlineTimer:
     """Calls ``look`` when a deadline has come; ``look`` ends what is due and returns the next deadline.
 
     A caller with a deadline makes it visible to ``look`` first and calls ``expect`` then. While that runs,

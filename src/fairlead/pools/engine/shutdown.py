@@ -24,7 +24,7 @@ from fairlead.pools.engine import forks
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Engine
-    from fairlead.pools.engine.deadlines import Watch
+    from fairlead.pools.engine.deadlines import DeadlineTimer
 
 PATIENCE_S = 1.0
 """What workers that were told to stop are given at exit."""
@@ -68,7 +68,9 @@ def with_this_thread(ending: list[threading.Thread]) -> list[threading.Thread]:
     return [*(thread for thread in ending if thread.is_alive()), threading.current_thread()]
 
 
-def join(others: Callable[[], list[threading.Thread]], watch: Watch | None, timeout: float | None) -> bool:
+def join(
+    others: Callable[[], list[threading.Thread]], watch: DeadlineTimer | None, timeout: float | None
+) -> bool:
     """Waits for an engine's threads, and then for its watch; False: they have not ended within the time.
 
     Args:

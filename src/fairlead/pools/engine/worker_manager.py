@@ -39,7 +39,7 @@ from typing import Any
 from fairlead.errors import TaskTimeoutError, WorkerDiedError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Broken, Lost, Task, Unread, broken
-from fairlead.pools.engine.deadlines import Watch
+from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
@@ -50,7 +50,7 @@ MOST_LOST_STARTS = 10
 class WorkerManager(WorkerSlots):
     """Makes workers as they are needed, and ends them."""
 
-    _watch: Watch | None = None
+    _watch: DeadlineTimer | None = None
 
     # what the executor calls
 
@@ -370,7 +370,7 @@ class WorkerManager(WorkerSlots):
         if self._watch is None:
             with self._lock:
                 if self._watch is None:
-                    self._watch = Watch(self._expire, f"{self._name}-watch")
+                    self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
         slot.deadline = deadline = time.monotonic() + timeout
         self._watch.expect(deadline)
 

@@ -21,7 +21,7 @@ from typing import Any
 from fairlead.errors import DeadlockError, TaskTimeoutError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Statistics, Task, broken
-from fairlead.pools.engine.deadlines import Watch
+from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
@@ -56,7 +56,7 @@ class Loop(Engine):
         """The loop has been told that there is something to do."""
         self._ready = False
         self._terminated_at = math.inf
-        self._watch: Watch | None = None
+        self._watch: DeadlineTimer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._done = self._late = self._cancelled = self._retried = 0
@@ -264,7 +264,7 @@ class Loop(Engine):
         assert self._loop is not None
         if task.options.timeout is not None and self._watch is None:
             try:
-                self._watch = Watch(self._expire, f"{self._name}-watch")
+                self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
             except RuntimeError as error:
                 refusal = broken(f"no thread can be started for time-outs: {error}", error)
                 self._loop.call_soon(task.fail, refusal)

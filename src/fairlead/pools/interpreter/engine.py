@@ -34,7 +34,7 @@ from fairlead.errors import SerializationError, TaskTimeoutError, WorkerDiedErro
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
-from fairlead.pools.engine.deadlines import Watch
+from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.future import Future
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RESULT, UNREADABLE
@@ -120,7 +120,7 @@ class Interpreters(Engine):
         self._restarts = 0
         self._timed_out = self._cancelled = self._lost = self._retried = 0
         self._reader: threading.Thread | None = None
-        self._watch: Watch | None = None
+        self._watch: DeadlineTimer | None = None
         shutdown.remember(self)
 
     # what the executor calls
@@ -443,7 +443,7 @@ class Interpreters(Engine):
             with self._lock:
                 try:
                     if self._watch is None:
-                        self._watch = Watch(self._expire, f"{self._name}-watch")
+                        self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
                 except RuntimeError as error:
                     refusal = broken(f"no thread can be started for time-outs: {error}", error)
         if self._watch is None:

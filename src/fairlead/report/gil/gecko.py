@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fairlead.record.gil_intervals import Chunk, Intervals
+from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.recording import Recording
 from fairlead.report.common import names
 
@@ -136,7 +136,7 @@ def _schema(columns: tuple[str, ...]) -> dict[str, int]:
     return {column: place for place, column in enumerate(columns)}
 
 
-def _note(chunk: Chunk, rows: dict[tuple[int, int], _Row], holders: dict[int, int]) -> None:
+def _note(chunk: IntervalChunk, rows: dict[tuple[int, int], _Row], holders: dict[int, int]) -> None:
     """`holders`: the last one of each GIL by now."""
     before = {}
     for start, end, thread in chunk.holds[["start", "end", "thread"]].tolist():

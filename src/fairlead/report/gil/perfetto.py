@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fairlead.record.gil_intervals import Chunk, Intervals
+from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.recording import Recording, Thread
 from fairlead.report.common import names
 
@@ -83,7 +83,7 @@ class _Trace:
     tracks: set[tuple[int, int]] = field(default_factory=set)
     arrows: int = 0
 
-    def chunk(self, chunk: Chunk) -> Iterator[bytes]:
+    def chunk(self, chunk: IntervalChunk) -> Iterator[bytes]:
         gil = self.gils.setdefault(chunk.gil, _Gil())
         holds = chunk.holds[["start", "end", "thread"]].tolist()
         for thread in {thread for _, _, thread in holds} | set(chunk.waits["thread"].tolist()):
