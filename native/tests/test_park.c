@@ -36,6 +36,14 @@ static void test_park_times_out_at_the_deadline_and_not_before(void)
     CHECK_EQUAL(fl_park(&word, 0, 0), FL_PARK_TIMED_OUT);
 }
 
+#ifdef _WIN32
+static void test_sleep_of_several_slices_is_not_interrupted_without_a_ctrl_c(void)
+{
+    fl_atomic(uint32_t) word = 0;
+    CHECK_EQUAL(fl_park(&word, 0, fl_clock_now() + 100 * MILLISECOND), FL_PARK_TIMED_OUT);
+}
+#endif
+
 /* Two threads that take turns: a wake-up that is lost ends the test by its time limit. */
 static fl_atomic(uint32_t) turn;
 
@@ -112,6 +120,9 @@ int main(void)
 {
     test_park_returns_at_once_when_the_word_has_changed();
     test_park_times_out_at_the_deadline_and_not_before();
+#ifdef _WIN32
+    test_sleep_of_several_slices_is_not_interrupted_without_a_ctrl_c();
+#endif
     test_unpark_wakes_a_parked_thread();
     test_wakeup_is_readable_from_ring_to_clear();
     test_thread_runs_and_has_another_identity();

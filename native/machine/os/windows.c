@@ -106,18 +106,43 @@ bool fl_park_misses_signals(void)
     return false;
 }
 
-/* A Ctrl-C comes in a thread of its own and interrupts no sleep, so every 20 ms there may have been one. */
+/* A Ctrl-C comes in a thread of its own and interrupts no sleep: so sleeps are cut into slices, and for some
+   slices after one they end as interrupted, since Python learns of it a moment later than this. A waiter that
+   is interrupted leaves its queue, which costs it its place, so none is without need. */
 #define SLICE_NS 20000000
+#define TOLD_NS (5 * SLICE_NS)
+
+static fl_atomic(int64_t) interrupted_at = -TOLD_NS;
+
+static BOOL WINAPI interrupted(DWORD kind)
+{
+    (void)kind;
+    fl_store(&interrupted_at, fl_clock_now(), relaxed); /* orders nothing */
+    return FALSE;                                       /* Python's own comes next */
+}
+
+__attribute__((constructor)) static void hear_of_interrupts(void)
+{
+    SetConsoleCtrlHandler(interrupted, TRUE);
+}
 
 fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
 {
-    int64_t left = deadline - fl_clock_now();
-    int64_t sleep = left > SLICE_NS ? SLICE_NS : left > 0 ? left : 0;
-    DWORD milliseconds = (DWORD)((sleep + 999999) / 1000000);
-    if (WaitOnAddress(word, &value, sizeof value, milliseconds) || GetLastError() != ERROR_TIMEOUT) {
-        return FL_PARK_WOKEN;
+    for (;;) {
+        int64_t left = deadline - fl_clock_now();
+        int64_t sleep = left > SLICE_NS ? SLICE_NS : left > 0 ? left : 0;
+        DWORD milliseconds = (DWORD)((sleep + 999999) / 1000000);
+        if (WaitOnAddress(word, &value, sizeof value, milliseconds) || GetLastError() != ERROR_TIMEOUT) {
+            return FL_PARK_WOKEN;
+        }
+        int64_t now = fl_clock_now();
+        if (now >= deadline) {
+            return FL_PARK_TIMED_OUT;
+        }
+        if (now - fl_load(&interrupted_at, relaxed) < TOLD_NS) {
+            return FL_PARK_INTERRUPTED;
+        }
     }
-    return fl_clock_now() >= deadline ? FL_PARK_TIMED_OUT : FL_PARK_INTERRUPTED;
 }
 
 void fl_unpark(const fl_atomic(uint32_t) *word)
