@@ -30,7 +30,7 @@ from typing import Any
 
 from truth_programs import figures_of
 
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.lab.isolation.other_load import NOISY, Meter
 from fairlead.record.recording import Recording
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from truth_programs import NAMES, figures_of
 
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.lab.isolation.other_load import NOISY, Meter
 from fairlead.record.recording import Recording
 

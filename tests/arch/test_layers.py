@@ -50,11 +50,12 @@ LAYERS: dict[str, set[str]] = {
     },
     # see
     "record": set(),
-    "gil.observe": {"_probe", "record"},
+    "gil.analysis": {"record"},
+    "gil.observe": {"gil.analysis", "_probe", "record"},
     "gil.schedule": {"gil.observe", "_probe", "record"},
     "gil.endpoint": {"gil.observe", "_probe", "record"},
     "gil.simulation": {"_native", "record"},
-    "gil": {"gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},
+    "gil": {"gil.analysis", "gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},
     # measure, choose, show
     "lab.isolation": set(),
     "lab.catalogue": {"lab.isolation", "record"},

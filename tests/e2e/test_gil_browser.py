@@ -12,8 +12,8 @@ from chromium import NEEDED, chromium, prefer, resize
 from gilprograms import example
 from gilsim import MS, Simulation
 
-from fairlead.gil.observe.analysis import analyse
-from fairlead.gil.observe.timeline import TimelineCollector
+from fairlead.gil.analysis.analyse import analyse
+from fairlead.gil.analysis.timeline import TimelineCollector
 from fairlead.record.recording import Recording
 from fairlead.report.gil import html as gil_html
 

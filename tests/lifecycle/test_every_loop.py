@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.gil.observe.access import why_not
-from fairlead.gil.observe.analysis import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 

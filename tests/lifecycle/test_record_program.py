@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from commands import CONVOY, FAIRLEAD, fairlead
 
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.gil.observe.access import why_not
-from fairlead.gil.observe.analysis import analyse
 from fairlead.record.recording import Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

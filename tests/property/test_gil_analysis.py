@@ -10,7 +10,7 @@ from gilsim import MS, US, Block, Call, Doze, Run, Simulation, Step, Stolen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record import gil_intervals
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording

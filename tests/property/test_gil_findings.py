@@ -13,8 +13,8 @@ from gilsim import MS, Simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.gil.observe.analysis import analyse
-from fairlead.gil.observe.findings import find
+from fairlead.gil.analysis.analyse import analyse
+from fairlead.gil.analysis.findings import find
 from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, Blame, Finding, GilSummary, GilThread
 from fairlead.record.recording import Recording
 

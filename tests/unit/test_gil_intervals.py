@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from recordings import Event, RecordingWriter
 
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 

@@ -14,8 +14,8 @@ from waiting import Thread, run, until
 import fairlead.gil
 from fairlead.cli.top import Section, SnapshotReader
 from fairlead.errors import UnsupportedInterpreterError
-from fairlead.gil.observe.analysis import analyse
-from fairlead.gil.observe.together import analyse_together
+from fairlead.gil.analysis.analyse import analyse
+from fairlead.gil.analysis.together import analyse_together
 from fairlead.record.recording import Recording
 from fairlead.report.gil import text
 

@@ -76,8 +76,8 @@ def _render(files: tuple[Path, ...], form: str) -> Iterable[bytes]:
 
     if len(files) == 1 and is_advice(files[0]):
         return _advice(files[0], form)
-    from fairlead.gil.observe.timeline import TimelineCollector
-    from fairlead.gil.observe.together import analyse_together, in_order
+    from fairlead.gil.analysis.timeline import TimelineCollector
+    from fairlead.gil.analysis.together import analyse_together, in_order
     from fairlead.record.recording import Recording
     from fairlead.report.gil import gecko as gil_gecko
     from fairlead.report.gil import html as gil_html

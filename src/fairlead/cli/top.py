@@ -122,8 +122,8 @@ class Process:
 
     def read(self) -> bool:
         """Whether there is a new snapshot."""
-        from fairlead.gil.observe.findings import find
-        from fairlead.gil.observe.rates import between, parse, parse_loops
+        from fairlead.gil.analysis.findings import find
+        from fairlead.gil.analysis.rates import between, parse, parse_loops
         from fairlead.record.policies import name_of
         from fairlead.record.recording import Recording
         from fairlead.report.common import units

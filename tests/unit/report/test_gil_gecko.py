@@ -11,7 +11,7 @@ from gilprograms import example
 from gilsim import MS, Simulation
 
 from fairlead import cli
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 

@@ -12,9 +12,9 @@ import pytest
 from gilprograms import example
 from gilsim import MS, Simulation
 
-from fairlead.gil.observe import timeline as timelines
-from fairlead.gil.observe.analysis import analyse
-from fairlead.gil.observe.timeline import TimelineCollector
+from fairlead.gil.analysis import timeline as timelines
+from fairlead.gil.analysis.analyse import analyse
+from fairlead.gil.analysis.timeline import TimelineCollector
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.gil_timeline import Timeline
 from fairlead.record.recording import Recording

@@ -11,7 +11,7 @@ from gilprograms import example
 from gilsim import MS, Simulation
 from recordings import META, Event, RecordingWriter
 
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record import gil_intervals
 from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 from fairlead.report.gil import perfetto as gil_perfetto

@@ -11,8 +11,8 @@ from gilprograms import example
 from gilsim import MS, Simulation
 
 from fairlead import cli
-from fairlead.gil.observe.timeline import TimelineCollector
-from fairlead.gil.observe.together import analyse_together, in_order
+from fairlead.gil.analysis.timeline import TimelineCollector
+from fairlead.gil.analysis.together import analyse_together, in_order
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 from fairlead.report.gil import html as gil_html

@@ -11,7 +11,7 @@ from gilsim import MS, Simulation
 from recordings import RecordingWriter
 
 from fairlead import cli
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import BlockType, Recording
 from fairlead.report.gil import json as gil_json

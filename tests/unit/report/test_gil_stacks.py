@@ -13,7 +13,7 @@ from gilprograms import example
 from gilsim import MS, Simulation
 
 from fairlead import cli
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary, StackLoss
 from fairlead.record.recording import Recording
 from fairlead.report.gil import stacks as gil_stacks

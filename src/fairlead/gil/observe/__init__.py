@@ -1,1 +1,1 @@
-"""Who holds the GIL, who waits, who blocked whom: analysis of recordings and counters, and what they mean."""
+"""The GIL observed: getting into a program, reading who holds and who waits, counting and recording it."""

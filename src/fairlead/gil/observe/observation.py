@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
+from fairlead.gil.analysis.findings import find
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, nanoseconds
-from fairlead.gil.observe.findings import find
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 from fairlead.record.policies import name_of
 

@@ -71,7 +71,7 @@ def render(*recordings: Recording) -> Iterator[bytes]:
     """The file, a thread at a time.
 
     Several recordings must have a clock in common, and stand in the order of their starts
-    (``observe.together.in_order``).
+    (``analysis.together.in_order``).
 
     Raises:
         RecordError: a file can no longer be read.

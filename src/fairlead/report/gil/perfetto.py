@@ -149,7 +149,7 @@ class _Trace:
 def render(*recordings: Recording) -> Iterator[bytes]:
     """The trace, piece by piece, in the order of each recording; Perfetto sorts by time when it loads one.
 
-    Several recordings must have a clock in common (``observe.together.in_order``).
+    Several recordings must have a clock in common (``analysis.together.in_order``).
 
     Raises:
         RecordError: the file can no longer be read.

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlead.errors import MissingExtraError
-from fairlead.gil.observe.blame import BlameLedger
-from fairlead.gil.observe.findings import find
-from fairlead.gil.observe.rates import parse, parse_loops
-from fairlead.gil.observe.tally import Tally
+from fairlead.gil.analysis.blame import BlameLedger
+from fairlead.gil.analysis.findings import find
+from fairlead.gil.analysis.rates import parse, parse_loops
+from fairlead.gil.analysis.tally import Tally
 from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
 from fairlead.record.policies import name_of

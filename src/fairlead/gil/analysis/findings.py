@@ -30,7 +30,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fairlead.gil.observe.scene import (
+from fairlead.gil.analysis.scene import (
     Scene,
     behind_any,
     blamed,
@@ -42,7 +42,7 @@ from fairlead.gil.observe.scene import (
     sane,
     verb,
 )
-from fairlead.gil.observe.thread_findings import long_holds, no_core, starvation
+from fairlead.gil.analysis.thread_findings import long_holds, no_core, starvation
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
 WORTH_A_WORD = 0.02

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from fairlead.gil.observe.scene import Scene, duration, listed, names_of
+from fairlead.gil.analysis.scene import Scene, duration, listed, names_of
 from fairlead.record.gil_summary import Finding
 
 LONG_HOLD = 4.0

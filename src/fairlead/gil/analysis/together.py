@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TypeVar
 
 from fairlead.errors import RecordError
-from fairlead.gil.observe.analysis import analyse
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_summary import (
     SERIALS_OF_A_PROCESS,
