@@ -9,6 +9,8 @@ Invariants, besides those of worker_manager.py:
   task, or has it end.
 * Handing over is done with ``slot.handing``, which the slot's thread takes before it looks at what has come.
   If there is no task then, the worker has ended, and the slot is ``dead``: the task goes another way.
+* From when a slot leaves ``_idle`` until its worker has been sent the task, ``slot.promised`` is that task.
+  So a submission that Ctrl-C interrupts in between costs that worker, which is replaced, and never its place.
 """
 
 from __future__ import annotations
@@ -44,6 +46,13 @@ class DirectManager(WorkerManager):
             kind, workers, make_worker, name=name, most_tasks=most_tasks, call_cost_s=call_cost_s
         )
 
+    def enqueue(self, task: Task) -> None:
+        try:
+            super().enqueue(task)
+        except BaseException:
+            self._break_promise(task)
+            raise
+
     def close(self) -> None:
         with self._lock:
             super().close()
@@ -69,7 +78,10 @@ class DirectManager(WorkerManager):
         if not self._idle:
             return super()._put(task)
         self._taken += 1
-        return functools.partial(self._hand, self._idle.pop(), task)
+        slot = self._idle[-1]
+        slot.promised = task
+        del self._idle[-1]  # no call, after which a signal's handler may run, since it was found
+        return functools.partial(self._hand, slot, task)
 
     def _dismiss(self, slot: WorkerSlot) -> None:
         """Has an idle worker end."""
@@ -87,6 +99,7 @@ class DirectManager(WorkerManager):
                 try:
                     task = self._queue.get_nowait()
                 except Empty:
+                    slot.promised = None
                     self._idle.append(slot)
                     return None
                 if task is not None:
@@ -132,6 +145,7 @@ class DirectManager(WorkerManager):
                     try:
                         if self._enter(slot, task):
                             _direct(slot).send(task)
+                            slot.promised = None
                             return
                     except Exception as refusal:  # noqa: BLE001 - the task's
                         error = refusal
@@ -142,6 +156,7 @@ class DirectManager(WorkerManager):
                         raise
             if dead:
                 with self._lock:
+                    slot.promised = None
                     self._taken -= 1
                     then = self._put(task)
                 if then is not None:
@@ -152,6 +167,21 @@ class DirectManager(WorkerManager):
                     return  # stopped, and the worker with it
                 task.fail(error)
             task = self._next(slot)
+
+    def _break_promise(self, task: Task) -> None:
+        """Its submission has raised. A worker that was to be sent it, and may have been in part, ends."""
+        with self._lock:
+            slot = next((slot for slot in self._slots if slot.promised is task), None)
+        if slot is None:
+            return
+        never_entered = task.attempts == 0 and not task.future.done()
+        task.future.cancel()
+        if never_entered:  # otherwise it is counted where it left its slot
+            with self._lock:
+                self._gone.ended += 1
+                self._gone.cancelled += 1
+        with slot.lock:
+            slot.worker.stop()
 
 
 def _direct(slot: WorkerSlot) -> DirectWorker:

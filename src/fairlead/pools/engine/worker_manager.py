@@ -113,9 +113,11 @@ class WorkerManager(WorkerSlots):
         for slot in slots:
             if (task := slot.task) is not None:
                 self._stop(slot, task, late=False)
-            with slot.lock:
-                if slot.starting:
-                    slot.worker.stop()
+            # from 3.14 on, an exception sent to a thread that takes the lock may leave it taken
+            if slot.starting:
+                with slot.lock:
+                    if slot.starting:
+                        slot.worker.stop()
 
     def join(self, timeout: float | None = None) -> bool:
         return shutdown.join(self._not_ended, self._watch, timeout)

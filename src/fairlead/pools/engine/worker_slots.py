@@ -56,8 +56,8 @@ class WorkerSlot:
     """A thread, its worker, and the task that is in it."""
 
     __slots__ = (
-        "counts", "dead", "deadline", "handing", "lent", "lock", "running", "starting", "task", "tasks",
-        "thread", "worker",
+        "counts", "dead", "deadline", "handing", "lent", "lock", "promised", "running", "starting", "task",
+        "tasks", "thread", "worker",
     )  # fmt: skip
 
     def __init__(self, worker: Worker) -> None:
@@ -65,6 +65,8 @@ class WorkerSlot:
         self.lock = threading.Lock()
         self.handing = threading.Lock()
         self.dead = False
+        self.promised: Task | None = None
+        """What the thread that submits it is about to send to its idle worker."""
         self.lent = 0
         """How often its thread has said that it waits, and not yet that it goes on."""
         self.task: Task | None = None

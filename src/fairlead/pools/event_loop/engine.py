@@ -184,8 +184,8 @@ class Loop(Engine):
 
     def _call_loop(self) -> None:
         if self._ready and not self._called:
-            self._called = True
             self.soon(self._pump)
+            self._called = True  # after it: an interrupt in between costs a call in vain, and no task
 
     def soon(self, call: Callable[[], object]) -> None:
         """Has the loop call it."""

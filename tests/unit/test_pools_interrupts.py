@@ -1,0 +1,68 @@
+"""Ctrl-C in a thread that submits, at every step at which the interpreter lets it in."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+from poolkinds import Make
+from pooltasks import square
+from waiting import until
+
+from fairlead.pools.engine.direct_manager import DirectManager
+
+pytestmark = pytest.mark.skipif(
+    sys.implementation.name != "cpython", reason="steps at which a signal is handled are CPython's"
+)
+
+
+class InterruptAtStep:
+    """Raises KeyboardInterrupt at one of the steps of the pools' own code. A signal's handler is called when
+    a function begins, and when one in C has returned.
+
+    Not when a lock's ``__enter__`` has: from 3.14 on the interpreter lets a handler in there as well, before
+    the block is entered that gives the lock back. No ``with`` statement can be written against that.
+    """
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, event: str, called: Any) -> None:
+        begins = event == "call"
+        if not begins and (event != "c_return" or called.__name__ == "__enter__"):
+            return
+        if "/fairlead/pools/" in frame.f_code.co_filename:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+def _submit_interrupted(pool: Any, step: int) -> bool:
+    profiled = sys.getprofile()
+    sys.setprofile(InterruptAtStep(step))
+    try:
+        pool.submit(square, 3)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(profiled)
+    return False
+
+
+def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
+    pool = several(max_workers=1)
+    step = 1
+    while True:
+        assert pool.submit(square, 2).result(20) == 4
+        if isinstance(pool._engine, DirectManager):
+            until(lambda: pool._engine._idle)  # what comes is sent by this thread
+        if not _submit_interrupted(pool, step):
+            break
+        assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
+        step += 1
+    assert step > 5
+    pool.shutdown(timeout=20)
+    numbers = pool.statistics()
+    assert (numbers.queued, numbers.running) == (0, 0)
