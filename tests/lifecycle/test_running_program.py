@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 from commands import FAIRLEAD, fairlead
 
+from fairlead.errors import InterpreterFailedError
 from fairlead.gil.analysis.analyse import analyse
+from fairlead.gil.observe import attach
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.schedule import attached
 from fairlead.record.recording import Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -139,3 +143,43 @@ def test_running_process_of_an_older_python_says_what_to_do_instead(
         assert "3.14 and later can" in ran.stderr
         assert "fairlead record -- COMMAND" in ran.stderr
     assert list(tmp_path.glob("*.flrec")) == []
+
+
+BLOCKED = """
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(1000):
+    pass
+print("fairlead" in sys.modules, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_program_in_a_long_c_call_runs_nothing_of_ours_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "ANSWER_S", 0.1)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", BLOCKED]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(InterpreterFailedError) as failed:
+            attached.begin(process.pid, "interactive", 0.1, None)
+        said = process.communicate("\n", timeout=100)
+    if "cannot be attached to" in str(failed.value):
+        pytest.skip(str(failed.value))
+    assert "nothing was changed in it" in str(failed.value)
+    assert said == ("False\n", "")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_stopped_program_is_refused_at_once(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    running.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WNOWAIT)
+    for command in (("run",), ("record", "-o", "out.flrec"), ("top",)):
+        ran = fairlead(*command, "--pid", str(running.pid), cwd=tmp_path)
+        assert (ran.returncode, ran.stderr) == (
+            2,
+            f"fairlead: process {running.pid} is stopped, by a signal or a debugger: have it continue first"
+            f" (kill -CONT {running.pid})\n",
+        )

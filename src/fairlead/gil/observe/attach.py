@@ -3,7 +3,7 @@
 The target runs two small scripts of ours, between two bytecodes of its main thread: one that begins the
 recording and, after a while, one that ends it. The call is made by the target's own executable, since both
 sides must be of one version. A main thread that waits in C code (a join, a select) runs them when it comes
-back.
+back; one that does not come back in time is asked to run nothing instead.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import fairlead
-from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError
+from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.launch import Settings
-from fairlead.gil.observe.target import executable, family
+from fairlead.gil.observe.target import executable, family, stopped
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
 ANSWER_S = 10.0
 """How long the target's main thread may take to come round to a script."""
+START_S = 10.0
+"""How long an interpreter that only asks may take."""
 
 _SEND = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 _VERSION = (
@@ -147,7 +149,17 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
     """
     program = executable(pid)
     _check_version(pid, program)
-    said = _answer(pid, _ask(pid, program, module, function, settings, directory))
+    if stopped(pid):
+        raise UsageError(
+            f"process {pid} is stopped, by a signal or a debugger: have it continue first (kill -CONT {pid})"
+        )
+    ready = _ask(pid, program, module, function, settings, directory)
+    try:
+        said = _answer(pid, ready)
+    except InterpreterFailedError:
+        with suppress(InterpreterFailedError):  # it has ended
+            _send(pid, program, Path(os.devnull))  # takes the place of the script, whose file is removed
+        raise
     if said != "ok":
         raise UnsupportedInterpreterError(f"process {pid}: {said}")
 
@@ -176,7 +188,7 @@ def _check_version(pid: int, executable: str) -> None:
             [executable, "-I", "-S", "-c", _VERSION],
             capture_output=True,
             text=True,
-            timeout=ANSWER_S,
+            timeout=START_S,
             check=True,
         ).stdout.split()
         implementation, major, minor, able = told
@@ -197,7 +209,7 @@ def _send(pid: int, executable: str, script: Path) -> None:
         [executable, "-I", "-S", "-c", _SEND, str(pid), str(script)],
         capture_output=True,
         text=True,
-        timeout=ANSWER_S,
+        timeout=START_S,
         check=False,
     )
     if sent.returncode:
@@ -218,7 +230,7 @@ def _answer(pid: int, file: Path) -> str:
         time.sleep(0.02)
     raise InterpreterFailedError(
         f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does not"
-        " return (a join, a select); what was asked for begins when it does"
+        " return (a join, a select); nothing was changed in it"
     )
 
 

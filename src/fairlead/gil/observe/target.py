@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from fairlead.errors import UsageError
@@ -29,6 +30,12 @@ def asked(pid: int, ask: Callable[[], _T]) -> _T:
 def executable(pid: int) -> str:
     """The file of the program that it runs. Raises as ``asked``."""
     return asked(pid, lambda: os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115
+
+
+def stopped(pid: int) -> bool:
+    """Whether a signal (SIGSTOP) or a debugger has stopped it. Raises as ``asked``."""
+    state = asked(pid, Path(f"/proc/{pid}/stat").read_text).rpartition(")")[2].split()[0]
+    return state in "Tt"
 
 
 def family(pid: int) -> list[int]:
