@@ -11,12 +11,12 @@ typedef struct fl_job {
     struct fl_job *prev, *next; /* job queue lock: of the list it is in */
     fl_atomic(uint32_t) refs;
     uint32_t state;  /* job queue lock, as all that follows */
-    uint32_t worker; /* who has, or had, it */
+    uint32_t worker; /* the worker that has, or had, it */
     bool listed;     /* it is in the completions */
     bool announce;   /* the reader wants to know when it begins */
     bool told;       /* it is no call, but something that a worker says */
     uint8_t kind;    /* of the reply */
-    fl_waitq *helper; /* who waits for this job; it gets a permit */
+    fl_waitq *helper; /* the waiter for this job; it gets a permit */
     void *owner;     /* of the thread that posted it; goes to the one that ends the job */
     fl_item *call, *reply;
     int64_t posted, began;

@@ -151,7 +151,7 @@ void fl_shared_unref(fl_shared *shared)
 
 void fl_item_ref(fl_item *item)
 {
-    fl_fetch_add(&item->refs, 1, relaxed); /* who adds one has one, or the lock */
+    fl_fetch_add(&item->refs, 1, relaxed); /* the caller holds a reference, or the lock */
 }
 
 void fl_item_unref(fl_item *item)

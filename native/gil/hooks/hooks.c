@@ -276,7 +276,7 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     if (scheduler && scheduler->switched(gil, seat)) {
         return 0;
     }
-    /* Relaxed: who reads them from outside takes what it finds for what is so at that moment. */
+    /* Relaxed: a reader from outside takes the values as of that moment. */
     atomic_store_explicit(&seat->switch_from, seat->t_dropped, memory_order_relaxed);
     int error = fl_find_real.wait(cond, mutex);
     fl_waits_look_at_self(seat);

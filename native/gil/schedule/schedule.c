@@ -315,8 +315,9 @@ static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool
     return drop.kind != FL_DROP_NO_WAITER && policy->mode != FL_MODE_STOCK;
 }
 
-/* Who takes and drops the GIL several times in a tenth of a millisecond, with no other thread there, neither
-   waits for the world nor computes: it is enough to know that the drop was between two takes. */
+/* A thread that takes and drops the GIL several times in a tenth of a millisecond, with no other thread
+   there, neither waits for the world nor computes: it is enough to know that the drop was between two
+   takes. */
 static bool let_go(fl_gil *gil, fl_seat *seat)
 {
     fl_policy *policy = gil->schedule;

@@ -169,7 +169,7 @@ fl_diagnosis fl_vitals_diagnose(const fl_health_limits *limits, uint64_t until)
         }
     }
     uint64_t now = fl_ticks_now(), unseen_ns = now > last.moment ? fl_ticks_to_ns(now - last.moment) : 0;
-    if (!seen && unseen_ns >= limits->stalled_ns) { /* who has a GIL's mutex needs moments, and a core */
+    if (!seen && unseen_ns >= limits->stalled_ns) { /* a holder of a GIL's mutex needs moments, and a core */
         worst.health = FL_HEALTH_STALLED;
         worst.still_ns += unseen_ns;
     }

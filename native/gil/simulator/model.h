@@ -53,7 +53,7 @@ typedef struct fl_actor {
     bool told;        /* SCHED: the policy knows that it wants the GIL */
     bool has_run;     /* has held the GIL once */
     uint32_t next;    /* in a semaphore's or the GIL's queue of sleepers */
-    uint32_t starter; /* who waits for its first run, or for its end */
+    uint32_t starter; /* the thread that waits for its first run, or for its end */
     uint32_t loop[FL_SIM_DEPTH];
     uint32_t cursor;  /* JOIN: present target; START: the thread started; NO_ACTOR between */
     uint32_t switch_seen;

@@ -133,7 +133,7 @@ typedef struct fl_gil {
 
     /* What every take and drop writes, on whichever core: one cache line. */
     _Alignas(FL_CACHE_LINE) fl_seat *holder; /* NULL: free, or not known */
-    fl_seat *dropper;       /* who dropped it, until a thread has it; NULL: not known */
+    fl_seat *dropper;       /* the thread that dropped it, until one has it; NULL: not known */
     uint64_t t_last;        /* the last time told: no event is told an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
     fl_seat *first, *last;  /* who waits */

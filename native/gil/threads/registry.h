@@ -9,7 +9,7 @@
 #define FL_IDLE_GILS 64     /* of interpreters of their own, which may be gone, remembered */
 #define FL_ENDED_SEATS 1024 /* of ended threads, remembered per GIL; let go half of them at a time */
 
-/* Who is told of each seat that is made, and of each whose thread ends. Under the mutex. */
+/* Called for each seat that is made, and for each whose thread ends. Under the mutex. */
 typedef void fl_registry_told(fl_gil *gil, fl_seat *seat);
 
 /* Makes ready; errno or 0. Called with the GIL held, any number of times. */

@@ -165,7 +165,7 @@ void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t st
 {
     uint64_t remembered = blame->noted < FL_BLAME_HOLDS ? blame->noted : FL_BLAME_HOLDS;
     uint64_t free_time = end > start ? end - start : 0;
-    uint64_t horizon = end; /* who held the lock is known from here on */
+    uint64_t horizon = end; /* from here on the holder is known */
     uint64_t steps = 0;
     for (; steps < remembered && horizon > start; steps++) {
         const fl_hold *hold = &blame->holds[(blame->noted - 1 - steps) & (FL_BLAME_HOLDS - 1)];

@@ -10,7 +10,7 @@ static bool spin_for_permit(fl_waitq *waitq, int64_t until)
 {
     do {
         for (int i = 0; i < SPINS_AT_ONCE; i++) {
-            uint64_t word = fl_load(&waitq->word, relaxed); /* who takes it does so in order */
+            uint64_t word = fl_load(&waitq->word, relaxed); /* the acquire that follows orders it */
             if ((uint32_t)word > 0 || word & FL_SEM_CLOSED) {
                 return true;
             }

@@ -11,10 +11,10 @@
  * under the queue lock and before the other one is told, whose place may be gone by then. If the other one
  * had left, it is swapped back. So at any moment a handoff is in one place.
  *
- * * Who has sent or exchanged cannot take that back, because the other has gone on: its waiter is `final`,
- * and a cancellation comes too late for it. Who was given a handoff, and will not take it, gives it back: to
- * the next who receives, and if there is none into a list (the wait queue's `owner`), in the order of
- * meeting, from which it goes to who comes next, before all that was sent later.
+ * * A sender cannot take back what it has sent or exchanged, because the other party has gone on: its waiter
+ * is `final`, and a cancellation comes too late for it. A receiver that will not take its handoff returns it:
+ * to the next receiver, and if there is none to a list (the wait queue's `owner`), in the order of meeting.
+ * From there it goes to the next receiver that arrives, before all that was sent later.
  *
  * * The word counts meetings, and has CLOSED; it changes under the queue lock only.
  *

@@ -41,7 +41,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* Who was about to advance it does not exist here, or finds it so. */
+/* The party that was about to advance it does not exist in the child, or finds this done. */
 static void forked(fl_waitq *waitq)
 {
     uint64_t word = fl_load(&waitq->word, relaxed); /* alone in this wait queue */

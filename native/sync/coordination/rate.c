@@ -21,7 +21,7 @@ static int64_t later(int64_t one, int64_t other)
 
 static int64_t now_of(fl_rate *rate)
 {
-    int64_t standing = fl_load(&rate->standing, relaxed); /* who sets it serves afterwards */
+    int64_t standing = fl_load(&rate->standing, relaxed); /* its writer serves the waiters afterwards */
     return standing >= 0 ? standing : fl_clock_now();
 }
 
@@ -301,7 +301,7 @@ void fl_rate_set(fl_waitq *waitq, int64_t now)
 {
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
-    fl_store(&rate_of(waitq)->standing, now, relaxed); /* who reads an older one is served here */
+    fl_store(&rate_of(waitq)->standing, now, relaxed); /* a waiter that reads an older one is served here */
     serve_due(rate_of(waitq), NULL, now, &wakes);
     fl_waitq_unlock(waitq, &wakes);
 }

@@ -33,7 +33,7 @@ typedef enum { FL_NOTIFIER_WAITS, FL_NOTIFIER_STARTED, FL_NOTIFIER_FAILED } fl_n
    FL_NOTIFIER_STARTED: a thread was started, and calls `gone` at its end. Takes a mutex. */
 fl_notifier_result fl_notifier_arm(fl_notifier *notifier, fl_shm_eventcount *eventcount, uint32_t seen,
                                    fl_waitq *wakeup);
-/* Who waited does not any more; a wake-up that came meanwhile is passed on. */
+/* The task no longer waits; a wake-up that came meanwhile is passed on. */
 void fl_notifier_disarm(fl_notifier *notifier);
 /* For good. The thread ends within 64 ms. */
 void fl_notifier_end(fl_notifier *notifier);

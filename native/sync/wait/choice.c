@@ -40,7 +40,7 @@ bool fl_choice_claim(fl_choice *choice)
 
 void fl_choice_decide(fl_choice *choice, uint32_t place, bool won)
 {
-    /* who was woken meanwhile has left no trace in the word; pairs with fl_choice_wake and _win */
+    /* a waiter woken meanwhile has left no trace in the word; pairs with fl_choice_wake and _win */
     uint32_t open = FL_MODEL_BREAK == 28 ? FL_CHOICE_OPEN : FL_CHOICE_WOKEN;
     fl_exchange(&choice->word, won ? place + FL_CHOICE_WON : open, acq_rel);
     fl_mutex_unlock(&claims);

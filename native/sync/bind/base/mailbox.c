@@ -201,13 +201,13 @@ PyObject *fl_mailbox_future(PyObject *op, fl_mailbox **body)
     return PyObject_CallNoArgs(self->make_future);
 }
 
-#define LONGEST_TIMER 86400e9 /* who looks too early looks again */
+#define LONGEST_TIMER 86400e9 /* a timer that fires too early is set again */
 
 PyObject *fl_mailbox_timer(PyObject *op, int64_t sleep, PyObject *function)
 {
     PyObject *call_later = ((mailbox *)op)->call_later;
     if (call_later == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "this event loop's port was made without call_later, and so its "
+        PyErr_SetString(PyExc_RuntimeError, "this event loop's mailbox was made without call_later, so its "
                                             "tasks cannot wait for a rate limiter");
         return NULL;
     }

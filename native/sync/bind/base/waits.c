@@ -115,7 +115,7 @@ static void see_task(void *context, const fl_mailbox *mailbox, fl_waiter *waiter
         return;
     }
     seen->number = fl_load(&mailbox->home, relaxed) | FL_OWNER_TASK; /* a figure to show */
-    if (seen->owned) { /* who is to be the holder; elsewhere it may be something else */
+    if (seen->owned) { /* the holder-to-be; elsewhere the field may mean something else */
         seen->number |= waiter->owner & ~FL_OWNER_PLACE;
     }
     seen->deadline = FL_FOREVER;

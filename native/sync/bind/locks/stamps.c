@@ -34,7 +34,7 @@ static void recover(fl_stamp_lock *self)
         Py_XDECREF(gone);
         PyErr_Clear(); /* no memory: those stay who do not exist */
         if (!written && (fl_stamped_look(waitq) & 1)) {
-            fl_stamped_end(waitq); /* who wrote is not here: what it wrote may be half done */
+            fl_stamped_end(waitq); /* the writer is not in this process: its write may be half done */
         }
         fl_store(&self->generation, fl_fork_generation, release); /* pairs with fl_stamps_begin */
     }

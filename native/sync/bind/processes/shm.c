@@ -79,7 +79,8 @@ static fl_shm_header *make(int fd, const fl_shm_type *kind, const char *token, u
         if (kind->make != NULL) {
             kind->make(header + 1, amount, flags);
         }
-        __atomic_store_n(&header->magic, FL_SHM_MAGIC, __ATOMIC_RELEASE); /* who finds it finds it whole */
+        /* a process that reads the magic finds the rest whole */
+        __atomic_store_n(&header->magic, FL_SHM_MAGIC, __ATOMIC_RELEASE);
     }
     return header;
 }
@@ -181,7 +182,7 @@ static bool spin(fl_atomic(uint32_t) *spins, fl_shm_eventcount *eventcount, uint
 {
     uint32_t most = fl_load(spins, relaxed); /* only a guess of how many are of use */
     for (uint32_t i = 0; i < most; i++) {
-        if (fl_load(&eventcount->word, relaxed) != seen) { /* who looks again does so in order */
+        if (fl_load(&eventcount->word, relaxed) != seen) { /* the re-check that follows is ordered */
             fl_store(spins, most < MOST_SPINS ? most * 2 : most, relaxed);
             return true;
         }
