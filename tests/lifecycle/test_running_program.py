@@ -183,3 +183,32 @@ def test_stopped_program_is_refused_at_once(running: subprocess.Popen[str], tmp_
             f"fairlead: process {running.pid} is stopped, by a signal or a debugger: have it continue first"
             f" (kill -CONT {running.pid})\n",
         )
+
+
+FURTHER = """
+import concurrent.interpreters, threading
+further = concurrent.interpreters.create()
+busy = "print('ready', flush=True)\\nwhile True: sum(range(1000))"
+threading.Thread(target=further.exec, args=(busy,), daemon=True).start()
+while True:
+    sum(range(1000))
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+@pytest.mark.parametrize("command", [("run",), ("record", "-o", "out.flrec")])
+def test_program_with_further_interpreters_is_left_alone(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Python asks the newest."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", FURTHER], stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        ran = fairlead(*command, "--pid", str(process.pid), cwd=tmp_path)
+        ended = process.poll()
+        process.kill()
+        _, complaints = process.communicate()
+    if "cannot be attached to" in ran.stderr:
+        pytest.skip(ran.stderr)
+    assert (ran.returncode, ended, complaints) == (1, None, "")
+    assert "has further interpreters" in ran.stderr
+    assert "fairlead record -- COMMAND" in ran.stderr

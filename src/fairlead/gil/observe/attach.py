@@ -39,22 +39,31 @@ _VERSION = (
     " 'remote_exec'))"
 )
 _CALL = """\
-import sys
-try:
-    from {module} import {function} as call
-except ImportError:
-    sys.path.append({path!r})
+import sys, _interpreters
+if _interpreters.get_current()[0] != _interpreters.get_main()[0]:
+    said = {elsewhere!r}
+else:
+    said = ""
     try:
         from {module} import {function} as call
-    except ImportError as error:
-        with open({ready!r}, "w") as file:
-            file.write("the program has no fairlead (%s): install it there" % error)
-        call = None
-    finally:
-        sys.path.remove({path!r})
-if call is not None:
+    except ImportError:
+        sys.path.append({path!r})
+        try:
+            from {module} import {function} as call
+        except ImportError as error:
+            said = "the program has no fairlead (%s): install it there" % error
+        finally:
+            sys.path.remove({path!r})
+if said:
+    with open({ready!r}, "w") as file:
+        file.write(said)
+else:
     call({settings!r})
 """
+_ELSEWHERE = (
+    "the program has further interpreters, and Python asks the newest of them only: start it with fairlead"
+    " record -- COMMAND (or top, or run)"
+)
 _BEGIN = ("fairlead.gil.observe.launched", "attach")
 _DETACH = """\
 from fairlead.gil.observe.launched import detach
@@ -176,6 +185,7 @@ def _ask(
             settings=json.dumps(settings | {"ready": str(ready)}),
             ready=str(ready),
             path=str(Path(fairlead.__file__).parents[1]),
+            elsewhere=_ELSEWHERE,
         )
     )
     _send(pid, program, script)
@@ -205,13 +215,19 @@ def _check_version(pid: int, executable: str) -> None:
 
 
 def _send(pid: int, executable: str, script: Path) -> None:
-    sent = subprocess.run(
-        [executable, "-I", "-S", "-c", _SEND, str(pid), str(script)],
-        capture_output=True,
-        text=True,
-        timeout=START_S,
-        check=False,
-    )
+    try:
+        sent = subprocess.run(
+            [executable, "-I", "-S", "-c", _SEND, str(pid), str(script)],
+            capture_output=True,
+            text=True,
+            timeout=START_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InterpreterFailedError(
+            f"process {pid} could not be asked: {executable} did not start within {START_S:.0f} s; is the"
+            " machine overloaded?"
+        ) from None
     if sent.returncode:
         why = (sent.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InterpreterFailedError(
@@ -230,7 +246,7 @@ def _answer(pid: int, file: Path) -> str:
         time.sleep(0.02)
     raise InterpreterFailedError(
         f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does not"
-        " return (a join, a select); nothing was changed in it"
+        " return (a join, a select), or it has further interpreters; nothing was changed in it"
     )
 
 
