@@ -39,7 +39,7 @@ OFF: dict[str, dict[str, int]] = {
     "computations go behind": {"computation_ns": 10_000 * MS},
     "lazy drops": {"lazy_ns": 10_000},  # shorter than any absence; 0 would look for ever
     "offers to a sleeper": {"offer_ns": 0},
-    "spinning": {"spin_ns": 0, "spin_after_ns": 10**12},
+    "spinning": {"spin_ns": 0, "alternates_ns": 10**12},
 }
 
 

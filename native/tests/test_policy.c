@@ -189,15 +189,36 @@ static void test_serving_waiter_spins_once_and_only_alone(void)
     CHECK_EQUAL(fl_policy_tick(&policy, &io, true, T + 70 * US).kind, FL_TICK_SPIN); /* it missed an offer */
 }
 
-static void test_next_computation_keeps_its_core_while_one_thread_serves(void)
+/* `io` serves alone and sleeps `sleeps` times in `turns` turns; then the computing thread looks. */
+static int64_t serve(unsigned turns, unsigned sleeps)
+{
+    CHECK(fl_policy_server_to_look_at(&policy, &cpu, T) == &io);
+    fl_policy_server_slept(&policy, 100, T);
+    for (unsigned i = 0; i < turns; i++) {
+        take(&io, T);
+    }
+    int64_t now = T + policy.k.alternates_ns;
+    CHECK(fl_policy_server_to_look_at(&policy, &cpu, now - US) == NULL);
+    CHECK(fl_policy_server_to_look_at(&policy, &io, now) == NULL); /* has better things to do */
+    CHECK(fl_policy_server_to_look_at(&policy, &cpu, now) == &io);
+    fl_policy_server_slept(&policy, 100 + sleeps, now);
+    policy.t_acquired = now;
+    return now;
+}
+
+static void begin_with_a_server(void)
 {
     begin_with_computations();
     policy.spare_cores = true;
     take(&io, T);
     arrive(&cpu, T);
-    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, T).kind, FL_TICK_SLEEP); /* it may be one of several */
-    int64_t now = T + policy.k.spin_after_ns;
-    take(&io, now); /* once more */
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, T).kind, FL_TICK_SLEEP); /* nothing is known of it */
+}
+
+static void test_next_computation_keeps_its_core_while_a_thread_and_its_client_take_turns(void)
+{
+    begin_with_a_server();
+    int64_t now = serve(40, 10);
     fl_tick tick = fl_policy_tick(&policy, &cpu, true, now);
     CHECK_EQUAL(tick.kind, FL_TICK_SPIN);
     CHECK_EQUAL(tick.until, now + policy.k.lazy_ns); /* then it looks whether the GIL was left free */
@@ -211,6 +232,24 @@ static void test_next_computation_keeps_its_core_while_one_thread_serves(void)
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, ends).kind, FL_TICK_SLEEP); /* it needs the core */
 }
 
+static void test_next_computation_leaves_the_core_to_the_clients_of_a_thread_that_sleeps_rarely(void)
+{
+    begin_with_a_server();
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, serve(40, 9)).kind, FL_TICK_SLEEP);
+    begin_with_a_server();
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, serve(40, 0)).kind, FL_TICK_SLEEP);
+}
+
+static void test_another_thread_that_serves_ends_the_spinning(void)
+{
+    begin_with_a_server();
+    int64_t now = serve(40, 20);
+    take(&other, now);
+    CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SLEEP);
+    fl_policy_thread_exit(&policy, &other, now);
+    CHECK(fl_policy_server_to_look_at(&policy, &cpu, now + 2 * policy.k.alternates_ns) == NULL);
+}
+
 static void test_computation_does_not_spin_for_another_one(void)
 {
     begin_with_computations();
@@ -222,12 +261,8 @@ static void test_computation_does_not_spin_for_another_one(void)
 
 static void test_computation_without_a_core_stops_spinning_for_a_while(void)
 {
-    begin_with_computations();
-    policy.spare_cores = true;
-    take(&io, T);
-    arrive(&cpu, T);
-    int64_t now = T + policy.k.spin_after_ns;
-    take(&io, now); /* once more */
+    begin_with_a_server();
+    int64_t now = serve(40, 20);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SPIN);
     fl_policy_crowded(&policy, &cpu, now);
     CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, now).kind, FL_TICK_SLEEP);
@@ -394,7 +429,9 @@ int main(void)
     test_waiter_that_is_awake_is_granted_the_gil();
     test_thread_that_yields_or_is_forced_out_leaves_no_free_gil_to_a_sleeper();
     test_serving_waiter_spins_once_and_only_alone();
-    test_next_computation_keeps_its_core_while_one_thread_serves();
+    test_next_computation_keeps_its_core_while_a_thread_and_its_client_take_turns();
+    test_next_computation_leaves_the_core_to_the_clients_of_a_thread_that_sleeps_rarely();
+    test_another_thread_that_serves_ends_the_spinning();
     test_computation_does_not_spin_for_another_one();
     test_computation_without_a_core_stops_spinning_for_a_while();
     test_computations_pause_the_longer_the_more_others_want_the_core();

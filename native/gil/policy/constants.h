@@ -31,9 +31,9 @@
     X(offer_ns, 20000000)                                                                                  \
     /* Spin this long before sleeping, if cores allow: a sleep and a wake-up take several times that. */   \
     X(spin_ns, 15000)                                                                                      \
-    /* Once one thread alone has served for this long, the computation that is next spins on its core, so  \
-       that the core stays awake while that thread and its client take turns within microseconds. */       \
-    X(spin_after_ns, 3000000)
+    /* After this it is looked again whether one thread serves, and its client takes turns with it. Then   \
+       the computation that is next spins on its core: that stays awake. */                                \
+    X(alternates_ns, 10000000)
 
 /* How the protocol of sleeping, waking and asking keeps time. They bound what goes wrong, not what is
  * decided. */

@@ -67,6 +67,12 @@ void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t 
     if (policy->alone == thread) {
         policy->alone = NULL;
     }
+    if (policy->looked_at == thread) {
+        policy->looked_at = NULL;
+    }
+    if (policy->server == thread) {
+        policy->server = NULL;
+    }
 }
 
 void fl_policy_yields(fl_policy_thread *thread)
@@ -223,10 +229,32 @@ void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_
 {
     if (computes(thread)) {
         int64_t least = policy->k.pause_least_ns, most = policy->k.pause_most_ns;
-        bool again = now - policy->t_robbed < 2 * policy->pause + 2 * policy->k.spin_after_ns;
+        bool again = now - policy->t_robbed < 2 * policy->pause + policy->interval;
         policy->pause = !again ? least : policy->pause < most / 2 ? 2 * policy->pause : most;
         policy->t_robbed = now;
     }
+}
+
+fl_policy_thread *fl_policy_server_to_look_at(const fl_policy *policy, const fl_policy_thread *thread,
+                                              int64_t now)
+{
+    bool useful = computes(thread) && policy->spare_cores;
+    return useful && now - policy->t_looked >= policy->k.alternates_ns ? policy->server : NULL;
+}
+
+/* A server that sleeps at a fourth of its turns or more waits for its client each time, and the client for it:
+ * the two need one core. One that sleeps rarely has several clients, which need the other. */
+void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now)
+{
+    uint64_t turns = policy->counts.acquired;
+
+    if (policy->looked_at == policy->server) {
+        policy->alternates = sleeps > policy->sleeps && 4 * (sleeps - policy->sleeps) >= turns - policy->turns;
+    }
+    policy->looked_at = policy->server;
+    policy->sleeps = sleeps;
+    policy->turns = turns;
+    policy->t_looked = now;
 }
 
 void fl_policy_leave(fl_policy *policy, fl_policy_thread *thread, int64_t now)
@@ -265,7 +293,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->protected = false;
     if (!computes(thread) && policy->server != thread) {
         policy->server = thread;
-        policy->t_server = now;
+        policy->alternates = false;
     }
     settle(policy, computes(thread), now);
 }
@@ -374,6 +402,7 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
     policy->waiting = 0;
     policy->grantee = policy->alone = NULL;
     policy->server = NULL;
+    policy->looked_at = NULL;
     policy->asked = false;
     policy->watchdog = (fl_watchdog){0};
     self->watched.missing = false;

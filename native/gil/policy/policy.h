@@ -111,8 +111,11 @@ typedef struct fl_policy {
     uint32_t waiting;
     fl_bursts bursts;
     fl_account account;             /* of the computations */
-    const fl_policy_thread *server; /* the serving thread that acquired last; only compared ... */
-    int64_t t_server;               /* ... and since when it alone did */
+    fl_policy_thread *server;       /* the serving thread that acquired last ... */
+    bool alternates;                /* ... and whether its client takes turns with it */
+    const fl_policy_thread *looked_at; /* the server when that was looked for last; */
+    uint64_t sleeps, turns;         /* how often it had slept and a thread had taken the GIL by then ... */
+    int64_t t_looked;               /* ... and when that was */
     int64_t t_robbed; /* when a spinning computation last had no core ... */
     int64_t pause;    /* ... and for how long none spins after that */
 
@@ -177,6 +180,13 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 
 /* The thread that was told to spin has no core for that: now others want it. Then tick again. Lock. */
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
+
+/* The serving thread of which the caller, which waits, is to tell how often it has slept; NULL: not now. Lock. */
+fl_policy_thread *fl_policy_server_to_look_at(const fl_policy *policy, const fl_policy_thread *thread,
+                                              int64_t now);
+
+/* So often, since any moment; 0: it cannot be told. Lock. */
+void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now);
 
 /* To be called by threads that acquire the GIL. `asleep_since` says of a thread whose grant was withdrawn
  * whether it has slept ever since, `rouse` wakes it. True: so many have slept on that scheduling has ended

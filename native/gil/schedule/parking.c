@@ -41,6 +41,11 @@ void fl_parker_wake(fl_parker *parker)
     (void)syscall(SYS_futex, &parker->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+void fl_parker_wake_at(pthread_mutex_t *mutex)
+{
+    (void)syscall(SYS_futex, &mutex->__data.__lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); /* glibc's word */
+}
+
 void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
 {
     struct timespec timeout = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};

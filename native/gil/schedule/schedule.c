@@ -122,9 +122,16 @@ static bool asleep_since(fl_watched *thread)
            && fl_kernel_cpu_ns(other->native_id) == other->ran_ns;
 }
 
+/* Its sleep at the parker has an end. So it rather sleeps at the mutex. */
 static void rouse(fl_watched *thread)
 {
-    fl_parker_wake(&watched(thread)->parker);
+    fl_scheduled *other = watched(thread);
+    fl_gil *gil = fl_seat_gil(other->seat);
+
+    fl_parker_wake(&other->parker);
+    if (gil) {
+        fl_parker_wake_at(&gil->py->mutex);
+    }
 }
 
 static void withdraw(fl_seat *seat, fl_scheduled *me, fl_scheduled *other)
@@ -202,6 +209,10 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
         int64_t now = fl_ns_of(fl_gil_now(gil));
         if (policy->holder) {
             look_coreless(policy, fl_scheduled_of(policy->holder), now);
+        }
+        fl_policy_thread *server = fl_policy_server_to_look_at(policy, &me->policy, now);
+        if (server) {
+            fl_policy_server_slept(policy, fl_kernel_sleeps(fl_scheduled_of(server)->native_id), now);
         }
         fl_tick tick = fl_policy_tick(policy, &me->policy, gil->py->locked != 0, now);
         switch (tick.kind) {

@@ -83,6 +83,10 @@ void fl_sched_tick(fl_sim *sim, fl_actor *actor)
         if (sim->policy.holder != NULL) {
             look_coreless(sim, actor_of(sim->policy.holder));
         }
+        fl_policy_thread *server = fl_policy_server_to_look_at(&sim->policy, &actor->policy, sim->now);
+        if (server != NULL) {
+            fl_policy_server_slept(&sim->policy, actor_of(server)->wakes, sim->now);
+        }
         fl_tick tick = fl_policy_tick(&sim->policy, &actor->policy, sim->locked, sim->now);
         switch (tick.kind) {
         case FL_TICK_TAKE:

@@ -202,6 +202,7 @@ void fl_kernel_wake(fl_sim *sim, fl_actor *actor)
         at += kernel->idle_exit_ns;
     }
     sim->totals.wakeups++;
+    actor->wakes++;
     actor->where = AT_WAKING;
     fl_heap_set(&sim->events, actor->id, at);
     fl_sim_log(sim, FL_SIM_EVENT_WAKE, actor, NO_ACTOR);

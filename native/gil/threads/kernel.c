@@ -4,25 +4,41 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+/* A file of the thread's, or what fits of it; "" where there is none. */
+static void look_up(pid_t thread, const char *name, char *text, size_t size)
+{
+    char path[56];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)thread, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? 0 : read(file, text, size - 1);
+    if (file >= 0) {
+        (void)close(file);
+    }
+    text[got > 0 ? got : 0] = 0;
+}
+
 char fl_kernel_state(pid_t thread)
 {
-    char path[48], text[128];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return 0;
-    }
-    ssize_t size = read(file, text, sizeof text - 1);
-    (void)close(file);
-    text[size > 0 ? size : 0] = 0;
+    char text[128];
+    look_up(thread, "stat", text, sizeof text);
     const char *name_end = strrchr(text, ')'); /* "1234 (name) S ..."; the name is the program's own choice */
     return name_end != NULL && name_end[1] == ' ' ? name_end[2] : (char)0;
+}
+
+uint64_t fl_kernel_sleeps(pid_t thread)
+{
+    static const char name[] = "\nvoluntary_ctxt_switches:";
+    char text[4096];
+    look_up(thread, "status", text, sizeof text);
+    const char *found = strstr(text, name);
+    return found != NULL ? strtoull(found + sizeof name - 1, NULL, 10) : 0;
 }
 
 static uint64_t cpu_ns(clockid_t clock)

@@ -14,6 +14,9 @@ char fl_kernel_state(pid_t thread);
 uint64_t fl_kernel_cpu_ns(pid_t thread);
 uint64_t fl_kernel_own_cpu_ns(void);
 
+/* How often a thread has gone to sleep of its own accord; 0: never, or it cannot be told. */
+uint64_t fl_kernel_sleeps(pid_t thread);
+
 /* For how long the calling thread has run, and how often it has gone to sleep of its own accord. */
 typedef struct {
     uint64_t cpu_us;
