@@ -1,4 +1,4 @@
-/* A thread that sleeps until a mutex is free, which nobody wakes. */
+/* A thread that sleeps until a mutex is free, and that no other thread wakes. */
 #define _GNU_SOURCE
 #include "gil/schedule/parking.h"
 

@@ -208,14 +208,13 @@ int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64
 /* The computation that is next keeps its core awake while a thread and its client take turns. */
 static int64_t spin_computing(const fl_policy *policy, const fl_policy_thread *thread, int64_t now)
 {
-    const fl_policy_constants *k = &policy->k;
+    bool next = first_of(policy, FL_CLASS_COMPUTING) == thread && policy->queues[FL_CLASS_SERVING].count == 0;
 
-    if (!policy->alternates || first_of(policy, FL_CLASS_COMPUTING) != thread || policy->queues[FL_CLASS_SERVING].count > 0
-        || policy->grantee != NULL || policy->holder_class == FL_CLASS_COMPUTING
+    if (!next || !policy->alternates || policy->grantee != NULL || policy->holder_class == FL_CLASS_COMPUTING
         || now - policy->t_robbed < policy->pause) {
         return 0;
     }
-    return most(policy->t_acquired + k->grain_ns - now, 0);
+    return most(policy->t_acquired + policy->k.grain_ns - now, 0);
 }
 
 int64_t fl_order_spin(const fl_policy *policy, fl_policy_thread *thread, int64_t now)

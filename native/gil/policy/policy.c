@@ -242,14 +242,14 @@ fl_policy_thread *fl_policy_server_to_look_at(const fl_policy *policy, const fl_
     return useful && now - policy->t_looked >= policy->k.alternates_ns ? policy->server : NULL;
 }
 
-/* A server that sleeps at a fourth of its turns or more waits for its client each time, and the client for it:
- * the two need one core. One that sleeps rarely has several clients, which need the other. */
+/* A server that sleeps at a fourth of its turns or more waits for its client each time, and the client for
+ * it: the two need one core. One that sleeps rarely has several clients, which need the other. */
 void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now)
 {
-    uint64_t turns = policy->counts.acquired;
+    uint64_t turns = policy->counts.acquired, slept = sleeps - policy->sleeps;
 
     if (policy->looked_at == policy->server) {
-        policy->alternates = sleeps > policy->sleeps && 4 * (sleeps - policy->sleeps) >= turns - policy->turns;
+        policy->alternates = sleeps > policy->sleeps && 4 * slept >= turns - policy->turns;
     }
     policy->looked_at = policy->server;
     policy->sleeps = sleeps;

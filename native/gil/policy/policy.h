@@ -181,7 +181,8 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
 /* The thread that was told to spin has no core for that: now others want it. Then tick again. Lock. */
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
-/* The serving thread of which the caller, which waits, is to tell how often it has slept; NULL: not now. Lock. */
+/* The serving thread of which the caller, which waits, is to tell how often it has slept; NULL: not now.
+ * Lock. */
 fl_policy_thread *fl_policy_server_to_look_at(const fl_policy *policy, const fl_policy_thread *thread,
                                               int64_t now);
 

@@ -40,8 +40,8 @@ bool fl_parker_kick(fl_parker *parker);
 /* Not under the mutex. */
 void fl_parker_wake(fl_parker *parker);
 
-/* Wakes one of the threads that sleep until the mutex is free. The thread that unlocked it does that as soon as
-   it has a core, and it may have lost its core just before. */
+/* Wakes one of the threads that sleep until the mutex is free. The thread that unlocked it does that as soon
+   as it has a core, and it may have lost its core just before. */
 void fl_parker_wake_at(pthread_mutex_t *mutex);
 
 /* Sleeps so long or until called. The mutex is held before and after, and not meanwhile. Own thread. */

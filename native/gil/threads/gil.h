@@ -151,7 +151,7 @@ typedef struct fl_gil {
     uint32_t obeyed;  /* the last request from outside that it knows of (control.h) */
 } fl_gil;
 
-static inline fl_gil *fl_seat_gil(fl_seat *seat)
+static inline fl_gil *fl_seat_gil(const fl_seat *seat)
 {
     return atomic_load_explicit(&seat->gil, memory_order_relaxed);
 }
