@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import math
 import pickle
@@ -406,3 +407,9 @@ def test_pickle_within_the_process_is_the_same_limiter() -> None:
     clock.advance(1)
     assert other.acquire(False)
     assert limiter.acquire(False) is False
+
+
+@pytest.mark.parametrize("away", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_clock_refuses_to_be_copied(away: Callable[[ManualClock], object]) -> None:
+    with pytest.raises(TypeError, match="ManualClock' object: what goes by it"):
+        away(ManualClock())

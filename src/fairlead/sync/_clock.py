@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from numbers import Real
+from typing import Any
 from weakref import WeakSet
 
 from fairlead._native import RateLimiter
@@ -53,6 +54,9 @@ class ManualClock:
         with self._advancing:
             self._adopted.add(limiter)
             limiter._set(self._now)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("cannot pickle 'fairlead.sync.ManualClock' object: what goes by it cannot go along")
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.ManualClock at {self.now} s>"
