@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from waiting import until
 
 from fairlead.lab.isolation.other_load import Meter, Reading, read, spin_s
 
@@ -110,3 +113,21 @@ def test_spin_is_cpu_time_of_this_thread() -> None:
     before = time.thread_time()
     spun = spin_s()
     assert 0 < spun <= time.thread_time() - before
+
+
+@pytest.mark.skipif(read(frozenset({0})) is None, reason="there is no /proc/stat")
+def test_what_a_living_grandchild_uses_is_our_own() -> None:
+    burn = "print(flush=True)\nwhile True: pass"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
+
+    def used_by_others_of_ours() -> float:
+        found = read(frozenset({0}))
+        assert found is not None
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return found.own_s - sum(usage.ru_utime + usage.ru_stime for usage in own)
+
+    with subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, process_group=0) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        until(lambda: used_by_others_of_ours() > 0.2)
+        os.killpg(process.pid, signal.SIGKILL)

@@ -4,8 +4,8 @@ The foreign share is how much of the machine other processes took.
 
 ``/proc/stat`` counts in ticks of 10 ms, and most kernels sample what they count as busy. Idle time is
 exact apart from the rounding, so busy is taken as what is not idle: *wall time x cores - idle*. Of that,
-what this process and all its ended children used is known to the microsecond; the rest is foreign, time
-stolen from a virtual machine included.
+what this process and its ended children used is known to the microsecond, and what those that live used to
+the tick; the rest is foreign, time stolen from a virtual machine included.
 
 Rounding costs up to two ticks per core, so a window under half a second says little. A sample that is
 shorter is judged by a window that begins earlier, at a moment when no sample was running: what disturbed
@@ -22,7 +22,8 @@ import os
 import resource
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class Reading:
     idle_s: float
     """Of the cores that this process may use, summed up."""
     own_s: float
-    """CPU time of this process and its ended children."""
+    """CPU time of this process, its ended children, and their descendants and its own that live."""
     stolen_s: float = 0.0
     """Of the same cores, what the host gave to other machines."""
     throttled_s: float = 0.0
@@ -75,10 +76,28 @@ def read(cpus: frozenset[int]) -> Reading | None:
     return Reading(
         at_s=time.monotonic(),
         idle_s=ticks / os.sysconf("SC_CLK_TCK"),
-        own_s=sum(usage.ru_utime + usage.ru_stime for usage in used),
+        own_s=sum(usage.ru_utime + usage.ru_stime for usage in used) + _living_s(),
         stolen_s=stolen / os.sysconf("SC_CLK_TCK"),
         throttled_s=throttled_s(),
     )
+
+
+def _living_s() -> float:
+    """What the living descendants of this process and their own ended children have used."""
+    ticks = 0
+    for pid in _descendants(os.getpid()):
+        with suppress(OSError):  # it has just ended
+            _, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")
+            ticks += sum(map(int, rest.split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, path.read_text(encoding="ascii").split()):
+                yield child
+                yield from _descendants(child)
 
 
 def throttled_s() -> float:
