@@ -67,9 +67,6 @@ void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t 
     if (policy->alone == thread) {
         policy->alone = NULL;
     }
-    if (policy->looked_at == thread) {
-        policy->looked_at = NULL;
-    }
     if (policy->server == thread) {
         policy->server = NULL;
     }
@@ -248,10 +245,10 @@ void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now)
 {
     uint64_t turns = policy->counts.acquired, slept = sleeps - policy->sleeps;
 
-    if (policy->looked_at == policy->server) {
+    if (policy->looked) {
         policy->alternates = sleeps > policy->sleeps && 4 * slept >= turns - policy->turns;
     }
-    policy->looked_at = policy->server;
+    policy->looked = true;
     policy->sleeps = sleeps;
     policy->turns = turns;
     policy->t_looked = now;
@@ -293,7 +290,7 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     thread->protected = false;
     if (!computes(thread) && policy->server != thread) {
         policy->server = thread;
-        policy->alternates = false;
+        policy->alternates = policy->looked = false;
     }
     settle(policy, computes(thread), now);
 }
@@ -402,7 +399,6 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
     policy->waiting = 0;
     policy->grantee = policy->alone = NULL;
     policy->server = NULL;
-    policy->looked_at = NULL;
     policy->asked = false;
     policy->watchdog = (fl_watchdog){0};
     self->watched.missing = false;

@@ -113,9 +113,9 @@ typedef struct fl_policy {
     fl_account account;             /* of the computations */
     fl_policy_thread *server;       /* the serving thread that acquired last ... */
     bool alternates;                /* ... and whether its client takes turns with it */
-    const fl_policy_thread *looked_at; /* the server when that was looked for last; */
+    bool looked;                    /* that has been looked for since it became the server: */
     uint64_t sleeps, turns;         /* how often it had slept and a thread had taken the GIL by then ... */
-    int64_t t_looked;               /* ... and when that was */
+    int64_t t_looked;               /* ... and when that was, of this server or one before */
     int64_t t_robbed; /* when a spinning computation last had no core ... */
     int64_t pause;    /* ... and for how long none spins after that */
 
