@@ -1,1 +1,1 @@
-"""The GIL observed: getting into a program, reading who holds and who waits, counting and recording it."""
+"""The GIL observed: getting into a program, reading which threads hold it or wait, counting, recording."""

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import fairlead
+from fairlead import machine
 from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.launch import Settings
-from fairlead.gil.observe.target import executable, family, stopped
+from fairlead.gil.observe.target import executable, stopped
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -41,7 +42,10 @@ _VERSION = (
 _CALL = """\
 import sys, _interpreters
 if _interpreters.get_current()[0] != _interpreters.get_main()[0]:
-    said = {elsewhere!r}
+    said = (
+        "the program has further interpreters, and Python asks the newest of them only: start it with"
+        " fairlead record -- COMMAND (or top, or run)"
+    )
 else:
     said = ""
     try:
@@ -60,10 +64,6 @@ if said:
 else:
     call({settings!r})
 """
-_ELSEWHERE = (
-    "the program has further interpreters, and Python asks the newest of them only: start it with fairlead"
-    " record -- COMMAND (or top, or run)"
-)
 _BEGIN = ("fairlead.gil.observe.launched", "attach")
 _DETACH = """\
 from fairlead.gil.observe.launched import detach
@@ -123,7 +123,7 @@ def _opened(directory: Path) -> Path:
 
 def _workers(pid: int) -> list[int]:
     program, workers = executable(pid), []
-    for one in family(pid)[1:]:
+    for one in machine.family(pid)[1:]:
         with suppress(FairleadError):  # it has ended, or is none of our business
             if executable(one) == program:
                 workers.append(one)
@@ -185,7 +185,6 @@ def _ask(
             settings=json.dumps(settings | {"ready": str(ready)}),
             ready=str(ready),
             path=str(Path(fairlead.__file__).parents[1]),
-            elsewhere=_ELSEWHERE,
         )
     )
     _send(pid, program, script)

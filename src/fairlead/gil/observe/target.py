@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
+from fairlead import machine
 from fairlead.errors import UsageError
 
 _T = TypeVar("_T")
@@ -34,21 +33,7 @@ def executable(pid: int) -> str:
 
 def stopped(pid: int) -> bool:
     """Whether a signal (SIGSTOP) or a debugger has stopped it. Raises as ``asked``."""
-    state = asked(pid, Path(f"/proc/{pid}/stat").read_text).rpartition(")")[2].split()[0]
-    return state in "Tt"
-
-
-def family(pid: int) -> list[int]:
-    """This process, those that it started, and those that these started; as far as they are there now."""
-    parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if name.isdecimal():
-            with suppress(OSError), open(f"/proc/{name}/stat") as file:  # noqa: PTH123
-                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-    found = [pid]
-    for one in found:  # which grows meanwhile
-        found += [child for child, parent in parents.items() if parent == one]
-    return found
+    return asked(pid, lambda: machine.stat_of(pid)[0]) in "Tt"
 
 
 def kept_out(pid: int) -> UsageError:

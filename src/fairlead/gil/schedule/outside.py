@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from fairlead import machine
 from fairlead.errors import InterpreterFailedError, UsageError
-from fairlead.gil.observe.target import asked, executable, family, kept_out
+from fairlead.gil.observe.target import asked, executable, kept_out
 from fairlead.record.policies import name_of
 
 Order = Literal["status", "stock", "interactive", "off"]
@@ -71,7 +72,7 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
 
 def scheduled_family(pid: int) -> list[int]:
     """The processes that take orders: of this one, those that it started, and those that these started."""
-    return [one for one in family(pid) if _takes_orders(one)]
+    return [one for one in machine.family(pid) if _takes_orders(one)]
 
 
 def _takes_orders(pid: int) -> bool:

@@ -22,11 +22,12 @@ import os
 import resource
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlead import machine
 from fairlead.lab.isolation.stop import Stop
 
 NOISY = 0.10
@@ -85,19 +86,10 @@ def read(cpus: frozenset[int]) -> Reading | None:
 def _living_s() -> float:
     """What the living descendants of this process and their own ended children have used."""
     ticks = 0
-    for pid in _descendants(os.getpid()):
+    for pid in machine.family(os.getpid())[1:]:
         with suppress(OSError):  # it has just ended
-            _, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")
-            ticks += sum(map(int, rest.split()[11:15]))
+            ticks += sum(map(int, machine.stat_of(pid)[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, path.read_text(encoding="ascii").split()):
-                yield child
-                yield from _descendants(child)
 
 
 def throttled_s() -> float:
