@@ -12,6 +12,7 @@ class Tally(TypedDict):
     max_wait_ns: int
     max_held_ns: int
     overrun_ns: int
+    overrun_off_cpu_ns: int
     max_overrun_ns: int
     forced_drops: int
     voluntary_drops: int

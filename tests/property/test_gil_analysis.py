@@ -66,6 +66,8 @@ def test_analysis_any_program_agrees_with_the_books(
         assert (thread.held_off_cpu_seconds or 0) == truth.off_cpu[thread.serial] / 1e9
         assert (thread.held_asleep_seconds or 0) == truth.asleep[thread.serial] / 1e9
         assert (thread.overrun_seconds or 0) <= thread.held_seconds
+        least = min(thread.overrun_seconds or 0, thread.held_off_cpu_seconds or 0)
+        assert (thread.overrun_off_cpu_seconds or 0) <= least + 1e-9
     blame = {(cell.waiter, cell.holder): cell.seconds for cell in summary.blame}
     assert blame == {cell: ns / 1e9 for cell, ns in truth.blame.items() if ns}
     assert sum(loss.seconds for loss in summary.stacks) == pytest.approx(sum(blame.values()), abs=1e-6)

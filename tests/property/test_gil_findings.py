@@ -36,6 +36,7 @@ threads = st.builds(
     max_wait_seconds=seconds,
     max_held_seconds=seconds,
     overrun_seconds=st.none() | seconds,
+    overrun_off_cpu_seconds=st.none() | seconds,
     max_overrun_seconds=st.none() | seconds,
     forced_drops=counts,
     voluntary_drops=counts,
@@ -144,6 +145,34 @@ def test_find_long_hold_that_the_kernel_caused_is_not_said() -> None:
         overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14,
     )  # fmt: skip
     assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["not-the-gil"]
+
+
+def test_find_long_hold_is_said_where_other_holds_lost_their_core() -> None:
+    """What a call that nobody asked to end was off the CPU says nothing of one that was asked."""
+    thread = GilThread(
+        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
+        overrun_seconds=0.15, overrun_off_cpu_seconds=0.05, max_overrun_seconds=0.15,
+        held_off_cpu_seconds=0.4,
+    )  # fmt: skip
+    assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["long-hold"]
+
+
+@pytest.mark.parametrize(
+    ("overrun_off_cpu", "kinds"), [(0.5, ["long-hold"]), (0.99, ["convoy"])], ids=["C code", "no core"]
+)
+def test_find_convoy_is_behind_those_who_let_go_when_asked(overrun_off_cpu: float, kinds: list[str]) -> None:
+    """Half of the holds are not asked to end, so that more was held before requests than after them."""
+    holder = GilThread(
+        serial=1, name="a", native_id=1, acquisitions=49, held_seconds=2.72, max_held_seconds=0.13,
+        overrun_seconds=1.0, overrun_off_cpu_seconds=overrun_off_cpu, max_overrun_seconds=0.12,
+        held_off_cpu_seconds=1.52, forced_drops=20,
+    )  # fmt: skip
+    brief = GilThread(
+        serial=2, name="b", native_id=2, acquisitions=900, contended=33, held_seconds=0.2,
+        waited_seconds=1.24, max_wait_seconds=0.16, max_held_seconds=0.001, overrun_seconds=0.0,
+    )  # fmt: skip
+    found = find([holder, brief], wall_seconds=5, switch_interval=0.005)
+    assert [finding.kind for finding in found] == kinds
 
 
 def test_find_long_hold_that_sleeps_is_said() -> None:

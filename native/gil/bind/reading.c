@@ -43,6 +43,7 @@ static int add_tally(PyObject *dict, const fl_tally *tally)
         {"max_wait_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_WAIT])},
         {"max_held_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_HELD])},
         {"overrun_ns", fl_ticks_to_ns(tally->overrun)},
+        {"overrun_off_cpu_ns", fl_ticks_to_ns(tally->overrun_off_cpu)},
         {"max_overrun_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_OVERRUN])},
         {"forced_drops", tally->forced_drops},
         {"voluntary_drops", tally->voluntary_drops},

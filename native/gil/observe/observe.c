@@ -181,17 +181,25 @@ static void tell_stack(fl_gil *gil, const fl_seat *seat, uint32_t stack, uint64_
     }
 }
 
+static uint64_t less_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     uint8_t flags = 0;
     uint32_t stack = 0;
+    bool off_cpu = fl_off_cpu_dropped(seat, now);
+    if (off_cpu) {
+        tell_off_cpu(gil, seat, now);
+    }
     if (gil->t_request) {
-        seat->tally.overrun += now - gil->t_request;
+        uint64_t overrun = now - gil->t_request;
+        seat->tally.overrun += overrun;
+        seat->tally.overrun_off_cpu += off_cpu ? less_of(seat->off_cpu, overrun) : 0;
         fl_window_note(seat, FL_MAXIMUM_OVERRUN, gil->t_request, now);
         flags = FL_FLAG_FORCED;
-    }
-    if (fl_off_cpu_dropped(seat, now)) {
-        tell_off_cpu(gil, seat, now);
     }
     if (gil->first) {
         flags |= FL_FLAG_CONTENDED;
@@ -231,7 +239,9 @@ void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, 
     if (seat->holding) {
         add_present(seat->t_acquired, since, now, &tally->held, &tally->maxima.of[FL_MAXIMUM_HELD]);
         if (gil->t_request && gil->holder == seat) {
+            uint64_t before = tally->overrun;
             add_present(gil->t_request, since, now, &tally->overrun, &tally->maxima.of[FL_MAXIMUM_OVERRUN]);
+            tally->overrun_off_cpu += seat->marked ? less_of(seat->off_cpu, tally->overrun - before) : 0;
         }
     }
     if (seat->waiting) {

@@ -219,6 +219,7 @@ static void tally_subtract(fl_tally *later, const fl_tally *earlier)
     LESS(off_cpu_known);
     LESS(asleep);
     LESS(overrun);
+    LESS(overrun_off_cpu);
     LESS(forced_drops);
     LESS(voluntary_drops);
     LESS(requests);

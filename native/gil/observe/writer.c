@@ -165,6 +165,7 @@ static void add_seat(fl_writer *writer, const fl_seat_count *seat, bool first)
     fl_text_member(&writer->text, "max_wait_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_WAIT]));
     fl_text_member(&writer->text, "max_held_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_HELD]));
     fl_text_member(&writer->text, "overrun_ns", fl_ticks_to_ns(tally->overrun));
+    fl_text_member(&writer->text, "overrun_off_cpu_ns", fl_ticks_to_ns(tally->overrun_off_cpu));
     fl_text_member(&writer->text, "max_overrun_ns", fl_ticks_to_ns(tally->maxima.of[FL_MAXIMUM_OVERRUN]));
     fl_text_member(&writer->text, "forced_drops", tally->forced_drops);
     fl_text_member(&writer->text, "voluntary_drops", tally->voluntary_drops);

@@ -67,7 +67,8 @@ typedef struct {
     uint64_t acquisitions, voluntary_drops, held, contended, waited;
     fl_maxima maxima; /* since the last snapshot */
     uint64_t held_histogram[FL_HISTOGRAM_BUCKETS], wait_histogram[FL_HISTOGRAM_BUCKETS];
-    uint64_t forced_drops, requests, handoffs, overrun, off_cpu, off_cpu_known, asleep;
+    uint64_t forced_drops, requests, handoffs, off_cpu, off_cpu_known, asleep;
+    uint64_t overrun, overrun_off_cpu; /* of the second, no more than the first in each hold */
 } fl_tally;
 
 _Static_assert(offsetof(fl_tally, held_histogram) == FL_CACHE_LINE, "what comes before is one line");

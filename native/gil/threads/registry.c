@@ -113,6 +113,7 @@ void fl_tally_add(fl_tally *sum, const fl_tally *tally)
     sum->off_cpu_known += tally->off_cpu_known;
     sum->asleep += tally->asleep;
     sum->overrun += tally->overrun;
+    sum->overrun_off_cpu += tally->overrun_off_cpu;
     fl_maxima_merge(&sum->maxima, &tally->maxima);
     sum->forced_drops += tally->forced_drops;
     sum->voluntary_drops += tally->voluntary_drops;

@@ -58,6 +58,9 @@ class GilThread:
     overrun_seconds: float | None = None
     """Time it went on holding after the first request to drop: the part of its holds that kept others out
     against their asking."""
+    overrun_off_cpu_seconds: float | None = None
+    """The part of ``overrun_seconds`` for which it may have had no core: of each hold that it was asked to
+    end, the time that it had none, before the request or after."""
     max_overrun_seconds: float | None = None
     forced_drops: int = 0
     voluntary_drops: int = 0

@@ -9,7 +9,8 @@ and stacks make the findings name more. The thresholds, and why they are where t
   for a tenth of I or less at a time, and for which a quarter of its contended waits take about I or
   longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
   neighbours' short holds. Where it is known who held the GIL meanwhile, those who compute must have a fifth
-  of it: else the waits are another thread's long holds.
+  of it: else the waits are another thread's long holds. So are they where a thread goes on after requests
+  for a tenth of its holds, and for as long as the requests took to come.
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
@@ -36,9 +37,11 @@ from fairlead.gil.analysis.scene import (
     blamed,
     duration,
     hold_of,
+    kept_seconds,
     listed,
     long_waits,
     names_of,
+    overrun_of,
     sane,
     verb,
 )
@@ -49,6 +52,7 @@ WORTH_A_WORD = 0.02
 CONVOY_HOLD = 0.1
 CONVOY_SHARE = 0.25
 CONVOY_TURNS = 10
+CONVOY_AFTER = 0.1
 CONVOY_CULPRIT = 0.1
 CONVOY_CAUSED = 0.2
 SQUARE_THREADS = 8
@@ -123,8 +127,7 @@ def _of_one_gil(scene: Scene) -> list[Finding]:
 
 
 def _convoy(scene: Scene) -> list[Finding]:
-    # who lets go only long after being asked is a long hold, and its victims pay for that
-    computing = [t for t in scene.computing() if (t.overrun_seconds or 0.0) < t.held_seconds / 2]
+    computing = [t for t in scene.computing() if _lets_go(t, scene.interval)]
     victims = [
         thread
         for thread in scene.threads
@@ -184,6 +187,13 @@ def _convoy(scene: Scene) -> list[Finding]:
     ]
 
 
+def _lets_go(thread: GilThread, interval: float) -> bool:
+    """Whether it does so soon after it is asked to: its victims pay the interval before a request. Else they
+    pay for what comes after, a long hold."""
+    after = overrun_of(thread)
+    return after < CONVOY_AFTER * kept_seconds(thread) or after < thread.forced_drops * interval
+
+
 def _culprits(
     scene: Scene, victims: list[GilThread], computing: list[GilThread], cost: float
 ) -> list[GilThread]:
@@ -198,7 +208,7 @@ def _culprits(
         for thread in scene.threads
         if thread not in computing
         and behind[thread.serial] >= CONVOY_CULPRIT * cost
-        and (thread.overrun_seconds or 0.0) < thread.held_seconds / 2
+        and _lets_go(thread, scene.interval)
     ]
     return sorted([*computing, *others], key=lambda thread: -behind[thread.serial])
 

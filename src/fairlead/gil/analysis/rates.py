@@ -10,7 +10,8 @@ from fairlead.record.gil_summary import Blame, GilThread, LoopDelays
 
 _GROWING = (
     "acquisitions", "contended", "held_seconds", "held_off_cpu_seconds", "held_asleep_seconds",
-    "waited_seconds", "overrun_seconds", "forced_drops", "voluntary_drops", "requests", "handoffs",
+    "waited_seconds", "overrun_seconds", "overrun_off_cpu_seconds", "forced_drops", "voluntary_drops",
+    "requests", "handoffs",
 )  # fmt: skip
 
 

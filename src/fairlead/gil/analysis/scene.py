@@ -56,6 +56,25 @@ def used_seconds(thread: GilThread) -> float:
     return thread.held_seconds - (thread.held_asleep_seconds or 0.0)
 
 
+def overrun_of(thread: GilThread) -> float:
+    """How long it went on after requests, by itself: what a core that was taken away may have added is not in
+    it."""
+    off_cpu = thread.overrun_off_cpu_seconds
+    return _by_itself(
+        thread, thread.overrun_seconds, thread.held_off_cpu_seconds if off_cpu is None else off_cpu
+    )
+
+
+def kept_seconds(thread: GilThread) -> float:
+    """How long it held, computing or asleep: without what a core that was taken away added."""
+    return _by_itself(thread, thread.held_seconds, thread.held_off_cpu_seconds)
+
+
+def _by_itself(thread: GilThread, seconds: float | None, off_cpu: float | None) -> float:
+    preempted = max(0.0, (off_cpu or 0.0) - (thread.held_asleep_seconds or 0.0))
+    return max(0.0, (seconds or 0.0) - preempted)
+
+
 def hold_of(thread: GilThread) -> float:
     return thread.held_seconds / thread.acquisitions if thread.acquisitions else 0.0
 

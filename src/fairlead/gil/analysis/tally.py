@@ -30,6 +30,7 @@ class _Sums:
     max_wait: int = 0
     max_held: int = 0
     overrun: int = 0
+    overrun_off_cpu: int = 0
     max_overrun: int = 0
     forced: int = 0
     dropped: int = 0
@@ -81,11 +82,10 @@ class Tally:
             sums.max_wait = max(sums.max_wait, int(lengths.max()))
             sums.contended += int(np.count_nonzero(mine["closed"]))
             sums.waits_by_size += _histogram(lengths[mine["closed"]])
-        self._add_overruns(chunk)
-        self._add_off_cpu(chunk)
+        self._add_overruns(chunk, off_cpu=self._add_off_cpu(chunk))
 
-    def _add_overruns(self, chunk: IntervalChunk) -> None:
-        """Time from the first request that fell into a hold to its end."""
+    def _add_overruns(self, chunk: IntervalChunk, *, off_cpu: NDArray[np.int64]) -> None:
+        """Time from the first request that fell into a hold to its end; and off the CPU in such holds."""
         import numpy as np
 
         asked = chunk.events["t_ns"][chunk.events["kind"] == EventType.REQUEST]
@@ -98,13 +98,18 @@ class Tally:
         inside = asked >= holds["start"][which]
         which, first = np.unique(which[inside], return_index=True)
         late = holds["end"][which] - asked[inside][first]
+        late_off_cpu = np.minimum(late, off_cpu[which])
         for thread, mine in _groups(holds["thread"][which]):
             sums = self._of(thread)
             sums.overrun += int(late[mine].sum())
+            sums.overrun_off_cpu += int(late_off_cpu[mine].sum())
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
-    def _add_off_cpu(self, chunk: IntervalChunk) -> None:
-        """An OFFCPU tells the time off the CPU in the hold that ends with it, an ASLEEP a part of that."""
+    def _add_off_cpu(self, chunk: IntervalChunk) -> NDArray[np.int64]:
+        """The time off the CPU in each hold.
+
+        An OFFCPU tells it of the hold that ends with it, an ASLEEP a part of that.
+        """
         import numpy as np
 
         kinds = chunk.events["kind"]
@@ -115,16 +120,15 @@ class Tally:
         which = np.searchsorted(chunk.holds["end"], seen["t_ns"], side="left")
         self._off_cpu = seen[which == len(chunk.holds)]
         within = which < len(chunk.holds)
-        for kind in (EventType.OFFCPU, EventType.ASLEEP):
+        off_cpu, asleep = np.zeros((2, len(chunk.holds)), dtype=np.int64)
+        for kind, longest in ((EventType.OFFCPU, off_cpu), (EventType.ASLEEP, asleep)):
             told = within & (seen["kind"] == kind)
-            longest = np.zeros(len(chunk.holds), dtype=np.int64)
             np.maximum.at(longest, which[told], seen["value_ns"][told].astype(np.int64))
-            for thread, mine in _groups(chunk.holds["thread"]):
-                sums, total = self._of(thread), int(longest[mine].sum())
-                if kind == EventType.OFFCPU:
-                    sums.off_cpu += total
-                else:
-                    sums.asleep += total
+        for thread, mine in _groups(chunk.holds["thread"]):
+            sums = self._of(thread)
+            sums.off_cpu += int(off_cpu[mine].sum())
+            sums.asleep += int(asleep[mine].sum())
+        return off_cpu
 
     def _of(self, thread: int) -> _Sums:
         return self._threads.setdefault(thread, _Sums())
@@ -146,6 +150,7 @@ class Tally:
                 max_wait_seconds=sums.max_wait / 1e9,
                 max_held_seconds=sums.max_held / 1e9,
                 overrun_seconds=sums.overrun / 1e9,
+                overrun_off_cpu_seconds=sums.overrun_off_cpu / 1e9 if self.off_cpu_known else None,
                 max_overrun_seconds=sums.max_overrun / 1e9,
                 forced_drops=sums.forced,
                 voluntary_drops=sums.dropped - sums.forced,

@@ -4,7 +4,7 @@ The thresholds, in switch intervals I, as findings.py explains:
 
 * long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
   microseconds, so this is one call into C, which computes or sleeps. Or a core that was taken away: where
-  that was measured, what is left of all such time without it must still be 4 I.
+  that was measured, what is left of such holds without it must still be 4 I in all.
 * starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
   long as the longest waits of its peers, and not simply one long hold. What the thread waited while the GIL
   was free does not count: then it waited for a core.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from fairlead.gil.analysis.scene import Scene, duration, listed, names_of
+from fairlead.gil.analysis.scene import Scene, duration, listed, names_of, overrun_of
 from fairlead.record.gil_summary import Finding
 
 LONG_HOLD = 4.0
@@ -32,8 +32,7 @@ def long_holds(scene: Scene) -> list[Finding]:
         if longest is None or total is None or longest < LONG_HOLD * scene.interval:
             continue
         asleep = thread.held_asleep_seconds or 0.0
-        preempted = (thread.held_off_cpu_seconds or 0.0) - asleep
-        if total - preempted < LONG_HOLD * scene.interval:
+        if overrun_of(thread) < LONG_HOLD * scene.interval:
             continue
         evidence: dict[str, float | int | str] = {
             "longest_after_request_ms": longest * 1e3,
