@@ -143,7 +143,6 @@ def main() -> None:
     parser.add_argument("--simulated", type=float, default=20.0, help="seconds of each simulation")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    options.foreign = 0
     chosen = CELLS[1:2] if options.quick else CELLS
     if options.quick:
         options.seconds, options.simulated = 0.4, 1.0

@@ -13,22 +13,20 @@ import json
 import subprocess
 import sys
 
-from harness import FIGURES, SUBJECTS, Row, Target, arguments, cpu_bound_process, run
+from harness import FIGURES, SUBJECTS, Row, Target, arguments, run
 
 ANSWER_MS = 50
 
 
 def main() -> None:
     parser = arguments(__doc__ or "", rounds=15)
-    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each sample")
     options = parser.parse_args()
     seconds = 0.3 if options.quick else options.seconds
 
     def take(mode: str) -> FIGURES:
         command = [sys.executable, str(SUBJECTS / "endpoint.py"), mode, str(seconds)]
-        with cpu_bound_process(options.foreign):
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         figures: FIGURES = json.loads(done.stdout)
         return figures
 

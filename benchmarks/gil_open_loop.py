@@ -26,7 +26,6 @@ from harness import (
     Target,
     Way,
     arguments,
-    cpu_bound_process,
     run,
     subject,
     ways,
@@ -72,12 +71,9 @@ class Cell:
             self.rate = steps_per_ms()
         self.taken += 1
         steps = {one.text: round(one.service_ms * self.rate) for one in self.requests}
-        with (
-            subject("mixed_server", self.modes[mode], cpu_threads=self.cpu_threads, steps=steps) as (
-                _,
-                facts,
-            ),
-            cpu_bound_process(self.options.foreign),
+        with subject("mixed_server", self.modes[mode], cpu_threads=self.cpu_threads, steps=steps) as (
+            _,
+            facts,
         ):
             return self.measure(facts, seed=self.options.seed + turn)
 
@@ -148,7 +144,6 @@ def main() -> None:
     parser = arguments(__doc__ or "", rounds=5)
     parser.add_argument("--loads", default="0.3,0.5,0.8")
     parser.add_argument("--cpu-threads", default="0,1,4")
-    parser.add_argument("--foreign", type=int, default=0)
     parser.add_argument("--mixture", type=mixture, default="0.1=45,1=40,20=15")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=1)

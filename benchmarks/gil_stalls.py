@@ -27,7 +27,6 @@ from harness import (
     Way,
     answer,
     arguments,
-    cpu_bound_process,
     run,
     subject,
     ways,
@@ -55,12 +54,9 @@ class Program:
             self.rate = steps_per_ms()
         self.taken += 1
         settings = {"kind": self.kind, "seconds": self.options.seconds, "seed": self.options.seed + turn}
-        with (
-            cpu_bound_process(self.options.foreign),
-            subject("stalls", self.modes[mode], cpu_threads=1, steps_per_ms=self.rate, **settings) as (
-                process,
-                facts,
-            ),
+        with subject("stalls", self.modes[mode], cpu_threads=1, steps_per_ms=self.rate, **settings) as (
+            process,
+            facts,
         ):
             machine = MachineShares()
             begun, before = time.monotonic(), work_seconds(facts)
@@ -81,7 +77,6 @@ class Program:
 def main() -> None:
     parser = arguments(__doc__ or "", rounds=5)
     parser.add_argument("--only", default=",".join(KINDS))
-    parser.add_argument("--foreign", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -126,6 +126,7 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
     return parser
 
 
@@ -141,7 +142,8 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts
                 order = [mode for mode in row.modes if number < row.rounds.get(mode, rounds)]
                 first = number % len(order) if order else 0
                 for mode in order[first:] + order[:first]:
-                    samples.append(_take(number, row, mode))  # noqa: PERF401 (what there is counts if stopped)
+                    with cpu_bound_process(options.foreign):
+                        samples.append(_take(number, row, mode))  # what there is counts if stopped
     except KeyboardInterrupt:
         print("stopped before the end; this is what was measured until then")
     if options.json:
@@ -157,7 +159,8 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts
                 }
             )
         )
-    print(f"{question}\nPython {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}")
+    beside = f", beside {options.foreign} busy processes" if options.foreign else ""
+    print(f"{question}\nPython {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}{beside}")
     for row in rows:
         found = [sample for sample in samples if sample.row == row.name]
         if found:

@@ -73,7 +73,10 @@ def convoy(clients: int) -> Callable[[Namespace], list[Row]]:
 
 def open_loop(options: Namespace) -> list[Row]:
     settings = Namespace(
-        mixture={0.1: 45.0, 1.0: 40.0, 20.0: 15.0}, seed=1, foreign=0, seconds=1.5 * options.seconds
+        mixture={0.1: 45.0, 1.0: 40.0, 20.0: 15.0},
+        seed=1,
+        foreign=options.foreign,
+        seconds=1.5 * options.seconds,
     )
     cells = [Cell(0.5, cpu_threads, WAYS, settings) for cpu_threads in COMPUTING]
     return [Row(f"load 0.5, {threads(cell.cpu_threads)}", cell.take, MODES) for cell in cells]
