@@ -1583,9 +1583,9 @@ class WorkerSlot:
     ends it.
     """
     def __new__(cls, job_queue: int, worker: int) -> WorkerSlot: ...
-    def take(self, /) -> Any:
+    def take(self, timeout: float | None = None, /) -> Any:
         """Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any.
-        None: there will be no more.
+        None: there will be no more, or none has come within the time.
         """
     def reply(self, kind: int, value: object, /) -> bool:
         """Replies to the call that was taken. False: no caller wants the reply, and this worker is to end."""

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "lowlevel": {"sync", "wait"},
     "pools.engine": {"sync"},
     "pools.serialization": {"pools.engine"},
-    "pools.process": {"pools.serialization", "_native"},
+    "pools.process": {"pools.engine", "pools.serialization", "_native"},
     "pools.interpreter": {"pools.engine", "pools.serialization", "_native"},
     "pools.event_loop": {"pools.engine", "pools.serialization"},
     "pools.distributed": {"pools.engine", "pools.serialization"},

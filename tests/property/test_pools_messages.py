@@ -77,6 +77,40 @@ def test_messages_come_as_they_were_sent_and_give_their_memory_back(values: list
     assert len(os.listdir("/proc/self/fd")) <= before + len(values)  # noqa: PTH208 - mappings of older Pythons
 
 
+@given(values=st.lists(VALUES, min_size=2, max_size=8))
+def test_messages_that_come_together_are_told_apart(values: list[Any]) -> None:
+    """As a log record and the result behind it."""
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with ends() as (ours, theirs):
+
+        def send() -> None:
+            for number, value in enumerate(values):
+                ours.send(number, pickled(value))
+            sent.set()
+
+        sent = threading.Event()
+        thread = threading.Thread(target=send)
+        thread.start()
+        sent.wait(0.01)  # they are there at once, if they fit
+        for number, value in enumerate(values):
+            assert theirs.poll(None)
+            message = theirs.receive()
+            assert message.kind == number
+            assert alike(value, message.load())
+        assert not theirs.poll(0)
+        thread.join()
+    assert len(os.listdir("/proc/self/fd")) <= before + len(values)  # noqa: PTH208 - mappings of older Pythons
+
+
+def test_end_that_is_closed_lets_go_of_what_has_come_and_was_not_read() -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with ends() as (ours, theirs):
+        ours.send(1, pickled("small"))
+        ours.send(2, pickled(b"x" * (INLINE + 1)))
+        assert theirs.receive().load() == "small"
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
 def taken(data: bytes) -> Any:
     """What a channel makes of these bytes, and then the end."""
     ours, theirs = socket.socketpair()

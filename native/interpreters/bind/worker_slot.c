@@ -10,16 +10,24 @@ typedef struct {
         *slot; /* the engine's fl_job_queue_leave frees it, after this interpreter has run its last */
 } worker_slot_object;
 
-static PyObject *take(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *take(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
+    int64_t deadline;
+    if (count > 1) {
+        PyErr_SetString(PyExc_TypeError, "take() takes 1 argument");
+        return NULL;
+    }
+    if (fl_deadline_parse(NULL, count > 0 ? args[0] : NULL, &deadline) < 0) {
+        return NULL;
+    }
     if (self->slot->job != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "reply to the last call first");
         return NULL;
     }
     fl_job *job = NULL;
     while (job == NULL) {
-        int got = fl_wait_permit(op, self->job_queue->work, &self->job_queue->for_work, FL_FOREVER);
+        int got = fl_wait_permit(op, self->job_queue->work, &self->job_queue->for_work, deadline);
         if (got != 1) {
             return got < 0 ? NULL : Py_NewRef(Py_None);
         }
@@ -112,7 +120,7 @@ static void worker_slot_dealloc(PyObject *op)
 }
 
 static PyMethodDef worker_slot_methods[] = {
-    {"take", take, METH_NOARGS, FL_DOC(WorkerSlot, take)},
+    {"take", FL_METHOD(take), METH_FASTCALL, FL_DOC(WorkerSlot, take)},
     {"reply", FL_METHOD(reply), METH_FASTCALL, FL_DOC(WorkerSlot, reply)},
     {"notify", FL_METHOD(notify), METH_FASTCALL, FL_DOC(WorkerSlot, notify)},
     {NULL, NULL, 0, NULL},

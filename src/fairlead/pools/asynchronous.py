@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from fairlead.pools.event_loop.engine import Loop
-from fairlead.pools.executor.base import Pool, checked, checked_initializer
+from fairlead.pools.executor.base import Pool, checked, checked_callable
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.future import Future
@@ -39,6 +39,8 @@ class AsyncPool(Pool):
             it raises, the pool is broken, and every task raises a BrokenPoolError whose cause is that
             exception.
         thread_name_prefix: of its thread.
+        finalizer: called on the loop when the pool ends, and awaited if it is a coroutine function. What it
+            raises is logged.
     """
 
     _engine: Loop
@@ -49,11 +51,14 @@ class AsyncPool(Pool):
         thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
+        *,
+        finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
         number = WORKERS if max_workers is None else checked("max_workers", max_workers)
         initialize = None if initializer is None else (initializer, initargs)
-        self._begin(Loop(number, initialize, thread_name_prefix or f"AsyncPool-{next(_numbers)}"))
+        self._begin(Loop(number, initialize, finalizer, thread_name_prefix or f"AsyncPool-{next(_numbers)}"))
 
     if TYPE_CHECKING:
 

@@ -20,7 +20,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.executor.base import Pool, checked, checked_initializer
+from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.threads import ThreadWorker
@@ -45,6 +45,7 @@ class AutoPool(Pool):
         max_workers: None: as many as the chosen kind makes by itself.
         initializer: called in each worker before its first task, and in the thread of the first calls.
         thread_name_prefix: of the threads that it starts.
+        finalizer: called in each worker after its last task, and in the thread of the first calls.
     """
 
     _engine: _Auto
@@ -55,11 +56,15 @@ class AutoPool(Pool):
         thread_name_prefix: str = "",
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
+        *,
+        finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
         if max_workers is not None:
             checked("max_workers", max_workers)
-        self._begin(_Auto(max_workers, initializer, initargs, thread_name_prefix))
+        hooks = {"initializer": initializer, "initargs": initargs, "finalizer": finalizer}
+        self._begin(_Auto(max_workers, hooks, thread_name_prefix))
 
     def _submit(
         self,
@@ -85,12 +90,11 @@ class _Scout(ThreadWorker):
 
     def __init__(
         self,
-        initializer: Callable[..., object] | None,
-        args: tuple[Any, ...],
+        hooks: dict[str, Any],
         meter: CallMeter,
         results: list[Any],
     ) -> None:
-        super().__init__(initializer, args, interrupt=False)
+        super().__init__(**hooks, interrupt=False)
         self.meter = meter
         self.results = results
 
@@ -112,14 +116,12 @@ class _Auto(Engine):
     def __init__(
         self,
         workers: int | None,
-        initializer: Callable[..., object] | None,
-        initargs: tuple[Any, ...],
+        hooks: dict[str, Any],
         name: str,
     ) -> None:
         self.choice: Choice | None = None
         self._given = workers
-        self._initializer = initializer
-        self._initargs = initargs
+        self._hooks = hooks
         self._name = name
         self._lock = threading.RLock()
         self._pending: deque[Task] = deque()
@@ -343,7 +345,7 @@ class _Auto(Engine):
     def _look(self) -> CallSample | None:
         """Has the first calls made, and looks at them."""
         self._scout = WorkerManager(
-            "threads", 1, lambda: _Scout(self._initializer, self._initargs, self._meter, self._results),
+            "threads", 1, lambda: _Scout(self._hooks, self._meter, self._results),
             name=f"{self._name or 'AutoPool'}-first", in_thread=True, call_cost_s=5e-6,
         )  # fmt: skip
         shutdown.forget(self._scout)
@@ -391,8 +393,7 @@ class _Auto(Engine):
         self._pool = make(
             str(choice.kind),
             self._given if self._given is not None else choice.workers,
-            initializer=self._initializer,
-            initargs=self._initargs,
+            **self._hooks,
             thread_name_prefix=self._name,
         )
         shutdown.forget(self._pool._engine)  # it is ended by this

@@ -13,7 +13,7 @@ from fairlead import machine
 from fairlead.errors import MissingExtraError, SerializationError
 from fairlead.pools.engine.contract import Broken, Lost, Task, Worker
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.executor.base import Pool, checked, checked_initializer
+from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class DaskPool(Pool):
         initargs: tuple[Any, ...] = (),
         thread_name_prefix: str = "",
     ) -> None:
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
         if max_workers is not None:
             checked("max_workers", max_workers)
         cluster, client = _connect(address, max_workers, security)

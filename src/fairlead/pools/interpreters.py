@@ -9,7 +9,13 @@ from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
+from fairlead.pools.executor.base import (
+    Pool,
+    checked,
+    checked_callable,
+    checked_seconds,
+    checked_workers,
+)
 
 _numbers = itertools.count()
 
@@ -37,6 +43,10 @@ class InterpreterPool(Pool):
             task raises a BrokenPoolError whose cause is that exception.
         max_tasks_per_child: tasks after which an interpreter is replaced; None for never.
         thread_name_prefix: of the threads.
+        finalizer: called in each worker that ends by itself, after its last task. What it raises is logged.
+            A worker that is stopped has no time for it.
+        idle_timeout: seconds without a task after which a worker ends; None for never.
+        forward_logging: whether this program's loggers, and so its handlers, handle what workers log.
 
     Raises:
         UnsupportedInterpreterError: this is not CPython 3.13 or newer.
@@ -50,18 +60,28 @@ class InterpreterPool(Pool):
         initargs: tuple[Any, ...] = (),
         *,
         max_tasks_per_child: int | None = None,
+        finalizer: Callable[[], object] | None = None,
+        idle_timeout: float | None = None,
+        forward_logging: bool = False,
     ) -> None:
         _check_interpreter()
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
         from fairlead.pools.interpreter.engine import Interpreters
-        from fairlead.pools.interpreter.serialization import shipped_initializer
+        from fairlead.pools.interpreter.serialization import shipped
 
         workers = checked_workers(max_workers)
-        shipped = shipped_initializer(initializer, initargs)
+        hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
         shutdown.last()
         name = thread_name_prefix or f"InterpreterPool-{next(_numbers)}"
-        self._begin(Interpreters(workers, shipped, name=name, most_tasks=most))
+        idle_s = checked_seconds("idle_timeout", idle_timeout)
+        self._begin(
+            Interpreters(
+                workers, hooks, name=name, most_tasks=most, idle_timeout=idle_s,
+                forward_logging=forward_logging,
+            )
+        )  # fmt: skip
 
 
 def _check_interpreter() -> None:

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from multiprocessing import forkserver
@@ -23,10 +24,16 @@ from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageE
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
-from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
+from fairlead.pools.executor.base import (
+    Pool,
+    checked,
+    checked_callable,
+    checked_seconds,
+    checked_workers,
+)
 from fairlead.pools.process import child
 from fairlead.pools.process.channel import Channel, Corrupt
-from fairlead.pools.serialization import calls, pickling
+from fairlead.pools.serialization import calls, pickling, records
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, Parts, pickled
 
@@ -63,6 +70,11 @@ class ProcessPool(Pool):
             multiprocessing's locks and queues.
         max_tasks_per_child: tasks after which a process is replaced; None for never.
         thread_name_prefix: of the threads, and of the processes.
+        finalizer: called in each worker that ends by itself, after its last task. What it raises is logged.
+            A worker that is killed or dies has no time for it.
+        idle_timeout: seconds without a task after which a worker ends; None for never.
+        forward_logging: whether this program's loggers, and so its handlers, handle what workers log: before
+            the result of the task that has logged it.
     """
 
     def __init__(
@@ -74,6 +86,9 @@ class ProcessPool(Pool):
         *,
         max_tasks_per_child: int | None = None,
         thread_name_prefix: str = "",
+        finalizer: Callable[[], object] | None = None,
+        idle_timeout: float | None = None,
+        forward_logging: bool = False,
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatformError(
@@ -82,10 +97,12 @@ class ProcessPool(Pool):
             )
         context = _context(mp_context)
         start_method = context.get_start_method()
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
         if start_method == "fork":
             _refuse_to_fork_with_subinterpreters()
-        shipped = None if initializer is None else _initializer(initializer)
+        begin = _shipped("initializer", initializer), initargs
+        last = _shipped("finalizer", finalizer)
         name = thread_name_prefix or f"ProcessPool-{next(_numbers)}"
         if start_method == "forkserver":
             _preload()
@@ -94,11 +111,12 @@ class ProcessPool(Pool):
             _Processes(
                 "processes",
                 checked_workers(max_workers),
-                lambda: _Process(context, shipped, initargs, name),
+                lambda: _Process(context, begin, last, forward_logging=forward_logging, name=name),
                 name=name,
                 most_tasks=0
                 if max_tasks_per_child is None
                 else checked("max_tasks_per_child", max_tasks_per_child),
+                idle_timeout=checked_seconds("idle_timeout", idle_timeout),
                 call_cost_s=100e-6,
             )
         )
@@ -130,12 +148,14 @@ class _Processes(DirectManager):
         return calls.portable(function, by_value=by_value)
 
 
-def _initializer(function: Callable[..., object]) -> bytes:
+def _shipped(what: str, function: Callable[..., object] | None) -> bytes | None:
+    if function is None:
+        return None
     try:
         return pickling.dumps(function)
     except Exception as error:
         raise SerializationError(
-            f"the initializer {calls.name_of(function)} cannot be sent to a worker: {error}"
+            f"the {what} {calls.name_of(function)} cannot be sent to a worker: {error}"
         ) from error
 
 
@@ -155,10 +175,19 @@ class _Process(DirectWorker):
     """Whether functions of __main__ go by value: it is no file, or workers have been found not to know
     them."""
 
-    def __init__(self, context: Any, initializer: bytes | None, initargs: tuple[Any, ...], name: str) -> None:
+    def __init__(
+        self,
+        context: Any,
+        initializer: tuple[bytes | None, tuple[Any, ...]],
+        finalizer: bytes | None,
+        *,
+        forward_logging: bool,
+        name: str,
+    ) -> None:
         self._context = context
         self._initializer = initializer
-        self._initargs = initargs
+        self._finalizer = finalizer
+        self._forward_logging = forward_logging
         self._name = name
         self._process: Any = None
         self._channel: Channel | None = None
@@ -185,9 +214,12 @@ class _Process(DirectWorker):
             ours, theirs = socket.socketpair()
             self._channel = Channel(ours)
             _channels.add(self._channel)
+            levels = records.levels() if self._forward_logging else None
             with theirs:
                 self._process = self._context.Process(
-                    target=child.main, args=(theirs, self._initializer, self._initargs), name=self._name
+                    target=child.main,
+                    args=(theirs, *self._initializer, self._finalizer, levels),
+                    name=self._name,
                 )
                 try:
                     self._process.start()
@@ -200,9 +232,8 @@ class _Process(DirectWorker):
                     raise
         if self._stopped:
             self._process.kill()
-        try:
-            message = self._channel.receive()
-        except (EOFError, OSError, Corrupt):
+        self.wait()
+        if (message := self._message) is None:
             said = f"a worker process {self._how_it_ended()} before it was ready"
             code = self._process.exitcode or 0
             if code == child.NO_GUARD:
@@ -222,10 +253,20 @@ class _Process(DirectWorker):
         except OSError:  # wait() finds the channel at its end
             self._unread = True
 
-    def wait(self) -> None:
+    def wait(self, timeout: float | None = None) -> bool:
         assert self._channel is not None
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            if until is not None and not self._channel.poll(max(until - time.monotonic(), 0)):
+                return False
+            self._receive(self._channel)
+            if self._message is None or self._message.kind != calls.RECORD:
+                return True
+            records.handle(self._message.load())
+
+    def _receive(self, channel: Channel) -> None:
         try:
-            self._message = self._channel.receive()
+            self._message = channel.receive()
         except ConnectionResetError:  # something was left unread; otherwise it is an EOFError
             self._message = None
             self._unread = True
@@ -291,6 +332,8 @@ class _Process(DirectWorker):
         if process is not None and process.pid is not None:
             if channel is not None and not self._stopped:
                 self.end()
+                if self._finalizer is not None or self._forward_logging:
+                    self.wait()  # as long as it takes; terminate() kills it
                 self._ended()
             with _starting:
                 if process.exitcode is None:

@@ -10,7 +10,8 @@ from typing import Any
 from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task
-from fairlead.pools.executor.base import Pool, checked_initializer
+from fairlead.pools.engine.finalizer import finalize
+from fairlead.pools.executor.base import Pool, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 
@@ -20,14 +21,20 @@ class SequentialPool(Pool):
     function.
 
     A task cannot be stopped or cancelled, because nothing else runs meanwhile. One that took longer than its
-    time-out raises TaskTimeoutError when it has ended, and is not retried.
+    time-out raises TaskTimeoutError when it has ended, and is not retried. The initializer is called before
+    the first call, and the finalizer by the pool's end.
     """
 
     def __init__(
-        self, *, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
+        self,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_initializer(initializer)
-        self._begin(_AtOnce(initializer, initargs))
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
+        self._begin(_AtOnce(initializer, initargs, finalizer))
 
 
 class _AtOnce(Engine):
@@ -35,8 +42,15 @@ class _AtOnce(Engine):
     workers = 1
     call_cost_s = 0.0
 
-    def __init__(self, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        initializer: Callable[..., object] | None,
+        initargs: tuple[Any, ...],
+        finalizer: Callable[[], object] | None,
+    ) -> None:
         self._initialize = None if initializer is None else (initializer, initargs)
+        self._finalizer = finalizer
+        self._started = False
         self._lock = threading.Lock()
         self._done = 0
         self._late = 0
@@ -55,6 +69,7 @@ class _AtOnce(Engine):
                 if isinstance(refusal, KeyboardInterrupt):
                     raise
                 raise self._broken from refusal
+        self._started = True
         task.begin()
         with self._lock:
             self._running += 1
@@ -92,13 +107,17 @@ class _AtOnce(Engine):
         """There is never a task that has not begun."""
 
     def close(self) -> None:
-        self._closed = True
+        with self._lock:
+            ends = self._started and not self._closed
+            self._closed = True
+        if ends:
+            finalize(self._finalizer)
 
     def cancel_queued(self) -> None:
         """Nothing is ever queued."""
 
     def terminate(self) -> None:
-        self._closed = True
+        self.close()
 
     def join(self, timeout: float | None = None) -> bool:  # noqa: ARG002
         return True

@@ -9,10 +9,17 @@ from typing import Any
 
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.interrupt import send_exception
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.executor.base import Pool, checked, checked_initializer, checked_workers
+from fairlead.pools.executor.base import (
+    Pool,
+    checked,
+    checked_callable,
+    checked_seconds,
+    checked_workers,
+)
 
 _numbers = itertools.count()
 
@@ -34,6 +41,8 @@ class ThreadPool(Pool):
             task raises a BrokenPoolError whose cause is that exception.
         max_tasks_per_child: tasks after which a thread is replaced; None for never.
         interrupt: whether calls that are cancelled or whose time is up are stopped by an exception.
+        finalizer: called in each thread after its last task. What it raises is logged.
+        idle_timeout: seconds without a task after which a thread ends; None for never.
     """
 
     def __init__(
@@ -45,17 +54,21 @@ class ThreadPool(Pool):
         *,
         max_tasks_per_child: int | None = None,
         interrupt: bool = False,
+        finalizer: Callable[[], object] | None = None,
+        idle_timeout: float | None = None,
     ) -> None:
-        checked_initializer(initializer)
+        checked_callable("initializer", initializer)
+        checked_callable("finalizer", finalizer)
         self._begin(
             WorkerManager(
                 "threads",
                 checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
-                lambda: ThreadWorker(initializer, initargs, interrupt=interrupt),
+                lambda: ThreadWorker(initializer, initargs, finalizer, interrupt=interrupt),
                 name=thread_name_prefix or f"ThreadPool-{next(_numbers)}",
                 most_tasks=0
                 if max_tasks_per_child is None
                 else checked("max_tasks_per_child", max_tasks_per_child),
+                idle_timeout=checked_seconds("idle_timeout", idle_timeout),
                 in_thread=True,
                 call_cost_s=5e-6,
             )
@@ -65,20 +78,28 @@ class ThreadPool(Pool):
 class ThreadWorker(Worker):
     """Calls in the slot's own thread."""
 
-    __slots__ = ("_args", "_ident", "_initializer", "_interrupt")
+    __slots__ = ("_args", "_finalizer", "_ident", "_initializer", "_interrupt", "_started")
 
     def __init__(
-        self, initializer: Callable[..., object] | None, args: tuple[Any, ...], *, interrupt: bool
+        self,
+        initializer: Callable[..., object] | None,
+        initargs: tuple[Any, ...],
+        finalizer: Callable[[], object] | None,
+        *,
+        interrupt: bool,
     ) -> None:
         self._interrupt = interrupt
         self._initializer = initializer
-        self._args = args
+        self._args = initargs
+        self._finalizer = finalizer
         self._ident = 0
+        self._started = False
 
     def start(self) -> None:
         self._ident = threading.get_ident()
         if self._initializer is not None:
             self._initializer(*self._args)
+        self._started = True
 
     def run(self, task: Task) -> Any:
         return task.call()
@@ -93,4 +114,5 @@ class ThreadWorker(Worker):
         send_exception(self._ident, None)
 
     def close(self) -> None:
-        """Its thread is the slot's."""
+        if self._started:
+            finalize(self._finalizer)

@@ -245,8 +245,8 @@ class DirectWorker(Worker):
         the worker is gone, ``wait`` will know."""
 
     @abstractmethod
-    def wait(self) -> None:
-        """Until an answer has come, or the worker is gone."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until an answer has come, or the worker is gone; False: neither within the time."""
 
     @abstractmethod
     def read(self, task: Task) -> Any:

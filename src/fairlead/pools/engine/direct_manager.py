@@ -39,12 +39,14 @@ class DirectManager(WorkerManager):
         *,
         name: str,
         most_tasks: int,
+        idle_timeout: float | None,
         call_cost_s: float,
     ) -> None:
         self._idle = []
         super().__init__(
-            kind, workers, make_worker, name=name, most_tasks=most_tasks, call_cost_s=call_cost_s
-        )
+            kind, workers, make_worker, name=name, most_tasks=most_tasks, idle_timeout=idle_timeout,
+            call_cost_s=call_cost_s,
+        )  # fmt: skip
 
     def enqueue(self, task: Task) -> None:
         try:
@@ -63,7 +65,7 @@ class DirectManager(WorkerManager):
     def terminate(self) -> None:
         super().terminate()
         with self._lock:
-            slots = list(self._slots)
+            slots = [*self._slots, *self._leaving]  # whose finalizers may never end
         for slot in slots:
             with slot.lock:
                 slot.worker.stop()
@@ -110,6 +112,14 @@ class DirectManager(WorkerManager):
                     return None
         return None
 
+    def _reap(self, slot: WorkerSlot) -> bool:
+        with self._lock:
+            idle = slot in self._idle
+            if idle:
+                self._idle.remove(slot)
+                self._dismiss(slot)
+            return idle
+
     # the slot's thread
 
     def _work(self, slot: WorkerSlot) -> None:
@@ -120,7 +130,9 @@ class DirectManager(WorkerManager):
                 goes_on = self._take(slot, task)
                 continue
             worker = _direct(slot)
-            worker.wait()
+            if not worker.wait(self._idle_timeout):
+                self._reap(slot)
+                worker.wait()
             with slot.handing:
                 task = slot.task
                 slot.dead = task is None

@@ -34,6 +34,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from queue import Empty
 from typing import Any
 
 from fairlead.errors import TaskTimeoutError, WorkerDiedError
@@ -213,7 +214,12 @@ class WorkerManager(WorkerSlots):
     def _work(self, slot: WorkerSlot) -> None:
         queue = self._queue
         while True:
-            task = queue.get()
+            try:
+                task = queue.get(True, self._idle_timeout)
+            except Empty:
+                if self._reap(slot):
+                    return
+                continue
             if task is None:
                 if self._leaves(slot):
                     return
@@ -221,6 +227,14 @@ class WorkerManager(WorkerSlots):
             if not self._take(slot, task):
                 return
             del task
+
+    def _reap(self, slot: WorkerSlot) -> bool:
+        """Has a slot leave that has had no task for long; False if there is one now."""
+        with self._lock:
+            idle = self._queue.empty()
+            if idle:
+                self._discard(slot, self._leaving)
+            return idle
 
     def _leaves(self, slot: WorkerSlot) -> bool:
         """Having taken a None: whether the slot is to leave, and has lost its place."""

@@ -88,6 +88,7 @@ class WorkerSlots(Engine):
         make_worker: makes one, not started yet.
         name: of the threads, before their number.
         most_tasks: tasks after which a worker is replaced; 0 for never.
+        idle_timeout: seconds without a task after which a worker leaves; None for never.
         in_thread: the workers run tasks in their slots' own threads.
         call_cost_s: what a task costs by itself.
     """
@@ -100,6 +101,7 @@ class WorkerSlots(Engine):
         *,
         name: str,
         most_tasks: int = 0,
+        idle_timeout: float | None = None,
         in_thread: bool = False,
         call_cost_s: float,
     ) -> None:
@@ -109,6 +111,7 @@ class WorkerSlots(Engine):
         self._make_worker = make_worker
         self._name = name
         self._most_tasks = most_tasks
+        self._idle_timeout = idle_timeout
         self._in_thread = in_thread
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.RLock()

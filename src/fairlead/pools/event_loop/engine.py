@@ -22,6 +22,7 @@ from fairlead.errors import DeadlockError, TaskTimeoutError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Statistics, Task, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
@@ -34,13 +35,18 @@ class Loop(Engine):
     kind = "async"
 
     def __init__(
-        self, workers: int, initialize: tuple[Callable[..., object], tuple[Any, ...]] | None, name: str
+        self,
+        workers: int,
+        initialize: tuple[Callable[..., object], tuple[Any, ...]] | None,
+        finalizer: Callable[[], object] | None,
+        name: str,
     ) -> None:
         self.workers = workers
         self.ident = 0
         self.inside: Step | None = None
         self.aim: Step | None = None
         self._initialize = initialize
+        self._finalizer = finalizer
         self._name = name
         self._lock = threading.RLock()
         self._queue: deque[Task] = deque()
@@ -215,7 +221,7 @@ class Loop(Engine):
             try:
                 if self._initialize is not None:
                     function, args = self._initialize
-                    loop.run_until_complete(_started(function, args))
+                    loop.run_until_complete(_awaited(function, *args))
             except BaseException as error:  # noqa: BLE001 - every task's error from now on
                 self._break(error)
                 return
@@ -224,6 +230,8 @@ class Loop(Engine):
                 self._ready = True
                 self._call_loop()
             loop.run_forever()
+            if (last := self._finalizer) is not None:
+                finalize(lambda: loop.run_until_complete(_awaited(last)))
         finally:
             with self._lock:
                 self._ready = False
@@ -250,7 +258,14 @@ class Loop(Engine):
             self._called = False
             while self._queue and self._alive - self._lent < self.workers:
                 self._begin_task(self._queue.popleft())
-            if self._closed and not self._queue and self._alive == 0 and self._loop is not None:
+            if (
+                self._closed
+                and not self._queue
+                and self._alive == 0
+                and self._loop is not None
+                and self._ready
+            ):
+                self._ready = False  # what is called from now on must not stop the finalizer
                 self._loop.stop()
 
     def _begin_task(self, task: Task) -> None:
@@ -327,7 +342,7 @@ class Loop(Engine):
         return after
 
 
-async def _started(function: Callable[..., object], args: tuple[Any, ...]) -> None:
+async def _awaited(function: Callable[..., object], *args: Any) -> None:
     value = function(*args)
     if inspect.isawaitable(value):
         await value

@@ -46,9 +46,15 @@ def checked(name: str, number: int, least: int = 1) -> int:
     return number
 
 
-def checked_initializer(function: Callable[..., object] | None) -> None:
+def checked_callable(name: str, function: Callable[..., object] | None) -> None:
     if function is not None and not callable(function):
-        raise TypeError("initializer must be callable")
+        raise TypeError(f"{name} must be callable")
+
+
+def checked_seconds(name: str, seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise UsageError(f"{name} must be a positive number of seconds, not {seconds}")
+    return seconds
 
 
 class _Mappings:
@@ -309,9 +315,7 @@ class Pool(concurrent.futures.Executor):
         """
         changes: dict[str, Any] = {}
         if timeout is not _KEEP:
-            if timeout is not None and not 0 < timeout < math.inf:
-                raise UsageError(f"timeout must be a positive number of seconds, not {timeout}")
-            changes["timeout"] = timeout
+            changes["timeout"] = checked_seconds("timeout", timeout)
         if retries is not _KEEP:
             changes["retries"] = checked("retries", retries, 0)
         if context is not _KEEP:

@@ -37,13 +37,14 @@ from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, br
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.future import Future
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
-from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RESULT, UNREADABLE
+from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
+from fairlead.pools.serialization import records
 
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
 from fairlead.pools.interpreter import worker
-worker.main({board}, {worker}, {initializer!r}, {most_tasks})
+worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r})
 """
 
 
@@ -84,7 +85,10 @@ class Interpreters(Engine):
 
     Args:
         workers: how many there are at most.
+        hooks: the initializer and the finalizer, pickled.
         most_tasks: tasks after which a worker is replaced; 0 for never.
+        idle_timeout: seconds without a task after which a worker ends; None for never.
+        forward_logging: whether workers' log records are handled here.
         name: of the threads, before their number.
     """
 
@@ -97,15 +101,19 @@ class Interpreters(Engine):
     def __init__(
         self,
         workers: int,
-        initializer: bytes | None,
+        hooks: tuple[bytes | None, bytes | None],
         *,
         name: str,
         most_tasks: int,
+        idle_timeout: float | None,
+        forward_logging: bool,
     ) -> None:
         self.workers = workers
         self._name = name
         self._most_tasks = most_tasks
-        self._initializer = initializer
+        self._idle_timeout = idle_timeout
+        self._forward_logging = forward_logging
+        self._hooks = hooks
         self._board = _native.JobQueue()
         self._shipping = Shipping()
         self._lock = threading.RLock()
@@ -272,7 +280,8 @@ class Interpreters(Engine):
         number = worker.number
         program = _BOOT.format(
             path=sys.path, board=self._board.number, worker=number,
-            initializer=self._initializer, most_tasks=self._most_tasks,
+            hooks=self._hooks, most_tasks=self._most_tasks, idle_timeout=self._idle_timeout,
+            levels=records.levels() if self._forward_logging else None,
         )  # fmt: skip
         made = None
         reason = ""
@@ -295,8 +304,8 @@ class Interpreters(Engine):
             self._places.pop(worker.number, None)
             if lost is None:  # else its callbacks come, and may block
                 self._ending = shutdown.with_this_thread(self._ending)
-            if not stopped:
-                self._restarts += 1
+            if not stopped and (lost is not None or reason or self._most_tasks):
+                self._restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
         if lost is not None:
             self._lost += 1
             if self._tries_again(lost):
@@ -359,6 +368,9 @@ class Interpreters(Engine):
             return
         if kind == BEGUN:
             self._begun(task)
+            return
+        if kind == RECORD:
+            records.handle(value)
             return
         fine, read = read_outcome(kind, value)
         if fine:

@@ -111,7 +111,7 @@ def unreadable(task: Task, error: BaseException) -> BaseException:
     return refusal
 
 
-def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:
+def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:
     """Raises SerializationError."""
     if function is None:
         return None
@@ -121,7 +121,7 @@ def shipped_initializer(function: Callable[..., object] | None, args: tuple[Any,
         pickled: bytes = cloudpickle.dumps((function, args), 5)
     except Exception as error:
         raise SerializationError(
-            f"the initializer {name_of(function)} cannot be sent to a worker: {error}"
+            f"the {what} {name_of(function)} cannot be sent to a worker: {error}"
         ) from error
     return pickled
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from fairlead import _native
+from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.serialization.chunks import call_chunk
 
@@ -19,24 +20,49 @@ if TYPE_CHECKING:
 
     Functions = dict[int, Callable[..., Any]]
 
-BEGUN, RESULT, CHUNK, PICKLED, FAILED, UNREADABLE, BROKEN = range(7)
-"""What news are. BEGUN is the board's own word; BROKEN: the initializer raised."""
+BEGUN, RESULT, CHUNK, PICKLED, FAILED, UNREADABLE, BROKEN, RECORD = range(8)
+"""What news are. BEGUN is the board's own word; BROKEN: the initializer raised; RECORD: a log record."""
 UNREADABLE_HERE = 255
 """The board's word for a reply that cannot be read where it was to go; its value is the reason."""
 
 KEPT_FUNCTIONS = 256
 
 
-def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) -> None:
+def main(
+    board: int,
+    worker: int,
+    initializer: bytes | None,
+    finalizer: bytes | None,
+    most_tasks: int,
+    idle_timeout: float | None,
+    levels: dict[str, int] | None,
+) -> None:
+    """``levels``: those of the parent's loggers, if log records are to go there."""
     slot = _native.WorkerSlot(board, worker)
-    if initializer is not None:
+    handler = None
+    if levels is not None:
+        from fairlead.pools.serialization.records import Forwarding
+
+        handler = Forwarding(levels, lambda record: slot.notify(RECORD, record))
+    try:
         try:
-            begin, args = _loads(initializer)
-            begin(*args)
+            last = None if finalizer is None else _loads(finalizer)[0]
+            if initializer is not None:
+                begin, args = _loads(initializer)
+                begin(*args)
+                del begin, args
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             slot.notify(BROKEN, packed(error))
             return
-        del begin, args
+        if _serve(slot, most_tasks, idle_timeout):
+            finalize(last)
+    finally:
+        if handler is not None:
+            handler.close()  # threads that a task has left must not use a slot that is gone
+
+
+def _serve(slot: _native.WorkerSlot, most_tasks: int, idle_timeout: float | None) -> bool:
+    """Answers calls until there are no more for it; False: it is about to be interrupted."""
     take, reply = slot.take, slot.reply
     value: Any
     function: Callable[..., Any] | None
@@ -44,14 +70,14 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
     tasks = 0
     while True:
         try:
-            call = take()
+            call = take(idle_timeout)
         except Stopped:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
             kind, value, function = UNREADABLE, packed(error), None
         else:
             if call is None:
-                return
+                return True
             kind, value, function = outcome(functions, call)
             del call  # what it refers to goes back before the reply comes
         try:
@@ -63,7 +89,7 @@ def main(board: int, worker: int, initializer: bytes | None, most_tasks: int) ->
         value = function = None
         tasks += 1
         if not goes_on or tasks == most_tasks:
-            return
+            return goes_on
 
 
 def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Callable[..., Any] | None]:

@@ -28,6 +28,7 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import Any
 
 from fairlead import _native
@@ -137,12 +138,18 @@ class Channel:
         self._free: list[_Block] = []
         self._numbered = 0
         self._lent = Lent()
+        self._ahead: tuple[bytes, list[int]] = b"", []
+        """What has come of the next message, with its descriptor."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()
+        _, fds = self._ahead
+        self._ahead = b"", []
+        for fd in fds:
+            os.close(fd)
         for block in self._blocks.values():
             os.close(block.fd)
         self._blocks.clear()
@@ -231,9 +238,16 @@ class Channel:
 
     # receiving
 
+    def poll(self, timeout: float | None) -> bool:
+        """Whether ``receive`` need not wait, within the time."""
+        return bool(self._ahead[0]) or bool(wait([self._socket], timeout))
+
     def receive(self) -> Message:
         """EOFError or OSError if the other end is gone, Corrupt if it has sent something else."""
-        data, fds = self._receive_more()
+        data, fds = self._ahead
+        self._ahead = b"", []
+        if not data:
+            data, fds = self._receive_more()
         try:
             return self._read(data, fds)
         finally:
@@ -257,6 +271,12 @@ class Channel:
         if whole > LONGEST:
             raise Corrupt(f"a message of {whole} bytes is announced")
         self.bytes_in += whole
+        end = tables if number else tables + whole
+        if len(data) > end:
+            own = bool(number)
+            self._ahead = data[end:], fds[own:]
+            del fds[own:]
+            data = data[:end]
         if number:
             return self._from_block(kind, fds, number, length, sizes)
         return self._from_socket(kind, data, tables, length, sizes)

@@ -7,8 +7,10 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.process.channel import Channel
 from fairlead.pools.serialization import calls, contexts, pickling
 from fairlead.pools.serialization.failure import Failure
@@ -18,21 +20,34 @@ if sys.platform == "linux":
     import fcntl
 
 
-def main(end: socket.socket, initializer: bytes | None, initargs: tuple[Any, ...]) -> None:
+SendMessage = Callable[[int, Any], None]
+
+
+def main(
+    end: socket.socket,
+    initializer: bytes | None,
+    initargs: tuple[Any, ...],
+    finalizer: bytes | None,
+    levels: dict[str, int] | None,
+) -> None:
+    """``levels``: those of the parent's loggers, if log records are to go there."""
     signal.signal(signal.SIGINT, _leave_it_to_the_parent)
     _end_with_the_parent()
     channel = Channel(end)
+    send = channel.send if levels is None else _forward_logging(channel, levels)
     try:
-        if initializer is not None:
-            try:
+        try:
+            last = None if finalizer is None else pickling.loads(finalizer)
+            if initializer is not None:
                 pickling.loads(initializer)(*initargs)
-            except BaseException as error:  # noqa: BLE001 - shown where the pool is
-                channel.send(calls.FAILED, pickled(Failure(error)))
-                return
-        channel.send(calls.READY, pickled(None))
+        except BaseException as error:  # noqa: BLE001 - shown where the pool is
+            send(calls.FAILED, pickled(Failure(error)))
+            return
+        send(calls.READY, pickled(None))
         while (message := channel.receive()).kind == calls.CALL:
-            _serve(channel, message)
+            _serve(send, message)
             del message
+        finalize(last)
     except (EOFError, ConnectionError):
         pass  # the parent is gone
 
@@ -66,12 +81,21 @@ def _end_with_the_parent() -> None:
         fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
-def _serve(channel: Channel, message: Message) -> None:
+def _forward_logging(channel: Channel, levels: dict[str, int]) -> SendMessage:
+    """What sends from now on, which threads of tasks do, too."""
+    from fairlead.pools.serialization import records
+
+    send = records.MessageSender(channel.send)
+    records.Forwarding(levels, lambda record: send(calls.RECORD, pickled(record)))
+    return send
+
+
+def _serve(send: SendMessage, message: Message) -> None:
     try:
         function, args, kwargs, named = message.load()
         context = None if named is None else contexts.in_context(named)
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
-        channel.send(calls.UNREADABLE, pickled(Failure(error)))
+        send(calls.UNREADABLE, pickled(Failure(error)))
         return
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
@@ -80,4 +104,4 @@ def _serve(channel: Channel, message: Message) -> None:
     except BaseException as error:  # noqa: BLE001 - the task's
         kind, parts = calls.FAILED, pickled(Failure(error))
     del function, args, kwargs  # what they hold may live in a block, which this message gives back
-    channel.send(kind, parts)
+    send(kind, parts)

@@ -20,9 +20,9 @@ from fairlead.pools.serialization.messages import Parts, pickled
 if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Task
 
-CALL, END, READY, RESULT, FAILED, UNREADABLE = range(1, 7)
+CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD = range(1, 8)
 """What a message is. To a worker: a call, or the request to end. From it: ready for the first; a result; a
-Failure; and that the call could not be read there, with the reason."""
+Failure; that the call could not be read there, with the reason; and, of no call, a log record."""
 
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
