@@ -28,7 +28,9 @@ def candidate(kind: Kind, workers: int, total_s: float | None, **changes: Any) -
             "speedup": 1 / total_s, "low": 0.98 / total_s, "high": 1.02 / total_s,
             "start_s": 0.0 if kind == "sequential" else 0.02, "call_s": total_s / 100, "passes": 9,
             "calls": 900,
-            "cpu": 1.0, "cpu_call_s": 0.01, "memory_kib": 20_000, "switches": 1.5, "foreign": 0.01,
+            "cpu": 1.0, "cpu_call_s": 0.01,
+            "memory_kib": 20_000, "switches": 1.5, "foreign": 0.01,
+            "p50_s": 0.01, "p99_s": 0.012 if kind == "sequential" else 0.02,
         }  # fmt: skip
     return Candidate(kind=kind, workers=workers, **known | changes)
 
@@ -51,10 +53,11 @@ def advice(*candidates: Candidate, seen: Work | None = None, **changes: Any) -> 
     known: dict[str, Any] = {
         "target": "shop:price", "made": "2026-03-01T10:00:00+00:00", "python": "CPython 3.14.0", "cores": 2,
         "gil": True, "environment": {"hostname": "here", "cores": 2, "load": 0.1}, "requests": 100,
-        "items": 100, "budget_s": 30.0, "used_s": 12.5, "calls": 4000, "work": seen, "choice": choice,
+        "items": 100, "memory_mib": None, "budget_s": 30.0, "used_s": 12.5, "calls": 4000,
+        "work": seen, "choice": choice,
         "candidates": tuple(found), "curves": (scaling.curve("interpreters", points),),
         "code": 'from shop import price\n\n\nif __name__ == "__main__":\n    results = []\n',
-        "again": choosing.again(choice, seen, found, 100, 2),
+        "again": choosing.again(choice, seen, found, 2),
         "notes": choosing.notes(choice, seen, found, 4000),
     }  # fmt: skip
     return Advice(**known | changes)

@@ -67,6 +67,7 @@ def choose(
         low=best.low if measured else None,
         high=best.high if measured else None,
         estimated=not measured,
+        break_even=_won_back(best, sequential),
         loss=max((_loss(best, one, bound) for one in here if one is not best), default=0.0),
         reasons=(
             *_reasons(best, candidates, work, requests, cores),
@@ -113,7 +114,7 @@ def _reasons(
     best: Candidate, candidates: Sequence[Candidate], work: Work, requests: int, cores: int
 ) -> list[str]:
     sequential = candidates[0]
-    reasons = [_what_it_does(work)]
+    reasons = [_what_it_does(work), *_latency(best, sequential)]
     if best.kind != "sequential":
         reasons += _costs(best, sequential)
     elif requests == 1:
@@ -158,6 +159,26 @@ def _spread(work: Work) -> str:
     return f" ({_time(work.shortest_s)} to {_time(work.longest_s)})"
 
 
+def _latency(best: Candidate, sequential: Candidate) -> list[str]:
+    """What a single call takes, in the choice and without it."""
+    if best.p50_s is None:
+        return []
+    told = f"a call has a p50 of {_time(best.p50_s)}"
+    told += " (too few were timed for a p99)" if best.p99_s is None else f" and a p99 of {_time(best.p99_s)}"
+    if best is not sequential and sequential.p50_s is not None:
+        told += f", without a pool {_time(sequential.p50_s)}"
+        told += "" if sequential.p99_s is None else f" and {_time(sequential.p99_s)}"
+    return [told if best.alone_s is None else f"{told}, beside what else runs here"]
+
+
+def _won_back(best: Candidate, sequential: Candidate) -> float | None:
+    """How many calls win back the start of a pool."""
+    if best is sequential or best.start_s is None or not best.call_s or not sequential.call_s:
+        return None
+    gained = sequential.call_s - best.call_s
+    return best.start_s / gained if gained > 0 else None
+
+
 def _costs(best: Candidate, sequential: Candidate) -> list[str]:
     found = []
     if best.memory_kib is not None and sequential.memory_kib is not None:
@@ -168,6 +189,9 @@ def _costs(best: Candidate, sequential: Candidate) -> list[str]:
         found.append(
             f"and {_time(best.start_s)} to start" if found else f"it takes {_time(best.start_s)} to start"
         )
+        calls = _won_back(best, sequential)
+        if calls is not None and calls >= 2:
+            found.append(f"(won back by some {_round(calls):,} calls)")
     return [" ".join(found)] if found else []
 
 
@@ -224,9 +248,7 @@ def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
     return None
 
 
-def again(
-    choice: Pick, work: Work, candidates: Sequence[Candidate], requests: int, cores: int
-) -> tuple[str, ...]:
+def again(choice: Pick, work: Work, candidates: Sequence[Candidate], cores: int) -> tuple[str, ...]:
     """When the answer may be another."""
     found = []
     computes = work.waiting < 0.5
@@ -241,14 +263,10 @@ def again(
         )
     if choice.kind in ("interpreters", "processes"):
         found.append("when arguments or results become much larger: they are sent")
-        if (work.result_bytes or 0) < 1e6 and requests > 1:
-            chosen = next(c for c in candidates if (c.kind, c.workers) == (choice.kind, choice.workers))
-            if chosen.start_s and chosen.call_s and candidates[0].call_s:
-                gained = candidates[0].call_s - chosen.call_s
-                if gained > 0 and (fewest := chosen.start_s / gained) >= 2:
-                    found.append(
-                        f"when there are fewer than some {_round(fewest):,} calls: starting takes longer then"
-                    )
+    if choice.break_even is not None and choice.break_even >= 2:
+        found.append(
+            f"when there are fewer than some {_round(choice.break_even):,} calls: starting takes longer then"
+        )
     if choice.kind in ("threads", "async") and work.waiting > 0.5:
         found.append("when what the calls wait for can take more, or fewer, at once")
     found.append("with another version of Python, or without a GIL")

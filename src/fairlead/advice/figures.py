@@ -64,6 +64,8 @@ class Figures:
             cpu=median(one.cpu),
             memory_kib=median(one.memory) if one.memory else None,
             switches=median(one.switches),
+            p50_s=median(one.latencies) if one.latencies else None,
+            p99_s=_p99(one.latencies),
             cpu_call_s=median(one.cpu_call),
             foreign=median(one.foreign) if one.foreign else None,
             alone_s=self._alone(one) if self.foreign > other_load.NOISY else None,
@@ -119,3 +121,8 @@ def _gain(sequential: Mapping[int, float], other: Mapping[int, float]) -> float:
     return median(sequential[number] for number in common or sequential) / median(
         other[number] for number in common or other
     )
+
+
+def _p99(latencies: Sequence[float]) -> float | None:
+    """What 99 of 100 calls take at most; None of fewer than a hundred, of which it is the longest."""
+    return None if len(latencies) < 100 else sorted(latencies)[-(len(latencies) // 100) - 1]

@@ -121,6 +121,7 @@ class Session:
             environment=environment(),
             requests=requests,
             items=look["items"],
+            memory_mib=self._memory_mib,
             budget_s=self._budget,
             used_s=time.monotonic() - begin,
             calls=halving.calls,
@@ -132,7 +133,7 @@ class Session:
                 self._target, choice.kind, choice.workers,
                 coroutines=facts.coroutines, requests=requests, items=look["items"],
             ),
-            again=choosing.again(choice, work, candidates, requests, self._cores),
+            again=choosing.again(choice, work, candidates, self._cores),
             notes=choosing.notes(choice, work, candidates, halving.calls),
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.record.advice import CandidateStatus, in_workers
 
 PASSES = 3
-"""In one process. More processes say more than more passes in one."""
+"""In one process, before the one of which each call is timed. More processes say more than more passes."""
 START_S = 0.3
 """What a process takes besides its pool and its passes, until it is known."""
 FEWEST_PASSES = 5
@@ -64,6 +64,8 @@ class CandidateState:
     cpu_call: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     switches: list[float] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    """Seconds of single calls, from the begin of each in its worker to its end."""
     calls: int = 0
     rounds: int = 0
     marks: list[str] = field(default_factory=list)
@@ -135,7 +137,7 @@ class Halving:
             number += 1
             left = self._limits.end - time.monotonic()
             share = 0.4 if number == 1 else 0.5
-            slot = left * share / len(running) / (PASSES + 1) - median(self._overheads) / PASSES
+            slot = left * share / len(running) / (PASSES + 2) - median(self._overheads) / PASSES
             slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
             # backwards in every other round, so that a drift falls on no way alone
             for place, one in enumerate(running if number % 2 else running[::-1]):
@@ -209,7 +211,7 @@ class Halving:
         at_least = self._at_once(one) * per_call
         checks = len(self._check_places(one, first=not one.rounds)) * per_call
         start = median(one.starts) if one.starts else 0.0
-        return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * PASSES)
+        return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * (PASSES + 1))
 
     def _measure(self, one: CandidateState, slot: float, to_come: int, number: int) -> None:
         first = not one.rounds
@@ -265,6 +267,7 @@ class Halving:
         one.calls += calls
         one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
         one.switches.append(max(0, after["switches"] - before["switches"]) / calls)
+        one.latencies += answer["latencies"]
         if answer["memory_kib"]:
             one.memory.append(answer["memory_kib"])
         one.cpu_call.append((after["cpu_s"] - before["cpu_s"]) / calls)
@@ -276,7 +279,7 @@ class Halving:
             share = other_load.share(since, now, len(os.sched_getaffinity(0)))
             one.foreign += [share] * len(answer["passes"])
         passes_s = sum(wall for _, wall in answer["passes"])
-        took: float = answer["elapsed_s"] - answer["start_s"] - passes_s
+        took: float = answer["elapsed_s"] - answer["start_s"] - passes_s - answer["latency_s"]
         return max(took, 0.0)
 
     def _count_all(self, allowed: int) -> None:

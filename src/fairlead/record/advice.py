@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import OutputError, RecordError
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the file; a reader refuses a newer one."""
 
 Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "free-threaded"]
@@ -99,6 +99,10 @@ class Candidate:
     """Of all its processes together, shared pages counted once (Pss)."""
     switches: float | None = None
     """Context switches a call."""
+    p50_s: float | None = None
+    """Median time of a single call, from its begin in its worker to its end."""
+    p99_s: float | None = None
+    """What 99 of 100 calls take at most; None where fewer than a hundred were timed."""
     foreign: float | None = None
     """The share of the cores that other programs took meanwhile."""
     alone_s: float | None = None
@@ -141,6 +145,8 @@ class Pick:
     """``low`` and ``high`` are None where it is estimated, and with fewer than three rounds."""
     high: float | None
     estimated: bool
+    break_even: float | None
+    """Calls that win back the start of the pool; None without a pool, or where they are not known."""
     loss: float
     """What taking this rather than the best of the others is expected to cost, as a share of the time."""
     reasons: tuple[str, ...]
@@ -161,6 +167,8 @@ class Advice:
     requests: int
     """Calls that the advice is for."""
     items: int
+    memory_mib: int | None
+    """The most memory that the choice may take; None: no bound was given."""
     budget_s: float
     used_s: float
     calls: int

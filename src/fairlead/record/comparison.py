@@ -46,9 +46,9 @@ class CellChange:
     samples: int
     ratio: float
     """median / median_base: 2 is twice as slow."""
-    low: float
-    """Lower end of the 95 % bootstrap interval of the ratio."""
-    high: float
+    low: float | None
+    """Lower end of the 95 % bootstrap interval of the ratio; None with fewer than five samples on a side."""
+    high: float | None
     p: float
     """Two-sided Mann-Whitney U test, corrected by Holm's method for all cells of the comparison."""
     effect: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from advices import advice, candidate, work
 
 from fairlead.advice.choosing import again, choose, notes
@@ -113,7 +114,8 @@ def test_reasons_say_what_speaks_for_it_and_against_the_others() -> None:
     assert headline(made) == "InterpreterPool, 2 workers: 1.9x (1.8 to 1.9)"
     assert made.choice.reasons == (
         "calls take 10 ms, nearly all of it computing with the GIL held",
-        "it takes 9 MB more and 20 ms to start",
+        "a call has a p50 of 10 ms and a p99 of 20 ms, without a pool 10 ms and 12 ms",
+        "it takes 9 MB more and 20 ms to start (won back by some 4 calls)",
         "threads give 1.0x, because calls hold the GIL 98 % of the time",
         "processes give 1.6x",
     )
@@ -134,7 +136,7 @@ def test_shared_state_is_named_in_reasons_and_notes() -> None:
         candidate("threads", 0, None, status="refused", reason="calls change what they share (total)"),
     ]
     pick = choose(ways, facts, 100, 2)
-    assert "every call changes what they share (total)" in pick.reasons[1]
+    assert "every call changes what they share (total)" in pick.reasons[2]
     assert "Have them return what they find" in " ".join(notes(pick, facts, ways, 10))
 
 
@@ -150,5 +152,22 @@ def test_few_calls_are_told_from_how_many_on_a_pool_pays() -> None:
     pick = choose(ways, work(), 100, 2)
     assert pick.kind == "sequential"
     assert "when there are some 210 calls or more: ProcessPool with 2 workers" in " ".join(
-        again(pick, work(), ways, 100, 2)
+        again(pick, work(), ways, 2)
     )
+
+
+def test_a_start_is_won_back_by_so_many_calls() -> None:
+    ways = [candidate("sequential", 1, 1.0), candidate("threads", 2, 0.5, start_s=0.05)]
+    pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
+    assert pick.break_even == pytest.approx(10)
+    assert any("won back by some 10 calls" in reason for reason in pick.reasons)
+    assert any("fewer than some 10 calls" in when for when in again(pick, work(), ways, 2))
+    assert choose(ways[:1], work(), 100, 2).break_even is None
+
+
+def test_latency_of_few_calls_has_no_p99_and_that_of_a_busy_machine_is_said_to_be() -> None:
+    few = [candidate("sequential", 1, 1.0, p99_s=None)]
+    assert "a call has a p50 of 10 ms (too few were timed for a p99)" in choose(few, work(), 9, 2).reasons
+    busy = [candidate("sequential", 1, 1.0, alone_s=0.8, foreign=0.5)]
+    said = "a call has a p50 of 10 ms and a p99 of 12 ms, beside what else runs here"
+    assert said in choose(busy, work(), 100, 2).reasons

@@ -99,3 +99,14 @@ def test_passes_of_one_process_are_one_observation() -> None:
     other = state("processes", 2, 0.01, totals={1: [0.5] * 9, 2: [0.5] * 9})
     one = Figures([first, other], work(), 100, 2).candidates()[1]
     assert (one.passes, one.low) == (18, None), "eighteen passes of two processes bound nothing"
+
+
+def test_p99_is_what_99_of_100_calls_take_and_fewer_have_none() -> None:
+    ways = [
+        state("sequential", 1, 0.01, latencies=[number / 1000 for number in range(100, 0, -1)]),
+        state("threads", 2, 0.01, latencies=[0.01] * 98 + [0.5]),
+        state("processes", 2, 0.01),
+    ]
+    found = Figures(ways, work(), 100, 2).candidates()
+    assert (found[0].p50_s, found[0].p99_s) == pytest.approx((0.0505, 0.099))
+    assert [(one.p50_s, one.p99_s) for one in found[1:]] == [(0.01, None), (None, None)]

@@ -21,6 +21,13 @@ def test_describe_of_known_numbers_gives_known_quartiles() -> None:
     assert 1.0 <= found.low < 5.0 < found.high <= 9.0
 
 
+@pytest.mark.parametrize("values", [[1.0], [1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.1, 1.2, 1.3]])
+def test_few_samples_have_no_interval_however_well_they_agree(values: list[float]) -> None:
+    found = describe(values)
+    assert (found.low, found.high) == (None, None)
+    assert None not in (describe([*values, 1.0, 1.0, 1.0, 1.0]).low, found.median)
+
+
 def test_describe_counts_an_outlier_and_keeps_the_median() -> None:
     found = describe([*STEADY, 3.0])
     assert found.outliers == 1

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import usage
+from .calling import Awaited, timed
 from .fingerprint import fingerprint
 from .loading import interpreter, load, spread
 
 if TYPE_CHECKING:
     from .worker import Activity
 
-RunItems = Callable[[list[Any]], Iterable[Any]]
+RunItems = Callable[[Callable[..., Any], list[Any]], Iterable[Any]]
 
 GROWTH = 8
 """A calibrating pass has at most so many times the calls of the one before."""
+TIMED = 200
+"""Calls of which each is timed, at most, unless the workers make more at once."""
 
 
 def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
@@ -36,6 +39,9 @@ def _measured(
     job: dict[str, Any], progress: Activity, function: Callable[..., Any], items: list[Any]
 ) -> dict[str, Any]:
     requests, slot = job["requests"], job["slot_s"]
+    bare = job["coroutines"] and job["kind"] in ("sequential", "async")
+    if job["coroutines"] and not bare:
+        function = Awaited(function)
     most: int = job["most_calls"]
     progress.say("start")
     first = _reading()
@@ -46,7 +52,7 @@ def _measured(
         started = _reading()
         progress.say("check")
         places = job["check"]
-        results = list(make([items[place] for place in places]))
+        results = list(make(function, [items[place] for place in places]))
         marks = [fingerprint(value) for value in results]
         del results
         calls = len(places)
@@ -58,7 +64,7 @@ def _measured(
         while True:
             chosen = [items[place] for place in spread(len(items), number)]
             begin = time.perf_counter()
-            for _ in make(chosen):
+            for _ in make(function, chosen):
                 pass
             wall = time.perf_counter() - begin
             calls += number
@@ -75,11 +81,25 @@ def _measured(
                 break
         after = _reading()
         memory = usage.memory_kib(usage.members())
+        # in a pass of their own: to time a short call takes longer than the call
+        progress.say("latency")
+        begin = time.perf_counter()
+        latencies: list[float] = []
+        number, wall = passes[-1]
+        at_once = min(requests, max(job["workers"], 1))  # fewer calls would have the workers for themselves
+        count = min(requests, max(at_once, min(TIMED, int(slot * number / wall))))
+        if calls + count <= most and wall * count / number <= job["time_s"]:
+            chosen = [items[place] for place in spread(len(items), count)]
+            latencies += make(timed(function, coroutine=bare), chosen)
+            calls += count
+        latency_s = time.perf_counter() - begin
     return {
         "interpreter": interpreter(),
         "start_s": start_s if job["kind"] != "sequential" else 0.0,
         "fingerprints": marks,
         "passes": passes,
+        "latencies": latencies,
+        "latency_s": latency_s,
         "calls": calls,
         "first": first,
         "started": started,
@@ -105,26 +125,23 @@ def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.
     kind, workers = job["kind"], job["workers"]
     if kind == "sequential":
         if not job["coroutines"]:
-            return lambda chosen: map(function, chosen)
+            return map
         runner = stack.enter_context(asyncio.Runner())
-        return lambda chosen: _one_by_one(runner, function, chosen)
+        return lambda called, chosen: _one_by_one(runner, called, chosen)
     if kind == "free-threaded":
         from concurrent.futures import ThreadPoolExecutor
 
         threads = stack.enter_context(ThreadPoolExecutor(workers))
         list(threads.map(callable, [function] * workers))
-        return lambda chosen: threads.map(function, chosen)
+        return threads.map
     from fairlead.pools import pool as make
 
-    if job["coroutines"] and kind != "async":
-        from fairlead.advice.child.calling import Awaited
-
-        function = Awaited(function)
     pool = stack.enter_context(make(kind, workers))
     if kind != "async":
         # each worker takes the function, as it has to before its first call
         list(pool.map(callable, [function] * (2 * workers), chunksize=1))
-    return lambda chosen: pool.map(function, chosen)
+    mapped: RunItems = pool.map
+    return mapped
 
 
 def _one_by_one(runner: asyncio.Runner, function: Callable[..., Any], chosen: list[Any]) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from fairlead.lab.analysis.arrays import np
+from fairlead.lab.analysis.modes import FEWEST
 from fairlead.lab.analysis.statistics import FOREIGN_LIMIT, ends, positive, resampled_medians
 from fairlead.record.comparison import (
     CellChange,
@@ -192,6 +193,7 @@ def _pairs(group: Sequence[Member]) -> Iterator[_Pair]:
 def _change(pair: _Pair, p: float, comparisons: int) -> CellChange:
     first, second = positive(pair.base_cell.values), positive(pair.cell.values)
     ratio = float(np.median(second) / np.median(first))
+    told = min(len(first), len(second)) >= FEWEST
     low, high = ends(resampled_medians(second, 1) / resampled_medians(first, 0))
     change, advice = _judge(pair, p, ratio, (low, high), comparisons)
     return CellChange(
@@ -203,8 +205,8 @@ def _change(pair: _Pair, p: float, comparisons: int) -> CellChange:
         samples_base=len(first),
         samples=len(second),
         ratio=ratio,
-        low=low,
-        high=high,
+        low=low if told else None,
+        high=high if told else None,
         p=p,
         effect=cliffs_delta(pair.base_cell.values, pair.cell.values),
         change=change,

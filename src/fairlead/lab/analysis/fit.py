@@ -103,6 +103,7 @@ def fit(points: Mapping[int, Sequence[float]]) -> Fit:
         low, high = min(low, float(local.min())), max(high, float(local.max()))
     low, high = min(low, exponent), max(high, exponent)
     fewest = min(len(values) for values in cells.values())
+    told = fewest >= FEWEST
     model: Model = "undecided"
     rivals: list[Model] = []
     coefficients = None
@@ -111,8 +112,8 @@ def fit(points: Mapping[int, Sequence[float]]) -> Fit:
     split = sum(len(modes(values.tolist())) > 1 for values in cells.values())
     return Fit(
         exponent=exponent,
-        low=low,
-        high=high,
+        low=low if told else None,
+        high=high if told else None,
         model=model,
         note=_note(n, fewest, split, (low, high), bent, model, rivals),
         coefficients=coefficients,

@@ -8,7 +8,9 @@ random draws come from a generator with a fixed seed, the same on every machine.
 The interval of the median is the percentile bootstrap's. Its ends are order statistics, as those of the
 exact interval from the sign test are, so that it cannot leave the range of what was measured; and since
 there are few order statistics to choose from, its true level moves with the number of samples: measured,
-0.94 with 5, 0.87 with 7 (the worst), 0.91 to 0.97 from 8 on. BCa needs the jackknife, which is inconsistent
+0.94 with 5, 0.87 with 7 (the worst), 0.91 to 0.97 from 8 on. With fewer than ``FEWEST`` samples there is
+none: even from the smallest to the largest the true level is 0.75 with 3 and 0.5 with 2, and equal samples
+would make an interval of no width. BCa needs the jackknife, which is inconsistent
 for quantiles (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 11.6).
 
 A ratio of two cells is another matter. Both were measured in every round, one right after the other, so what
@@ -33,7 +35,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
 from fairlead.lab.analysis.arrays import np
-from fairlead.lab.analysis.modes import modes
+from fairlead.lab.analysis.modes import FEWEST, modes
 from fairlead.record.sample import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Description:
 
     median: float | None
     low: float | None
-    """Lower end of the 95 % interval of the median."""
+    """Lower end of the 95 % interval of the median; None with fewer than ``FEWEST`` values."""
     high: float | None
     q1: float | None
     q3: float | None
@@ -95,7 +97,7 @@ def describe(values: Sequence[float]) -> Description:
         )  # fmt: skip
     median = float(np.median(ordered))
     q1, q3 = (float(q) for q in np.quantile(ordered, (0.25, 0.75)))
-    low, high = interval(ordered)
+    low, high = interval(ordered) if len(ordered) >= FEWEST else (None, None)
     iqr = q3 - q1
     return Description(
         median=median,

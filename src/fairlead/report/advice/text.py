@@ -6,6 +6,8 @@ from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, Curve, 
 from fairlead.report.common import console, names, units
 
 WIDTH = 100
+_P50 = 5
+"""The cell of a row for which a terminal has no room: of the choice, the reasons have it."""
 
 
 def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -23,12 +25,13 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     page.gap()
     page.line(names.clean(subject(advice)))
     table = console.table(
-        "<way", "workers", "time", "estimate" if advice.choice.estimated else "speed-up", "<", "CPU",
-        "memory", "switches", "rounds",
+        "<way", "workers", "time", "estimate" if advice.choice.estimated else "speed-up", "<", "p99", "CPU",
+        "memory", "rounds",
     )  # fmt: skip
     for one in advice.candidates:
         if one.total_s is not None:
-            console.add_row(table, *row(one, advice))
+            cells = row(one, advice)
+            console.add_row(table, *cells[:_P50], *cells[_P50 + 1 :])
     page.table(table, indent=2)
     for one in advice.candidates:
         if one.reason:
@@ -80,14 +83,15 @@ def render_plan(plan: AdvicePlan) -> str:
 def subject(advice: Advice) -> str:
     """What was measured, where, and for how much."""
     cores = "1 core" if advice.cores == 1 else f"{advice.cores} cores"
+    bound = "" if advice.memory_mib is None else f", at most {advice.memory_mib} MiB"
     return (
-        f"{advice.target}: {_calls(advice.requests)}, {_items(advice.items)}; {advice.python}, {cores}; "
-        f"measured for {units.seconds(advice.used_s)}"
+        f"{advice.target}: {_calls(advice.requests)}, {_items(advice.items)}; {advice.python}, {cores}"
+        f"{bound}; measured for {units.seconds(advice.used_s)}"
     )
 
 
 def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
-    """A candidate's figures: way, workers, time, speed-up and its interval, CPU, memory, switches, rounds.
+    """A candidate's figures: way, workers, time, speed-up, its interval, p50, p99, CPU, memory, rounds.
 
     The speed-up is the one that the headline has: worked out for all ways where it is for the choice.
     """
@@ -104,9 +108,10 @@ def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
         units.seconds(one.total_s),
         units.factor(speedup),
         low_high,
+        units.seconds(one.p50_s),
+        units.seconds(one.p99_s),
         units.percent(one.cpu),
         units.memory(one.memory_kib),
-        "-" if one.switches is None else units.digits(one.switches),
         str(len(one.rounds)) if one.status == "measured" else one.status,
     )
 

@@ -51,7 +51,8 @@ class _Axis:
     """Ratios on a logarithmic axis that holds all intervals, as far as ``_WIDEST`` lets it."""
 
     def __init__(self, cells: Sequence[CellChange]) -> None:
-        ends = [abs(math.log2(end)) for cell in cells for end in (cell.low, cell.high)]
+        drawn = [end for cell in cells for end in (cell.low, cell.ratio, cell.high) if end is not None]
+        ends = [abs(math.log2(end)) for end in drawn]
         self._reach = min(_WIDEST, max([0.25, *ends]) * 1.08)
         marks = next(marks for reach, marks in _MARKS if self._reach <= reach)
         ratios = [*(1 / mark for mark in reversed(marks)), 1.0, *marks]
@@ -95,7 +96,7 @@ def _series(series: SeriesChange, axis: _Axis) -> dict[str, Any]:
 
 
 def _cell(cell: CellChange, axis: _Axis) -> dict[str, Any]:
-    low, high = axis.at(cell.low), axis.at(cell.high)
+    low, high = (None if end is None else axis.at(end) for end in (cell.low, cell.high))
     return {
         "cell": cell,
         "ratio": f"{cell.ratio:.2f}",
@@ -105,5 +106,5 @@ def _cell(cell: CellChange, axis: _Axis) -> dict[str, Any]:
         "kind": cell.change if cell.change in ("faster", "slower") else "same",
         "at": axis.at(cell.ratio),
         "low": low,
-        "width": round(high - low, 2),
+        "width": None if low is None or high is None else round(high - low, 2),
     }
