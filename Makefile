@@ -56,7 +56,7 @@ policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch
 
 # UPSTREAM=--quick is a smoke run; UPSTREAM_BUILD and CPYTHON: see upstream/variants.py
 upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, measure, predict, test, write the tables (long)
-	for step in variants measure instructions predict checks table; do \
+	for step in variants explore measure instructions predict checks table; do \
 	  $(VENV)/bin/python upstream/$$step.py $(UPSTREAM) || exit; done
 
 regrtest: $(VENV)/.installed $(VENV)/.test  ## the interpreters' own tests with their GIL observed and scheduled, compared (hours)

@@ -179,6 +179,31 @@ def check_lines(data: dict[str, Any]) -> Iterable[str]:
         yield from sanitizer_lines(watched)
 
 
+def exploration_lines(data: dict[str, Any]) -> Iterable[str]:
+    yield "\n## Interleavings\n"
+    yield (
+        "`take_gil()` and `drop_gil()` of each variant, run by three threads in every order with at most two "
+        "pre-emptions (stock and A, which have more operations: one; `io-two`, two threads: four). "
+        "`gil_model.c` has the scenarios and what must hold. Each cell has the number of executions, and "
+        "what failed.\n"
+    )
+    variants = {name: {row["scenario"]: row for row in rows} for name, rows in data["variants"].items()}
+    yield f"| scenario | {' | '.join(MODES[name] for name in variants)} |"
+    yield f"|---|{'---:|' * len(variants)}"
+    for scenario in variants["stock"]:
+        rows = [by_scenario[scenario] for by_scenario in variants.values()]
+        cells = [f"{row['executions']:,}{': ' * bool(row['failure'])}{row['failure']}" for row in rows]
+        yield f"| {scenario} | {' | '.join(cells)} |"
+    yield "\nThe same with a fault put into the code, and at most one pre-emption:\n"
+    yield "| fault | variant | executions | scenario | found as |"
+    yield "|---|---|---:|---|---|"
+    for row in data["faults"]:
+        yield (
+            f"| {row['fault']} | {MODES[row['variant']]} | {row['executions']:,} | {row['scenario']} | "
+            f"{row['failure']} |"
+        )
+
+
 def sanitizer_lines(variants: dict[str, Any]) -> Iterable[str]:
     yield "\n## ThreadSanitizer\n"
     yield (
@@ -221,6 +246,7 @@ def page(where: Path) -> str:
     for name, make in (
         ("instructions", instruction_lines),
         ("prediction", prediction_lines),
+        ("exploration", exploration_lines),
         ("checks", check_lines),
     ):
         path = where / f"{name}.json"

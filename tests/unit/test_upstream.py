@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import subprocess
 from pathlib import Path
@@ -16,6 +17,14 @@ def test_the_tables_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(UPSTREAM)
     page = runpy.run_path(str(UPSTREAM / "table.py"))["page"](UPSTREAM / "results")
     assert (UPSTREAM / "results.md").read_text() == page
+
+
+def test_b_and_ab_hold_in_each_interleaving_and_each_fault_is_found() -> None:
+    found = json.loads((UPSTREAM / "results" / "exploration.json").read_text())
+    for variant in ("b", "ab"):
+        assert [row["scenario"] for row in found["variants"][variant] if row["failure"]] == []
+    assert len(found["faults"]) > 10
+    assert all(row["failure"] for row in found["faults"])
 
 
 RACE = """==================
