@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 
 import pytest
 from poolkinds import Make
-from pooltasks import square
-from waiting import until
+from pooltasks import identity, square
+from waiting import Thread, until
 
+from fairlead.errors import SerializationError
+from fairlead.pools import ProcessPool
 from fairlead.pools.engine.direct_manager import DirectManager
 
 pytestmark = [
@@ -69,6 +72,53 @@ def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
         assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
         step += 1
     assert step > 5
+    pool.shutdown(timeout=20)
+    numbers = pool.statistics()
+    assert (numbers.queued, numbers.running) == (0, 0)
+
+
+class RefusesAfterAnother:
+    """Cannot be pickled, and finds that out when another thread has queued a task behind it. From then on
+    the thread is interrupted at a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.queued: Future[int] | None = None
+
+    def submitted(self, pool: ProcessPool) -> bool:
+        """Whether that was interrupted."""
+        self.pool = pool
+        profiled = sys.getprofile()
+        try:
+            refused = pool.submit(identity, self)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(profiled)
+        assert isinstance(refused.exception(20), SerializationError)
+        return False
+
+    def __reduce__(self) -> Any:
+        if self.queued is None:
+            self.queued = Thread(self.pool.submit, square, 7).result()
+            sys.setprofile(InterruptAtStep(self.step))
+        raise TypeError("it cannot be pickled")
+
+
+@pytest.mark.long
+def test_interrupt_of_a_submission_that_is_refused_costs_no_task_behind_it() -> None:
+    pool = ProcessPool(1)
+    interrupted = True
+    step = 0
+    while interrupted:
+        assert pool.submit(square, 2).result(20) == 4
+        until(lambda: pool._engine._idle)  # type: ignore[attr-defined]
+        step += 1
+        refusing = RefusesAfterAnother(step)
+        interrupted = refusing.submitted(pool)
+        assert refusing.queued is not None
+        assert refusing.queued.result(20) == 49, f"after an interrupt at step {step}"
+    assert step > 10
     pool.shutdown(timeout=20)
     numbers = pool.statistics()
     assert (numbers.queued, numbers.running) == (0, 0)

@@ -19,6 +19,7 @@ import functools
 from collections.abc import Callable
 from queue import Empty
 
+from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import DirectWorker, Task
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
@@ -101,8 +102,8 @@ class DirectManager(WorkerManager):
                 try:
                     task = self._queue.get_nowait()
                 except Empty:
-                    slot.promised = None
                     self._idle.append(slot)
+                    slot.promised = None  # after it: until then an interrupt costs the worker, and no place
                     return None
                 if task is not None:
                     return task
@@ -147,38 +148,59 @@ class DirectManager(WorkerManager):
 
     # the thread that submits
 
-    def _hand(self, slot: WorkerSlot, first: Task) -> None:
+    def _hand(self, slot: WorkerSlot, task: Task) -> None:
         """Sends the task to the slot's worker. What cannot be sent leaves room for another."""
-        task: Task | None = first
-        while task is not None:
-            error: Exception | None = None
-            with slot.handing:
-                if not (dead := slot.dead):
-                    try:
-                        if self._enter(slot, task):
-                            _direct(slot).send(task)
-                            slot.promised = None
-                            return
-                    except Exception as refusal:  # noqa: BLE001 - the task's
-                        error = refusal
-                        mine = self._withdraw(slot, task)
-                    except BaseException:
-                        with slot.lock:
-                            slot.worker.stop()  # it may have been sent in part
-                        raise
-            if dead:
-                with self._lock:
-                    slot.promised = None
-                    self._taken -= 1
-                    then = self._put(task)
-                if then is not None:
-                    then()
+        if not self._sent(slot, task):
+            self._hand_another(slot)
+
+    def _sent(self, slot: WorkerSlot, task: Task) -> bool:
+        """False: the slot has a worker, and no task."""
+        error: Exception | None = None
+        with slot.handing:
+            if not (dead := slot.dead):
+                try:
+                    if self._enter(slot, task):
+                        _direct(slot).send(task)
+                        slot.promised = None
+                        return True
+                except Exception as refusal:  # noqa: BLE001 - the task's
+                    error = refusal
+                    mine = self._withdraw(slot, task)
+                except BaseException:
+                    with slot.lock:
+                        slot.worker.stop()  # it may have been sent in part
+                    raise
+        if dead:
+            with self._lock:
+                slot.promised = None
+                self._taken -= 1
+                then = self._put(task)
+            if then is not None:
+                then()
+            return True
+        if error is not None:
+            if not mine:
+                return True  # stopped, and the worker with it
+            task.fail(error)
+        return False
+
+    def _hand_another(self, slot: WorkerSlot) -> None:
+        """Of the queue, in a thread that Ctrl-C does not reach: such a task is another submission's."""
+        with self._lock:
+            if self._queue.empty():
+                self._next(slot)
                 return
-            if error is not None:
-                if not mine:
-                    return  # stopped, and the worker with it
-                task.fail(error)
-            task = self._next(slot)
+        thread = shutdown.thread(self._hand_queued, slot, f"{slot.thread.name}-handing")
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is left
+            self._hand_queued(slot)
+
+    def _hand_queued(self, slot: WorkerSlot) -> None:
+        while (task := self._next(slot)) is not None:
+            slot.promised = None  # the worker is not the first submission's to stop any more
+            if self._sent(slot, task):
+                return
 
     def _break_promise(self, task: Task) -> None:
         """Its submission has raised. A worker that was to be sent it, and may have been in part, ends."""
