@@ -56,8 +56,8 @@ class Loop(Engine):
         """And the moment when their time is up."""
         self._alive = 0
         """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
-        self._lent = 0
-        """Places of those who wait for others of this pool."""
+        self._lent: set[asyncio.Task[Any] | None] = set()
+        """Tasks of the loop that wait for others of this pool, and have lent their places."""
         self._called = False
         """The loop has been told that there is something to do."""
         self._ready = False
@@ -118,15 +118,14 @@ class Loop(Engine):
                 "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
                 "use `await pool.run(...)`, or `async for` with a stream"
             )
-        with self._lock:
-            self._lent += 1
-            self._call_loop()
+        # at any step a cancellation may end this: what is lent goes with its task, and no lock is taken
+        self._lent.add(asyncio.current_task())
+        self.soon(self._pump)
         return True
 
     def take_back(self) -> None:
         """It goes on, for a while with one more than there are places."""
-        with self._lock:
-            self._lent -= 1
+        self._lent.discard(asyncio.current_task())
 
     def close(self) -> None:
         with self._lock:
@@ -256,7 +255,7 @@ class Loop(Engine):
         """Begins what there is room for; ends the loop when all is over."""
         with self._lock:
             self._called = False
-            while self._queue and self._alive - self._lent < self.workers:
+            while self._queue and self._alive - len(self._lent) < self.workers:
                 self._begin_task(self._queue.popleft())
             if (
                 self._closed
@@ -301,6 +300,7 @@ class Loop(Engine):
         with self._lock:
             mine = task in self._running and self._running[task][0] is step  # not a further attempt
             self._alive -= 1
+            self._lent.discard(handle)
             if mine:
                 del self._running[task]
                 self._run_ns += time.monotonic_ns() - task.began_ns
