@@ -162,7 +162,7 @@ class Mailbox:
 class Operation(Generic[_T_co]):
     """One wait of one task: await it once."""
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
-    def __iter__(self) -> Operation[_T_co]: ...
+    def __iter__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
     def send(self, value: Any, /) -> Any:
         """As of a generator."""
@@ -189,7 +189,7 @@ class Selected(structseq[Any], tuple[int, Any]):
 class Selection:
     """One wait of one task for one of several things: await it once."""
     def __await__(self) -> Generator[Any, Any, Selected]: ...
-    def __iter__(self) -> Selection: ...
+    def __iter__(self) -> Generator[Any, Any, Selected]: ...
     def __next__(self) -> Any: ...
     def send(self, value: Any, /) -> Any:
         """As of a generator."""
@@ -933,6 +933,8 @@ class Semaphore:
         """Takes n permits away for good, without waiting: those that are free, and the rest as they are
         given.
         """
+    def _balance(self) -> int:
+        """Permits that are free, less those that _withdraw() has yet to take away."""
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
@@ -971,6 +973,8 @@ class BoundedSemaphore:
         """Takes n permits away for good, without waiting: those that are free, and the rest as they are
         given.
         """
+    def _balance(self) -> int:
+        """Permits that are free, less those that _withdraw() has yet to take away."""
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:

@@ -102,6 +102,25 @@ def test_waiters_cancelled_and_granted_leave_no_token_behind() -> None:
     run(main())
 
 
+def test_token_that_a_waiter_was_granted_is_lent_before_it_resumes() -> None:
+    async def main() -> None:
+        limiter = CapacityLimiter(1, fair=True)
+        limiter.acquire_on_behalf_of(0)
+        waiters = [asyncio.ensure_future(limiter.acquire_on_behalf_of_async(one)) for one in ("a", "b", "c")]
+        await until_async(lambda: limiter.statistics().waiting == 3)
+        limiter.release_on_behalf_of(0)
+        assert (limiter.borrowed_tokens, limiter.available_tokens) == (1, 0)
+        assert limiter.acquire_on_behalf_of("new", False) is False
+        limiter.total_tokens = 3
+        assert limiter.statistics() == (3, 3, 0, True)
+        limiter.total_tokens = 0
+        assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, -3)
+        await asyncio.gather(*waiters)
+        assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, -3)
+
+    run(main())
+
+
 def test_total_may_grow_and_shrink_below_what_is_lent() -> None:
     limiter = CapacityLimiter(3)
     for one in range(3):

@@ -96,8 +96,8 @@ class CapacityLimiter:
 
     @property
     def borrowed_tokens(self) -> int:
-        """How many are lent."""
-        return sum(by is not None for by, _ in list(self._lent.values()))
+        """How many are lent, those too that a waiter was granted and has not come for."""
+        return _permits(self._total) - self._semaphore._balance()
 
     @property
     def available_tokens(self) -> float:

@@ -151,6 +151,12 @@ static PyObject *withdraw(PyObject *self, PyObject *number)
     Py_RETURN_NONE;
 }
 
+static PyObject *balance(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    return PyLong_FromLongLong((long long)fl_sem_value(waitq) - (long long)fl_sem_withdraw(waitq, 0));
+}
+
 static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_wrapper_waitq(self)) == 0);
@@ -301,6 +307,7 @@ static PyMethodDef semaphore_methods[] = {
     {"__aenter__", aenter, METH_NOARGS, FL_DOC(Semaphore, __aenter__)},
     {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Semaphore, __aexit__)},
     {"_withdraw", withdraw, METH_O, FL_DOC(Semaphore, _withdraw)},
+    {"_balance", balance, METH_NOARGS, FL_DOC(Semaphore, _balance)},
     {NULL, NULL, 0, NULL},
 };
 
