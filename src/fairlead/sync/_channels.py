@@ -10,12 +10,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from operator import index
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 from fairlead._native import BroadcastRing, CountdownEvent, Operation, Queue, Reader, Rendezvous
 from fairlead.errors import ChannelClosedError, QueueFull, UsageError
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class _Send(Protocol[T_contra]):
+    def __call__(self, item: T_contra, block: bool = True, timeout: float | None = None) -> None: ...
+
+
+class _Receive(Protocol[T_co]):
+    def __call__(self, block: bool = True, timeout: float | None = None) -> T_co: ...
 
 
 class ChannelStatistics(NamedTuple):
@@ -82,7 +92,7 @@ class _End:
     def _last(self) -> None:
         """It was the last of its kind."""
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -141,7 +151,7 @@ class Sender(_Sending, Generic[T]):
 
     __slots__ = ("send", "send_async", "send_nowait")
 
-    send: Callable[..., None]
+    send: _Send[T]
     """send(item, block=True, timeout=None): sends, waiting for room. For threads. QueueFull (a queue.Full) if
     there is none, ChannelClosedError if every receiver is closed; then nothing was sent. Where the capacity
     is 0 it waits until the object is received."""
@@ -184,7 +194,7 @@ class Receiver(_Receiving, Generic[T]):
 
     __slots__ = ("receive", "receive_async", "receive_nowait")
 
-    receive: Callable[..., T]
+    receive: _Receive[T]
     """receive(block=True, timeout=None): the next object, waiting for one. For threads. QueueEmpty (a
     queue.Empty) if there is none, ChannelClosedError if none can come any more."""
     receive_nowait: Callable[[], T]
@@ -341,7 +351,7 @@ class BroadcastSender(_TapeSender[T]):
 class _TapeReceiver(_Receiving, Generic[T]):
     __slots__ = ("_reader", "receive", "receive_async")
 
-    receive: Callable[..., T]
+    receive: _Receive[T]
     receive_async: Callable[[], Operation[T]]
 
     def __init__(self, line: _Line, reader: Reader[T]) -> None:
@@ -449,7 +459,7 @@ def _watch_elsewhere(line: _Line) -> WatchReceiver[Any]:
     return WatchReceiver(line, line.line.read())
 
 
-def watch(value: Any) -> tuple[WatchSender[Any], WatchReceiver[Any]]:
+def watch(value: T) -> tuple[WatchSender[T], WatchReceiver[T]]:
     """A value that one end changes and any number of others watch: only the latest counts.
 
     Args:
@@ -457,5 +467,5 @@ def watch(value: Any) -> tuple[WatchSender[Any], WatchReceiver[Any]]:
     """
     line = _line(BroadcastRing(1, latest=True))
     line.line.put(value)
-    sender = WatchSender[Any](line)
+    sender = WatchSender[T](line)
     return sender, sender.subscribe()

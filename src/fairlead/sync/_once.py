@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from fairlead._native import Lock, RLock
 from fairlead.errors import DeadlockError, ResourceBusyError
@@ -94,6 +94,10 @@ class Flag(Generic[T]):
         """Whether it is set."""
         return bool(self._values)
 
+    @overload
+    def get(self, default: None = None) -> T | None: ...
+    @overload
+    def get(self, default: T) -> T: ...
     def get(self, default: T | None = None) -> T | None:
         """The value with which it was set, or the default."""
         return self._values.get(None, [default])[0]  # type: ignore[no-any-return]
