@@ -1,6 +1,6 @@
 """Does a published web server end on Ctrl-C while it serves? Stock and scheduled, at once.
 
-    python tools/serve_interrupt.py [--rounds 200] [--rate 200] [--seed 1]
+    python tools/serve_interrupt.py [--rounds 60] [--rate 200] [--seed 1]
 
 Each round starts the two servers of serve_soak.py (gunicorn, two processes of eight threads, a computing
 thread in each), puts both under load, and after a random time sends SIGINT to all their processes, as a
@@ -81,13 +81,17 @@ def play(python: str, options: argparse.Namespace, seed: int) -> dict[str, float
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--rate", type=float, default=200, help="requests a second, of each server")
     parser.add_argument("--cpu-threads", type=int, default=1, help="computing threads in each worker")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     python = prepared()
-    rounds = [play(python, options, options.seed * 10_000 + number) for number in range(options.rounds)]
+    rounds: list[dict[str, float | None]] = []
+    for number in range(options.rounds):
+        rounds.append(play(python, options, options.seed * 10_000 + number))
+        ended = (f"{name} {'stuck' if (s := rounds[-1][name]) is None else f'{s:.1f} s'}" for name in NAMES)
+        print(f"{number + 1}/{options.rounds}: {', '.join(ended)}", flush=True)
     stuck = {name: sum(took[name] is None for took in rounds) for name in NAMES}
     for name in NAMES:
         longest = max((took[name] or 0 for took in rounds), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -111,8 +112,8 @@ def test_wrong_default_from_the_environment_is_one_line(
     [
         ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"]),
         ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"]),
-        ("#!/usr/bin/env python3\n", ["python3"]),
-        ("#!/usr/bin/env -S A=b python3 -u\n", ["python3", "-u"]),
+        ("#!/usr/bin/env python3\n", [str(shutil.which("python3"))]),
+        ("#!/usr/bin/env -S A=b python3 -u\n", [str(shutil.which("python3")), "-u"]),
         ("#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n", ["/a b/python3", "$0", "$@"]),
         ("#!/bin/sh\nexec python3 app.py\n", None),
         ("#!/usr/bin/perl\n", None),

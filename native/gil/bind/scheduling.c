@@ -5,14 +5,16 @@
 #include "gil/hooks/hooks.h"
 #include "gil/schedule/schedule.h"
 #include "gil/schedule/counts.h"
+#include "gil/threads/patience.h"
 
 #ifndef FL_PROBE_REFUSAL
 
 PyDoc_STRVAR(schedule_doc,
-"schedule($module, mode, share, spin, /)\n"
+"schedule($module, mode, share, spin, for_ns, /)\n"
 "--\n"
 "\n"
-"Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths.\n"
+"Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths; for so\n"
+"long, or 0 for ever.\n"
 "\n"
 "Puts the hooks in for good. Raises UnsupportedInterpreterError where they\n"
 "cannot be.");
@@ -21,7 +23,8 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
 {
     static bool installed;
     int mode, share, spin;
-    if (!PyArg_ParseTuple(arguments, "iip:schedule", &mode, &share, &spin)) {
+    unsigned long long for_ns;
+    if (!PyArg_ParseTuple(arguments, "iipK:schedule", &mode, &share, &spin, &for_ns)) {
         return NULL;
     }
     if (mode < FL_MODE_STOCK || mode > FL_MODE_INTERACTIVE || share < 1 || share >= FL_SHARE_ONE) {
@@ -35,7 +38,8 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
         installed = !failure;
     }
     if (!failure) {
-        failure = fl_schedule_set((fl_schedule_settings){(fl_policy_mode)mode, share, spin != 0});
+        uint64_t until = for_ns ? fl_ticks_now() + fl_ticks_from_ns(for_ns) : FL_FOREVER;
+        failure = fl_schedule_set((fl_schedule_settings){(fl_policy_mode)mode, share, spin != 0, until});
     }
     fl_module_leave();
     if (failure) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "gil/hooks/control.h"
+#include "gil/threads/patience.h"
 #include "gil/threads/registry.h"
 
 #ifndef FL_PROBE_REFUSAL
@@ -10,6 +11,8 @@
 static const char switched_on[] = "fairlead: the GIL is scheduled by order of fairlead ctl\n";
 static const char switched_off[] = "fairlead: the interpreter's own scheduling is in force by order of "
                                    "fairlead ctl\n";
+static const char time_over[] = "fairlead: the time that the GIL was to be scheduled for is over; the "
+                                "interpreter's own scheduling is in force\n";
 
 static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
 /* From outside (control.h): the mode, -1 for none; and whether that is not for the program to change. */
@@ -39,6 +42,7 @@ fl_policy *fl_modes_make(fl_gil *gil)
         fl_policy_mode mode = order < 0 ? settings.mode : (fl_policy_mode)order;
         fl_policy_init(policy, mode, settings.share, interval, NULL, fl_ns_of(fl_gil_now(gil)));
         policy->spare_cores = settings.spin;
+        gil->until = order < 0 ? settings.until : FL_FOREVER;
         gil->schedule = policy;
         note_mode(gil, policy);
     }
@@ -58,9 +62,16 @@ static void change(fl_gil *gil, fl_policy *policy, fl_policy_mode mode, int32_t 
     note_mode(gil, policy);
 }
 
-const char *fl_modes_obey(fl_gil *gil, fl_policy *policy)
+const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
 {
     const char *news = NULL;
+    if (now >= gil->until) {
+        gil->until = FL_FOREVER;
+        if (policy->mode != FL_MODE_STOCK) {
+            news = gil->index == 0 ? time_over : NULL;
+            change(gil, policy, FL_MODE_STOCK, settings.share);
+        }
+    }
     fl_control_renew();
     uint32_t request = atomic_load(&fl_control()->request);
     gil->obeyed = request;
@@ -69,6 +80,7 @@ const char *fl_modes_obey(fl_gil *gil, fl_policy *policy)
         fl_policy_mode mode = order == FL_ORDER_INTERACTIVE ? FL_MODE_INTERACTIVE : FL_MODE_STOCK;
         atomic_store(&ordered, (int)mode);
         atomic_store(&off, order == FL_ORDER_OFF);
+        gil->until = FL_FOREVER;
         if (policy->mode != mode) {
             if (gil->index == 0) {
                 news = mode == FL_MODE_STOCK ? switched_off : switched_on;
@@ -125,6 +137,7 @@ static void apply(fl_gil *gil, void *context)
         return;
     }
     change(gil, policy, settings.mode, settings.share);
+    gil->until = settings.until;
     policy->spare_cores = settings.spin;
 }
 

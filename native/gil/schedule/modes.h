@@ -59,8 +59,9 @@ static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
     return policy;
 }
 
-/* Does what another process has asked for since the last time. What to say of it; NULL: nothing. */
-const char *fl_modes_obey(fl_gil *gil, fl_policy *policy);
+/* Ends what was for a while, and does what another process has asked for since the last time. What to say of
+   it; NULL: nothing. */
+const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now);
 
 /* The watchdog has ended scheduling. */
 void fl_modes_tripped(fl_gil *gil, const fl_policy *policy);

@@ -147,23 +147,24 @@ static int ask(fl_gil *gil, fl_seat *seat)
     return ETIMEDOUT;
 }
 
-/* Does what another process has asked for since the last time. */
-__attribute__((noinline)) static void obey(fl_gil *gil, fl_seat *seat)
+__attribute__((noinline)) static void obey(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     fl_policy *policy = fl_modes_policy_now(gil);
     fl_scheduled *me = record_of(seat);
-    const char *news = policy && me ? fl_modes_obey(gil, policy) : NULL;
+    const char *news = policy && me ? fl_modes_obey(gil, policy, now) : NULL;
     if (news) {
         me->news = news;
         seat->wakes = true;
     }
 }
 
-/* Under the mutex, where the present thread takes the GIL or waits for it. */
-static inline void look_outside(fl_gil *gil, fl_seat *seat)
+/* Is there an order of another process, or is the time over? Under the mutex, where the present thread takes
+   the GIL or waits for it. */
+static inline void look_outside(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
-    if (UNLIKELY(atomic_load_explicit(&fl_control()->request, memory_order_relaxed) != gil->obeyed)) {
-        obey(gil, seat);
+    if (UNLIKELY(atomic_load_explicit(&fl_control()->request, memory_order_relaxed) != gil->obeyed
+                 || now >= gil->until)) {
+        obey(gil, seat, now);
     }
 }
 
@@ -205,8 +206,9 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             gil->py->locked = 0; /* no thread sees it: take_gil() sets it again before it unlocks */
             return 0;
         }
-        look_outside(gil, seat);
-        int64_t now = fl_ns_of(fl_gil_now(gil));
+        uint64_t ticks = fl_gil_now(gil);
+        look_outside(gil, seat, ticks);
+        int64_t now = fl_ns_of(ticks);
         if (policy->holder) {
             look_coreless(policy, fl_scheduled_of(policy->holder), now);
         }
@@ -289,7 +291,7 @@ static bool acquired(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_policy *policy = gil->schedule;
     fl_scheduled *me = seat->schedule;
 
-    look_outside(gil, seat);
+    look_outside(gil, seat, now);
     if (LIKELY(policy && me && seat->held < long_hold_ticks) && fl_policy_retake(policy, &me->policy)) {
         me->brief = now - seat->t_dropped < brief_ticks;
         return false;

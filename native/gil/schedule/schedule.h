@@ -9,6 +9,7 @@ typedef struct {
     fl_policy_mode mode;
     int32_t share; /* of FL_SHARE_ONE */
     bool spin;     /* more than one core may be used */
+    uint64_t until; /* in ticks: from then on it is STOCK; FL_FOREVER */
 } fl_schedule_settings;
 
 typedef struct {

@@ -428,11 +428,13 @@ void fl_registry_fork(fl_gil *kept)
         fl_py_gil *py = gil->py;
         uint16_t index = gil->index;
         void *schedule = gil->schedule;
+        uint64_t until = gil->until;
         memset(gil, 0, sizeof *gil);
         gil->py = py;
         gil->index = index;
         gil->alive = gil == kept;
         gil->schedule = schedule;
+        gil->until = until;
         pthread_mutex_init(&gil->life, NULL);
         if (gil != kept) {
             fl_places_remove(py);

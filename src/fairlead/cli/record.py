@@ -79,6 +79,7 @@ def record(
     passed on.
     """
     from fairlead.gil.observe import attach, launch
+    from fairlead.gil.observe.meeting import give
     from fairlead.gil.schedule.launch import action
 
     if pid is not None and command:
@@ -101,6 +102,7 @@ def record(
         if pid is None:
             status = launch.run(given, settings, first=first, verb="record", children=children)
         else:
+            give(pid, target)
             attach.record(pid, settings, duration_s=duration_s)
             status = 0
     finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +16,7 @@ from fairlead.cli import words
 from fairlead.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
+    from fairlead.gil.observe.meeting import Meeting
     from fairlead.record.gil_summary import GilThread, LoopDelays
 
 ROWS = 20
@@ -51,9 +54,10 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
     if pid is not None and loops:
         raise UsageError("--loops is for a program that is started, and not for --pid")
     given = words.program(command, "top") if pid is None else []
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
-        path = Path(directory) / "top.flrec"
-        settings = launch.Settings(out=str(path), threshold_s=None, events=False, counters_s=every_s)
+    with _directory(pid) as directory:
+        path = directory.ours / "top.flrec"
+        out = str(directory.shared / path.name)
+        settings = launch.Settings(out=out, threshold_s=None, events=False, counters_s=every_s)
         missed: list[str] = []
         with _Screen() as show:
             watch = SnapshotReader(path, show)
@@ -69,6 +73,22 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
         for why in missed:
             click.echo(f"not watched: {why}", err=True)
         return status
+
+
+@contextmanager
+def _directory(pid: int | None) -> Iterator[Meeting]:
+    """For the snapshots, which the watched processes write: root watches workers of any user."""
+    from fairlead.gil.observe.meeting import Meeting, meeting
+
+    if pid is None:
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as name:
+            yield Meeting(Path(name), Path(name))
+        return
+    with meeting(pid) as found:
+        snapshots = found.inner("snapshots")
+        if os.geteuid() == 0:
+            snapshots.ours.chmod(0o1777)
+        yield snapshots
 
 
 class Section(NamedTuple):

@@ -4,6 +4,8 @@ The target runs two small scripts of ours, between two bytecodes of its main thr
 recording and, after a while, one that ends it. The call is made by the target's own executable, since both
 sides must be of one version. A main thread that waits in C code (a join, a select) runs them when it comes
 back; one that does not come back in time is asked to run nothing instead.
+
+The target may be another user's: its executable is not run with root's rights then, unless it is root's.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +26,8 @@ import fairlead
 from fairlead import machine
 from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.launch import Settings
-from fairlead.gil.observe.target import executable, stopped
+from fairlead.gil.observe.meeting import Meeting, give, meeting
+from fairlead.gil.observe.target import executable, owner, stopped
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -40,34 +42,42 @@ _VERSION = (
     " 'remote_exec'))"
 )
 _CALL = """\
-import sys, _interpreters
-if _interpreters.get_current()[0] != _interpreters.get_main()[0]:
-    said = (
-        "the program has further interpreters, and Python asks the newest of them only: start it with"
-        " fairlead record -- COMMAND (or top, or run)"
-    )
-else:
-    said = ""
-    try:
-        from {module} import {function} as call
-    except ImportError:
-        sys.path.append({path!r})
+import sys
+said = ""
+try:
+    import _interpreters
+    if _interpreters.get_current()[0] != _interpreters.get_main()[0]:
+        said = (
+            "the program has further interpreters, and Python asks the newest of them only: start it with"
+            " fairlead record -- COMMAND (or top, or run)"
+        )
+    else:
         try:
             from {module} import {function} as call
-        except ImportError as error:
-            said = "the program has no fairlead (%s): install it there" % error
-        finally:
-            sys.path.remove({path!r})
-if said:
-    with open({ready!r}, "w") as file:
-        file.write(said)
-else:
-    call({settings!r})
+        except ImportError:
+            sys.path.append({path!r})
+            try:
+                from {module} import {function} as call
+            finally:
+                sys.path.remove({path!r})
+except Exception as error:
+    said = "the program cannot import fairlead (%s): install it there, or let its user read %s" % (
+        error,
+        {path!r},
+    )
+if not said:
+    try:
+        said = call({settings!r})
+    except Exception as error:
+        said = "%s: %s" % (type(error).__name__, error)
+with open({ready!r}, "w") as file:
+    file.write(said)
 """
 _BEGIN = ("fairlead.gil.observe.launched", "attach")
 _DETACH = """\
 from fairlead.gil.observe.launched import detach
-detach({done!r})
+with open({done!r}, "w") as file:
+    file.write(detach())
 """
 
 
@@ -93,14 +103,13 @@ def record(
             what to do.
         InterpreterFailedError: it did not answer.
     """
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as name:
-        directory = _opened(Path(name))
+    with meeting(pid) as directory:
         others = _workers(pid) if workers else []
         call(pid, *_BEGIN, asdict(settings), directory)
         missed = []
-        asked: list[tuple[int, Path]] = []
+        asked: list[tuple[int, Meeting]] = []
         for worker in others:
-            own = _opened(directory / str(worker))
+            own = directory.inner(str(worker))
             out = f"{settings.out}.{worker}"
             try:
                 _ask(worker, executable(worker), *_BEGIN, asdict(replace(settings, out=out)), own)
@@ -115,12 +124,6 @@ def record(
         return missed
 
 
-def _opened(directory: Path) -> Path:
-    directory.mkdir(exist_ok=True)
-    directory.chmod(0o755)  # the target may run as another user
-    return directory
-
-
 def _workers(pid: int) -> list[int]:
     program, workers = executable(pid), []
     for one in machine.family(pid)[1:]:
@@ -130,17 +133,15 @@ def _workers(pid: int) -> list[int]:
     return workers
 
 
-def _end(pid: int, directory: Path) -> None:
-    end, done = directory / "end.py", directory / "done"
-    end.write_text(_DETACH.format(done=str(done)))
-    _send(pid, executable(pid), end)
+def _end(pid: int, directory: Meeting) -> None:
+    done = give(pid, directory.ours / "done")
+    _run_there(pid, executable(pid), directory, "end.py", _DETACH.format(done=str(directory.shared / "done")))
     _answer(pid, done)
 
 
-def _end_worker(pid: int, directory: Path) -> list[str]:
+def _end_worker(pid: int, directory: Meeting) -> list[str]:
     """What is to be told of it, if anything."""
-    ready = directory / "ready"
-    said = ready.read_text(encoding="utf-8") if ready.exists() else ""
+    said = (directory.ours / "ready").read_text(encoding="utf-8")
     if not said and Path(f"/proc/{pid}").exists():
         return [f"process {pid} did not answer: its main thread is in C code that does not return"]
     if said != "ok":
@@ -150,9 +151,8 @@ def _end_worker(pid: int, directory: Path) -> list[str]:
     return []
 
 
-def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Path) -> None:
-    """Have the process call a function of ours with the settings, as JSON, and ``ready`` among them: the file
-    into which it says "ok", or why not.
+def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Meeting) -> None:
+    """Have the process call a function of ours with the settings, as JSON; it returns "ok", or why not.
 
     Raises: as ``record``.
     """
@@ -174,24 +174,42 @@ def call(pid: int, module: str, function: str, settings: dict[str, Any], directo
 
 
 def _ask(
-    pid: int, program: str, module: str, function: str, settings: dict[str, Any], directory: Path
+    pid: int, program: str, module: str, function: str, settings: dict[str, Any], directory: Meeting
 ) -> Path:
     """The file into which it will say how that went."""
-    ready, script = directory / "ready", directory / "begin.py"
-    script.write_text(
-        _CALL.format(
-            module=module,
-            function=function,
-            settings=json.dumps(settings | {"ready": str(ready)}),
-            ready=str(ready),
-            path=str(Path(fairlead.__file__).parents[1]),
-        )
+    script = _CALL.format(
+        module=module,
+        function=function,
+        settings=json.dumps(settings),
+        ready=str(directory.shared / "ready"),
+        path=str(Path(fairlead.__file__).parents[1]),
     )
-    _send(pid, program, script)
-    return ready
+    answer = give(pid, directory.ours / "ready")
+    _run_there(pid, program, directory, "begin.py", script)
+    return answer
+
+
+def _run_there(pid: int, program: str, directory: Meeting, name: str, script: str) -> None:
+    file = directory.ours / name
+    file.write_text(script, encoding="utf-8")
+    file.chmod(0o644)
+    _send(pid, program, directory.shared / name)
+
+
+def _rights(pid: int, executable: str) -> dict[str, Any]:
+    """As whom its executable is run, for ``subprocess``: root runs no other user's program as root."""
+    user, group = owner(pid)
+    if os.geteuid() != 0 or user == 0 or os.stat(executable).st_uid == 0:  # noqa: PTH116
+        return {}
+    return {"user": user, "group": group, "extra_groups": []}
 
 
 def _check_version(pid: int, executable: str) -> None:
+    if not _same_file(f"/proc/{pid}/exe", executable):
+        raise UnsupportedInterpreterError(
+            f"process {pid} runs {executable}, which is another file here or none: it is in a container (do"
+            " this in there), or its Python was replaced since it started (start it again)"
+        )
     try:
         told = subprocess.run(
             [executable, "-I", "-S", "-c", _VERSION],
@@ -199,6 +217,7 @@ def _check_version(pid: int, executable: str) -> None:
             text=True,
             timeout=START_S,
             check=True,
+            **_rights(pid, executable),
         ).stdout.split()
         implementation, major, minor, able = told
     except (OSError, subprocess.SubprocessError, ValueError):
@@ -213,6 +232,13 @@ def _check_version(pid: int, executable: str) -> None:
         )
 
 
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except OSError:
+        return False
+
+
 def _send(pid: int, executable: str, script: Path) -> None:
     try:
         sent = subprocess.run(
@@ -221,6 +247,7 @@ def _send(pid: int, executable: str, script: Path) -> None:
             text=True,
             timeout=START_S,
             check=False,
+            **_rights(pid, executable),
         )
     except subprocess.TimeoutExpired:
         raise InterpreterFailedError(
@@ -238,14 +265,15 @@ def _send(pid: int, executable: str, script: Path) -> None:
 def _answer(pid: int, file: Path) -> str:
     deadline = time.monotonic() + ANSWER_S
     while time.monotonic() < deadline:
-        if file.exists() and (said := file.read_text(encoding="utf-8")):
+        if said := file.read_text(encoding="utf-8"):
             return said
         if not Path(f"/proc/{pid}").exists():
             raise InterpreterFailedError(f"process {pid} ended")
         time.sleep(0.02)
     raise InterpreterFailedError(
         f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does not"
-        " return (a join, a select), or it has further interpreters; nothing was changed in it"
+        " return (a join, a select), or it has further interpreters; nothing was changed in it; try again"
+        " while it has work to do (send it a request), or start it with fairlead run -- COMMAND (or record)"
     )
 
 

@@ -67,7 +67,8 @@ def _written() -> AbstractContextManager[None]:
 def _spawn(original: Callable[..., Any]) -> Callable[..., Any]:
     def posix_spawn(path: Any, argv: Any, env: Any, /, **options: Any) -> Any:
         given = os.environ if env is None else env  # None: from Python 3.13 on
-        return original(path, argv, _for_child(argv, given) or env, **options)
+        changed = _for_child(path, argv, given)
+        return original(*((path, argv, env) if changed is None else changed), **options)
 
     return posix_spawn
 
@@ -77,9 +78,11 @@ def _fork_exec(original: Callable[..., Any]) -> Callable[..., Any]:
         args: Any, executables: Any, close: Any, fds: Any, cwd: Any, env: Any, /, *rest: Any
     ) -> Any:
         given = os.environ if env is None else dict(entry.split(b"=", 1) for entry in env)
-        changed = _for_child(args, given)
+        changed = _for_child(None, args, given)
         if changed is not None:
-            env = [os.fsencode(f"{name}={value}") for name, value in changed.items()]
+            file, args, variables = changed
+            executables = executables if file is None else [os.fsencode(file)]
+            env = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
         return original(args, executables, close, fds, cwd, env, *rest)
 
     return fork_exec
@@ -108,14 +111,20 @@ def _after_exec(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str
             settings |= {"out": str(current.path), "execs": execs}
         actions.append([module, json.dumps(settings)])
     now = {"actions": actions, "execs": execs, "pid": os.getpid(), "ready": None, "if_possible": True}
-    environment = starting.carried({**_start, **now}, command.environment)
+    return _begun(command, path, argv, {**_start, **now})
+
+
+def _begun(command: Any, path: Any, argv: Any, start: Mapping[str, Any]) -> tuple[Any, Any, dict[str, str]]:
+    from fairlead.gil.observe import starting
+
     if len(command.words) != len(argv):  # of env, and it would set and clear after us
         path, argv = command.file, command.words
-    return path, argv, environment
+    return path, argv, starting.carried(start, command.environment)
 
 
-def _for_child(argv: Any, env: Any) -> dict[str, str] | None:
-    """The environment in which a sub-process is begun with the same; None: as it is."""
+def _for_child(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str]] | None:
+    """The program, its words and the environment in which a sub-process is begun with the same; None: as it
+    is."""
     global _told
     children = _start["children"]
     if _told and not children:
@@ -126,7 +135,7 @@ def _for_child(argv: Any, env: Any) -> dict[str, str] | None:
     from fairlead.gil.observe import starting
 
     if children:
-        return starting.carried(_start, command.environment)
+        return _begun(command, path, argv, _start)
     _told = True
     verb = _start["verb"]
     done = starting.WORDS[verb].done

@@ -113,7 +113,7 @@ def run(
     if said is None:
         raise UnsupportedInterpreterError(
             f"{command[0]} ended with status {status} and was not recorded: it started no Python, or one that"
-            " ignores PYTHONPATH (options -E, -I, -S); name the interpreter: python app.py"
+            " ignores PYTHONPATH (options -E, -I, -S) or was given another; name the Python: python app.py"
         )
     if said != "ok":
         raise UnsupportedInterpreterError(said)

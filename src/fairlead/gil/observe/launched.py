@@ -37,21 +37,19 @@ def begin(settings: str) -> str | None:
     return None
 
 
-def attach(settings: str) -> None:
-    """In a program that runs already: begin a recording, and say how that went."""
-    wanted = json.loads(settings)
-    _say(wanted["ready"], _start(wanted))
+def attach(settings: str) -> str:
+    """In a program that runs already: begin a recording. "ok", or why not."""
+    return _start(json.loads(settings))
 
 
-def detach(done: str) -> None:
-    """End the recording that ``attach`` began."""
+def detach() -> str:
+    """End the recording that ``attach`` began. "ok", or why not."""
     try:
         if recording := recorder.current():
             recording.stop()
     except FairleadError as error:
-        _say(done, str(error))
-    else:
-        _say(done, "ok")
+        return str(error)
+    return "ok"
 
 
 def _failure(wanted: dict[str, Any]) -> str | None:
@@ -67,8 +65,3 @@ def _start(wanted: dict[str, Any]) -> str:
     except FairleadError as error:
         return str(error)
     return "ok"
-
-
-def _say(file: str, text: str) -> None:
-    with open(file, "w", encoding="utf-8") as opened:  # noqa: PTH123
-        opened.write(text)

@@ -89,16 +89,27 @@ class Command:
 def read(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Command:
     """Find the program of a command, and whether that is a Python.
 
-    ``env`` is done here and not run: what it sets and clears would come after what we add.
+    ``env`` is done here and not run, in a script's first line, too: what it sets and clears would come after
+    what we add.
 
     Raises:
         UsageError: there is no such program.
     """
-    words, changed = _without_env(list(command), dict(os.environ if environment is None else environment))
-    found = shutil.which(words[0], path=changed.get("PATH"))
+    before = dict(os.environ if environment is None else environment)
+    words, changed = _without_env(list(command), before)
+    found = _found(words, changed)
+    line = _first_line(found)
+    if line and Path(line[0]).name == "env":
+        words, changed = _without_env([*line, found, *words[1:]], changed)
+        found = _found(words, changed)
+    return Command(words, found, changed, _python_of(found, words))
+
+
+def _found(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    found = shutil.which(words[0], path=environment.get("PATH"))
     if found is None:
         raise UsageError(f"{words[0]} cannot be started: {_why_not(words[0])}")
-    return Command(words, found, changed, _python_of(found, words))
+    return found
 
 
 def environment(
@@ -177,15 +188,22 @@ def _without_env(words: list[str], environment: dict[str, str]) -> tuple[list[st
 def _python_of(found: str, command: Sequence[str]) -> list[str] | None:
     if _is_python(found):
         return [found, *command[1:]]
-    with open(found, "rb") as file:  # noqa: PTH123
-        head = file.read(1024).decode("utf-8", "replace").splitlines()
+    words = _first_line(found)
+    return [*words, found, *command[1:]] if words and _is_python(words[0]) else None
+
+
+def _first_line(program: str) -> list[str]:
+    """The interpreter of a script and what it is given; nothing for another program, or one that may be run
+    but not read."""
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123
+            head = file.read(1024).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
     line = head[0].removeprefix("#!") if head and head[0].startswith("#!") else ""
     if line.split()[:1] == ["/bin/sh"] and head[1:2] and head[1].startswith("'''exec' "):
         line = head[1].removeprefix("'''exec' ")  # how pip writes an interpreter with a long path
-    words = _split(line)
-    if words and Path(words[0]).name == "env":
-        words = [word for word in words[1:] if word != "-S" and "=" not in word]
-    return [*words, found, *command[1:]] if words and _is_python(words[0]) else None
+    return _split(line)
 
 
 _MARKS = ((b"MEI\014\013\012\013\016", "PyInstaller"), (b"NUITKA_ONEFILE", "Nuitka"))

@@ -36,6 +36,13 @@ def stopped(pid: int) -> bool:
     return asked(pid, lambda: machine.stat_of(pid)[0]) in "Tt"
 
 
+def owner(pid: int) -> tuple[int, int]:
+    """The user and group that it writes files as. Raises as ``asked``."""
+    with asked(pid, lambda: open(f"/proc/{pid}/status")) as status:  # noqa: PTH123
+        said = dict(line.split(":", 1) for line in status)
+    return int(said["Uid"].split()[3]), int(said["Gid"].split()[3])
+
+
 def kept_out(pid: int) -> UsageError:
     return UsageError(
         f"the kernel does not let this user into process {pid}: do this as that process's user, or as a root"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
-import threading
-from pathlib import Path
 from typing import Any
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe import attach
+from fairlead.gil.observe.meeting import meeting
 from fairlead.gil.schedule import control
 from fairlead.gil.schedule.control import Policy
 
@@ -21,23 +19,15 @@ def begin(pid: int, policy: Policy, cpu_share: float, for_s: float | None) -> No
     """
     control.check(policy, cpu_share)
     settings = {"policy": policy, "cpu_share": cpu_share, "for_s": for_s}
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
-        Path(directory).chmod(0o755)  # the process may be another user's
-        attach.call(pid, __name__, "begin_here", settings, Path(directory))
+    with meeting(pid) as directory:
+        attach.call(pid, __name__, "begin_here", settings, directory)
 
 
-def begin_here(settings: str) -> None:
-    """In that process: switch the scheduler on, have it switched off in time, and say how that went."""
+def begin_here(settings: str) -> str:
+    """In that process: switch the scheduler on. "ok", or why not."""
     wanted: dict[str, Any] = json.loads(settings)
     try:
-        control.switch(wanted["policy"], wanted["cpu_share"])
+        control.switch(wanted["policy"], wanted["cpu_share"], for_s=wanted["for_s"])
     except FairleadError as error:
-        said = str(error)
-    else:
-        said = "ok"
-        if wanted["for_s"] is not None:
-            timer = threading.Timer(wanted["for_s"], control.switch, ("stock", wanted["cpu_share"]))
-            timer.name = "fairlead-back"
-            timer.daemon = True
-            timer.start()
-    Path(wanted["ready"]).write_text(said, encoding="utf-8")
+        return str(error)
+    return "ok"

@@ -21,6 +21,8 @@ SHARE_ONE = 1024
 SPIN_QUOTA = 2.5
 """Cores: one for the holder of the GIL, one for the thread that spins, and a margin for what runs beside."""
 NICE = {"io": -5, "background": 10}
+FOREVER_NS = 2**62
+"""More than a hundred years."""
 
 _share = 0.05
 _open = False
@@ -94,14 +96,22 @@ def may_spin(cores: machine.Cores) -> bool:
     return cores.usable > 1 and (cores.quota is None or cores.quota >= SPIN_QUOTA)
 
 
-def switch(policy: Policy, cpu_share: float, timer_slack: float | None = None) -> None:
-    """``fairlead.gil.schedule``."""
+def switch(
+    policy: Policy, cpu_share: float, timer_slack: float | None = None, for_s: float | None = None
+) -> None:
+    """``fairlead.gil.schedule``; after so many seconds the interpreter's own scheduling is back.
+
+    The hooks see to that end, and not a thread of ours: forked children keep to it, and nothing else is in
+    the program for it.
+    """
     global _share
     check(policy, cpu_share, timer_slack)
     require()
     from fairlead import _probe
 
-    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), may_spin(machine.cores()))
+    for_ns = 0 if for_s is None else max(1, min(round(for_s * 1e9), FOREVER_NS))
+    spin = may_spin(machine.cores())
+    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), spin, for_ns)
     tested.warn()
     _share = cpu_share
     _open_to_orders()

@@ -111,9 +111,21 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
                 raise UsageError(
                     f"process {pid} takes orders of another version of fairlead: use that one's ctl"
                 )
+            if not _mapped(pid, path):
+                raise UsageError(
+                    f"process {pid} takes no orders: it was scheduled and became another program since"
+                    " (exec), or has the number of one that was killed; schedule it with fairlead run"
+                )
             yield page
     finally:
         os.close(file)
+
+
+def _mapped(pid: int, path: str) -> bool:
+    """Whether the page is this program's own, and not left by an earlier one."""
+    name = os.path.basename(path)  # noqa: PTH119
+    with asked(pid, lambda: open(f"/proc/{pid}/maps")) as maps:  # noqa: PTH123
+        return any(name in line for line in maps)
 
 
 def _inner_pid(pid: int) -> int:
