@@ -53,6 +53,20 @@ def test_plan_variant_on_one_core_is_pinned_to_the_first_that_is_allowed() -> No
     assert {one.cpus for one in chosen if one.params["cores"] == "one"} == {(3,)}
 
 
+@pytest.mark.parametrize("experiment", ["models.io-threads", "models.mixed-async", "models.blocking-async"])
+def test_plan_variant_on_two_cores_is_pinned_skipped_or_that_on_all_of_them(experiment: str) -> None:
+    def two(*cpus: int) -> list[PlannedSeries]:
+        series = planned(RunOptions(ids=(experiment,), mode="full", cpus=cpus))
+        assert len({tuple(one.params.items()) for one in series}) == len(series)
+        return [one for one in series if one.params["cores"] == "two"]
+
+    (pinned,) = two(2, 3, 5)
+    assert (pinned.cpus, pinned.skipped) == ((2, 3), None)
+    assert two(3, 5) == [], "all of two cores are measured once"
+    (skipped,) = two(5)
+    assert skipped.skipped == "needs two cores, and this run has one"
+
+
 def test_plan_user_options_come_before_the_experiments_own() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
     assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))

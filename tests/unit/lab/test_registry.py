@@ -315,7 +315,7 @@ def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
         ({"variants": [{"label": "", "params": {"x": 1}, "modes": []}]}, "no parameter 'x'"),
         ({"variants": [{"label": "", "params": {}, "modes": ["all"]}]}, "unknown mode 'all'"),
         ({"variants": [{"label": "", "params": {}, "modes": [], "policy": "fifo"}]}, "unknown policy 'fifo'"),
-        ({"variants": [{"label": "", "params": {}, "modes": [], "cores": "two"}]}, "unknown cores 'two'"),
+        ({"variants": [{"label": "", "params": {}, "modes": [], "cores": "six"}]}, "unknown cores 'six'"),
         ({"variants": [{"label": "", "params": {}, "modes": []}] * 2}, "the same label"),
         ({"variants": [{"params": {}, "modes": []}]}, "label"),
         ({"parameters": {"p": {"default": 1, "choices": [2], "help": ""}}}, "none of its choices"),

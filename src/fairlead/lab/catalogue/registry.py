@@ -33,7 +33,7 @@ MODES = ("quick", "standard", "full")
 
 IMPLEMENTATIONS = ("CPython", "PyPy")
 POLICIES = ("other", "rr")
-CORES = ("all", "one")
+CORES = ("all", "two", "one")
 NEEDS = ("fairlead",)
 """What an experiment may need besides a standard library. It skips itself, with the reason, where that is not
 there: only the measured interpreter knows."""
@@ -92,7 +92,7 @@ class Variant:
     policy: str = "other"
     """Scheduling policy of the whole probe: "other" or "rr" (round robin, real time)."""
     cores: str = "all"
-    """"all", or "one": pin the whole probe to the first of the cores it may use."""
+    """"all"; or "two" or "one": pin the whole probe to the first of the cores it may use."""
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Sizes of its own for some modes, written like those of the experiment, which they replace."""
 

@@ -49,7 +49,11 @@ EXPERIMENT = {
             "help": "how long the local server waits before it answers",
         },
     },
-    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
+    "variants": [
+        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "two cores", "params": {}, "cores": "two", "modes": ["full"]},
+        {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
+    ],
     "sizes": {"quick": [10], "standard": [30], "full": [100]},
     "timeout_s": 120,
     "pythons": ">=3.8",

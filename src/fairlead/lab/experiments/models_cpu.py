@@ -56,6 +56,7 @@ EXPERIMENT = {
     },
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "two cores", "params": {}, "cores": "two", "modes": ["full"]},
         {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
     ],
     "sizes": {"quick": [12], "standard": [24], "full": [96]},

@@ -65,6 +65,7 @@ EXPERIMENT = {
     },
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": "two cores", "params": {}, "cores": "two", "modes": ["full"]},
         {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
     ],
     "sizes": {"quick": [10], "standard": [30], "full": [100]},

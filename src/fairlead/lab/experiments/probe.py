@@ -24,7 +24,7 @@ _SETTLE_S = 0.01
 _BLOCKED_LIMIT_S = 5.0
 _POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle"}
 # What the lab has done to this process before it began; given as parameters, they are only checked.
-_COMMON = {"policy": ("other", "rr"), "cores": ("all", "one")}
+_COMMON = {"policy": ("other", "rr"), "cores": ("all", "two", "one")}
 
 _printing = threading.Lock()
 
@@ -269,12 +269,14 @@ def seat():
 
 
 def check_seat(params):
-    """Fail if the lab says that it has set a policy or pinned to one core, and it is not so."""
+    """Fail if the lab says that it has set a policy or pinned to one or two cores, and it is not so."""
     seen = seat()
     if params["policy"] is not None and seen["policy"] not in (params["policy"], None):
         raise Failed("policy is to be %(policy)s, and is %%(policy)s" % params % seen)
     if params["cores"] == "one" and not (seen["cpus"] or "0").isdigit():
         raise Failed("is to run on one core, and may use %(cpus)s" % seen)
+    if params["cores"] == "two" and cores() > 2:
+        raise Failed("is to run on two cores, and may use %(cpus)s" % seen)
 
 
 def peak_kb():

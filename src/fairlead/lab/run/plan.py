@@ -21,6 +21,9 @@ SCHEMA = 1
 FILE_NAME = "plan.json"
 BUDGETS_S = {"quick": 60.0, "standard": 300.0, "full": 3600.0}
 """The time that a run of each mode takes unless it is told otherwise."""
+_PINNED = {"all": None, "two": 2, "one": 1}
+"""How many of the cores a variant's probe may use."""
+_ONE_CORE = "needs two cores, and this run has one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,17 +161,18 @@ def make_plan(
     _check_set(selected, options)
     for experiment in selected:
         for variant in _variants(experiment, options):
-            params = _params(experiment, variant, options)
+            params = _params(experiment, variant, options, len(cpus))
             for interpreter in interpreters:
                 one = PlannedSeries(
                     experiment=experiment.id,
                     params=params,
                     interpreter=interpreter.name,
                     sizes=_sizes(experiment, variant, interpreter, options),
-                    cpus=cpus[:1] if params["cores"] == "one" else cpus,
+                    cpus=cpus[: _PINNED[params["cores"]]],
                     timeout_s=experiment.timeout_s,
                     skipped=experiment.runs_on(interpreter)
-                    or (real_time_refused if params["policy"] == "rr" else None),
+                    or (real_time_refused if params["policy"] == "rr" else None)
+                    or (_ONE_CORE if params["cores"] == "two" and len(cpus) < 2 else None),
                 )
                 # options can make two variants the same
                 series.setdefault(json.dumps([experiment.id, params, interpreter.name], sort_keys=True), one)
@@ -212,7 +216,7 @@ def _sizes(
     return tuple(experiment.check_size(size) for size in options.sizes)
 
 
-def _params(experiment: Experiment, variant: Variant, options: RunOptions) -> dict[str, Any]:
+def _params(experiment: Experiment, variant: Variant, options: RunOptions, cores: int) -> dict[str, Any]:
     """The parameters of one variant: the experiment's defaults, then the variant's own, then the user's."""
     policy = options.policy or variant.policy
     params = {name: parameter.value(options.mode) for name, parameter in experiment.parameters.items()}
@@ -226,7 +230,9 @@ def _params(experiment: Experiment, variant: Variant, options: RunOptions) -> di
     for name, text in options.parameters:
         if name in experiment.parameters:
             params[name] = _chosen(experiment, name, text)
-    return params | {"policy": policy, "cores": variant.cores}
+    # two cores that are all there are: measured once
+    pinned = "all" if (variant.cores, cores) == ("two", 2) else variant.cores
+    return params | {"policy": policy, "cores": pinned}
 
 
 def _chosen(experiment: Experiment, name: str, text: str) -> Any:
