@@ -74,6 +74,8 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
         ("sync_rwlock.py", ["--only", "alone"], {"readers first", "writers first", "fairlead"}, "CPU ns"),
         ("sync_stamped.py", ["--only", "alone"], {"threading.Lock", "RWLock", "looking"}, "CPU ns"),
         ("sync_waits.py", ["--only", "with"], {"off", "detecting"}, "CPU ns"),
+        ("sync_cancel.py", [], {"asyncio.Lock", "fairlead Lock", "fairlead Semaphore"}, "CPU ns a task"),
+        ("sync_fairness.py", [], {"threading.Lock", "fairlead", "fairlead fair"}, "longest, ms"),
         ("sync_counter.py", [], {"lock and int", "itertools.count", "StripedCounter"}, "CPU ns"),
         ("sync_rate.py", ["--only", "free, a thread"], {"lock and sleep", "fairlead"}, "CPU ns"),
         ("sync_meeting.py", ["--only", "exchange"], {"lock and condition", "fairlead"}, "CPU ns"),
