@@ -15,6 +15,7 @@ from pathlib import Path
 from variants import BUILD, HERE, ROOT, SERIES, arguments, call, prepare, results, source_of
 
 NATIVE = ROOT / "native"
+# GCC 12 drops a branch of gil_shim.h at -O2, where it inlines store_int() in the free-threaded build.
 FLAGS = (
     "-std=gnu11",
     "-O1",
