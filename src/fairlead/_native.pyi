@@ -230,6 +230,11 @@ def process() -> tuple[int, int, int]:
 def in_main_interpreter() -> bool:
     """Whether this is the interpreter that the process began with."""
 
+def send_exception(ident: int, kind: type[BaseException] | None, /) -> bool:
+    """Has the thread raise it at its next step in Python; None takes back what has not arrived yet. False:
+    there is no such thread.
+    """
+
 def interpreter() -> int:
     """The number of this interpreter."""
 

@@ -96,6 +96,15 @@ def test_exception_has_the_workers_traceback(pool: ProcessPool) -> None:
     assert "pools/child.py" not in cause.tb
 
 
+def test_without_cloudpickle_what_pickle_refuses_is_refused_by_name(
+    pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)  # as on an interpreter on which it does not load
+    assert list(pool.map(square, [2, 3])) == [4, 9]
+    with pytest.raises(errors.SerializationError, match=r"the function <lambda>\(\) cannot be sent"):
+        pool.submit(lambda: 1).result()
+
+
 def test_closures_and_classes_made_in_functions_are_sent_by_value(pool: ProcessPool) -> None:
     offset = 10
 

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from fairlead._native import send_exception
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Task, Worker
 from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.interrupt import send_exception
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import (

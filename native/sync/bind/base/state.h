@@ -166,6 +166,7 @@ int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count);
     X(queue)                                                                                                \
     X(broadcast)                                                                                            \
     X(handle)                                                                                               \
+    X(interrupt)                                                                                            \
     X(job_queue)                                                                                            \
     X(worker_slot)                                                                                          \
     X(view)                                                                                                 \

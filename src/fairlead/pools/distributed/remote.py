@@ -11,7 +11,7 @@ from typing import Any
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import dask_deserialize, dask_serialize
 
-from fairlead.pools.engine.interrupt import send_exception
+from fairlead._native import send_exception
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.serialization import calls, contexts
 from fairlead.pools.serialization.failure import Failure

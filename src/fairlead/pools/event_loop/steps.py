@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fairlead._native import send_exception
 from fairlead.pools.engine.contract import Task
-from fairlead.pools.engine.interrupt import send_exception
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure

@@ -34,14 +34,10 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
             return pickled(call)
         except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
             pass
-    import cloudpickle
-
-    parts = Parts()
     try:
-        cloudpickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(call)
+        return _by_value(call)
     except Exception as error:
         raise SerializationError(blame(task, error)) from error
-    return parts
 
 
 def pack_result(function: Callable[..., Any], value: Any) -> Parts:
@@ -113,8 +109,6 @@ def _load_by_value(pickled_function: bytes) -> ByValue:
 
 def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., Any]:
     """The function, or one that does the same and is cheaper to send many times."""
-    import cloudpickle
-
     try:
         if not by_value:
             pickle.dumps(function, 5)
@@ -122,6 +116,8 @@ def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., A
     except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
         pass
     try:
+        import cloudpickle
+
         return ByValue(function, cloudpickle.dumps(function, 5))
     except Exception:  # noqa: BLE001 - the call will say what is wrong
         return function

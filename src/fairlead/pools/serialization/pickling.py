@@ -13,9 +13,9 @@ def dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, 5)
     except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
-        import cloudpickle
-
         try:
+            import cloudpickle
+
             pickled: bytes = cloudpickle.dumps(value, 5)
         except Exception:  # noqa: BLE001 - the plain refusal says more
             raise refusal from None

@@ -1,0 +1,22 @@
+/* Interrupting a thread that runs Python. */
+#include "sync/bind/base/state.h"
+
+static PyObject *send_exception(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long ident;
+    PyObject *kind;
+    if (!PyArg_ParseTuple(args, "kO:send_exception", &ident, &kind)) {
+        return NULL;
+    }
+    return PyBool_FromLong(PyThreadState_SetAsyncExc(ident, kind == Py_None ? NULL : kind));
+}
+
+static PyMethodDef functions[] = {
+    {"send_exception", send_exception, METH_VARARGS, FL_DOC(module, send_exception)},
+    {NULL, NULL, 0, NULL},
+};
+
+int fl_interrupt_exec(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
