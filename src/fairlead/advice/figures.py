@@ -11,6 +11,7 @@ from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import versus
 from fairlead.advice.successive_halving import CandidateState
 from fairlead.lab.isolation import other_load
+from fairlead.pools.choose import rules
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 
 
@@ -87,7 +88,8 @@ class Figures:
 
         Processor time hardly depends on who else runs. A call cannot take less than that time on one of
         the cores that its workers have, nor less than one worker needs for it and its waiting; and threads
-        of one interpreter not less than it holds the GIL.
+        of one interpreter not less than it holds the GIL. Nor do calls wait at once only because they wait:
+        what holds them up besides other programs, as a lock that each takes, is there alone, too.
         """
         work = self.work
         computing = median(one.cpu_call)
@@ -95,7 +97,17 @@ class Figures:
         per_call = max(computing / min(one.way.workers, self.cores), (computing + waiting) / one.way.workers)
         if one.way.kind in ("threads", "async") and work.gil_from != "none":
             per_call = max(per_call, computing * work.gil / max(work.gil + work.free, 1e-9))
+        if one is not self.states[0] and rules.waits(work.waiting):
+            per_call = max(per_call, self._held_up(one))
         return per_call
+
+    def _held_up(self, one: CandidateState) -> float:
+        """The measured time between the ends of two calls, without what other programs can have added: as
+        much as to a call without a pool, in proportion to its processor time and on each of the cores."""
+        sequential = self.states[0]
+        added = max(0.0, median(sequential.per_call) - self._alone_call(sequential))
+        more = max(1.0, median(one.cpu_call) / max(median(sequential.cpu_call), 1e-9))
+        return median(one.per_call) - added * more / min(one.way.workers, self.cores)
 
     def _points(self, kind: Kind) -> dict[int, float]:
         """Calls a second by workers, worked out if others were busy; calls in turn are one worker."""

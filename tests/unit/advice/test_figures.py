@@ -53,7 +53,7 @@ def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
 
 def test_waiting_is_shared_by_workers_and_not_by_cores() -> None:
     busy = {"foreign": [0.6] * 9, "cpu_call": [0.001] * 3}
-    ways = [state("sequential", 1, 0.02, **busy), state("threads", 8, 0.01, **busy)]
+    ways = [state("sequential", 1, 0.02, **busy), state("threads", 8, 0.003, **busy)]
     found = alone(*ways, gil=0.1, free=0.0, waiting=0.9, call_s=0.01)
     assert found == pytest.approx([1.0, 0.025 + 100 * 0.01 / 8])
 
@@ -110,3 +110,12 @@ def test_p99_is_what_99_of_100_calls_take_and_fewer_have_none() -> None:
     found = Figures(ways, work(), 100, 2).candidates()
     assert (found[0].p50_s, found[0].p99_s) == pytest.approx((0.0505, 0.099))
     assert [(one.p50_s, one.p99_s) for one in found[1:]] == [(0.01, None), (None, None)]
+
+
+def test_calls_that_wait_for_each_other_are_not_promised_to_wait_at_once() -> None:
+    busy = {"foreign": [0.9] * 9, "cpu_call": [0.0001] * 3}
+    ways = [state("sequential", 1, 0.0045, **busy), state("threads", 32, 0.0044, **busy)]
+    one, two = alone(*ways, gil=0.02, free=0.0, waiting=0.98, call_s=0.0041)
+    assert one is not None
+    assert two is not None
+    assert one / two < 1.15, "each takes the same lock"
