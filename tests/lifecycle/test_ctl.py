@@ -129,8 +129,8 @@ def test_program_is_switched_to_and_fro_and_says_so() -> None:
         assert line(process, "pass") == "interactive False"
         assert line(process, "fairlead.gil.schedule(policy='stock')") == "stock False"
         _, said = process.communicate(timeout=100)
-    off = "fairlead: the interpreter's own scheduling is in force by order of fairlead ctl\n"
-    on = "fairlead: the GIL is scheduled by order of fairlead ctl\n"
+    by = f"fairlead: process {process.pid}: {{}} by order of fairlead ctl\n"
+    off, on = by.format("the interpreter's own scheduling is in force"), by.format("the GIL is scheduled")
     assert said == off + on + off + on
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 NO_SYSCALL_FILE = not Path("/proc/self/syscall").exists() or not os.access("/proc/self/syscall", os.R_OK)
 LOST = (
-    "fairlead: threads that were given the GIL did not wake up for it; "
+    "threads that were given the GIL did not wake up for it; "
     "the interpreter's own scheduling is back in force"
 )
 

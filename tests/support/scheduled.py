@@ -121,7 +121,8 @@ def finish(process: subprocess.Popen[str], timeout: float = 50, said: str = "") 
         finally:
             process.kill()
     assert process.returncode == 0, errors
-    assert [line for line in errors.splitlines() if line.startswith("fairlead:")] == [said] * bool(said)
+    expected = [f"fairlead: process {process.pid}: {said}"] * bool(said)
+    assert [line for line in errors.splitlines() if line.startswith("fairlead:")] == expected
     return json.loads(printed.splitlines()[-1])
 
 

@@ -8,11 +8,10 @@
 
 #ifndef FL_PROBE_REFUSAL
 
-static const char switched_on[] = "fairlead: the GIL is scheduled by order of fairlead ctl\n";
-static const char switched_off[] = "fairlead: the interpreter's own scheduling is in force by order of "
-                                   "fairlead ctl\n";
-static const char time_over[] = "fairlead: the time that the GIL was to be scheduled for is over; the "
-                                "interpreter's own scheduling is in force\n";
+static const char switched_on[] = "the GIL is scheduled by order of fairlead ctl";
+static const char switched_off[] = "the interpreter's own scheduling is in force by order of fairlead ctl";
+static const char time_over[] = "the time that the GIL was to be scheduled for is over; the interpreter's "
+                                "own scheduling is in force";
 
 static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
 /* From outside (control.h): the mode, -1 for none; and whether that is not for the program to change. */

@@ -4,6 +4,7 @@
 #include "gil/schedule/schedule.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-static const char gave_up[] = "fairlead: threads that were given the GIL did not wake up for it; "
-                              "the interpreter's own scheduling is back in force\n";
+static const char gave_up[] = "threads that were given the GIL did not wake up for it; the interpreter's "
+                              "own scheduling is back in force";
 /* The policy's slice_ns and lazy_ns. */
 static uint64_t long_hold_ticks, brief_ticks;
 static __thread uint8_t own_priority;
@@ -373,9 +374,10 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
         me->slept = fl_kernel_own_usage().sleeps;
     }
     if (me->news) {
-        const char *news = me->news;
+        char line[160]; /* written at once, or those of other processes come between */
+        int length = snprintf(line, sizeof line, "fairlead: process %d: %s\n", (int)getpid(), me->news);
         me->news = NULL;
-        (void)!write(STDERR_FILENO, news, strlen(news));
+        (void)!write(STDERR_FILENO, line, (size_t)length);
     }
 }
 
