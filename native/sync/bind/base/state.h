@@ -70,11 +70,6 @@ int fl_run_handlers(void);
     X(PyTypeObject, worker_slot_type)                                                                       \
     X(PyTypeObject, view_type)                                                                             \
     X(PyTypeObject, segment_type)                                                                          \
-    X(PyTypeObject, shared_lock_type)                                                                      \
-    X(PyTypeObject, shared_semaphore_type)                                                                 \
-    X(PyTypeObject, shared_event_type)                                                                     \
-    X(PyTypeObject, shared_queue_type)                                                                     \
-    X(PyTypeObject, shared_barrier_type)                                                                   \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_mailbox) /* finds the Mailbox of the loop that runs here */                         \
     X(PyObject, current_task) /* finds the task that runs here */                                          \

@@ -314,6 +314,17 @@ PyObject *fl_dict_get(PyObject *dict, PyObject *key);
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
                  PyObject *kwnames, PyObject **values);
 
+/* shutdown(immediate=False): 0 or 1; -1 with an exception. */
+static inline int fl_shutdown_arguments(PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    static const char *const names[] = {"immediate", NULL};
+    PyObject *value;
+    if (fl_arguments("shutdown", names, args, count, kwnames, &value) < 0) {
+        return -1;
+    }
+    return value == NULL ? 0 : PyObject_IsTrue(value);
+}
+
 /* The deadline that the arguments (blocking=True, timeout=None) mean; -1 with an exception set. */
 int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                      int64_t *deadline);

@@ -157,7 +157,5 @@ static PyType_Spec spec =
 
 int fl_shm_barrier_exec(PyObject *module)
 {
-    fl_state *state = fl_state_of(module);
-    state->shared_barrier_type = fl_shm_type_new(module, &spec);
-    return fl_add_types(module, (PyTypeObject *const[]){state->shared_barrier_type}, 1);
+    return fl_shm_add_type(module, &spec);
 }

@@ -138,7 +138,5 @@ static PyType_Spec spec =
 
 int fl_shm_permits_exec(PyObject *module)
 {
-    fl_state *state = fl_state_of(module);
-    state->shared_semaphore_type = fl_shm_type_new(module, &spec);
-    return fl_add_types(module, (PyTypeObject *const[]){state->shared_semaphore_type}, 1);
+    return fl_shm_add_type(module, &spec);
 }

@@ -320,12 +320,14 @@ static PyType_Spec spec =
     FL_TYPE("fairlead._native.Segment", sizeof(fl_shm_object),
             Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
 
-PyTypeObject *fl_shm_type_new(PyObject *module, PyType_Spec *of)
+int fl_shm_add_type(PyObject *module, PyType_Spec *of)
 {
     PyObject *bases = PyTuple_Pack(1, fl_state_of(module)->segment_type);
     PyObject *type = bases == NULL ? NULL : PyType_FromModuleAndSpec(module, of, bases);
     Py_XDECREF(bases);
-    return (PyTypeObject *)type;
+    int added = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
+    Py_XDECREF(type);
+    return added;
 }
 
 int fl_shm_exec(PyObject *module)

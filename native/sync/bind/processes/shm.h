@@ -73,7 +73,7 @@ int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64
 /* Raises OwnerDiedError with the number of that process. */
 void *fl_shm_raise_died(uint64_t dead, const char *what);
 
-/* A type over shared memory, as its base says; NULL with an exception. */
-PyTypeObject *fl_shm_type_new(PyObject *module, PyType_Spec *spec);
+/* Adds a type over shared memory, whose base Segment is, to the module: 0, or -1 with an exception. */
+int fl_shm_add_type(PyObject *module, PyType_Spec *spec);
 
 #endif

@@ -169,12 +169,7 @@ static void drop_listed(PyObject *self)
 
 static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"immediate", NULL};
-    PyObject *value;
-    if (fl_arguments("shutdown", names, args, count, kwnames, &value) < 0) {
-        return NULL;
-    }
-    int immediate = value == NULL ? 0 : PyObject_IsTrue(value);
+    int immediate = fl_shutdown_arguments(args, count, kwnames);
     if (immediate < 0) {
         return NULL;
     }

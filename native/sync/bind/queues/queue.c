@@ -136,12 +136,7 @@ static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"immediate", NULL};
-    PyObject *value;
-    if (fl_arguments("shutdown", names, args, count, kwnames, &value) < 0) {
-        return NULL;
-    }
-    int immediate = value == NULL ? 0 : PyObject_IsTrue(value);
+    int immediate = fl_shutdown_arguments(args, count, kwnames);
     if (immediate < 0) {
         return NULL;
     }
