@@ -121,6 +121,23 @@ def test_token_that_a_waiter_was_granted_is_lent_before_it_resumes() -> None:
     run(main())
 
 
+def test_thread_that_would_wait_for_a_token_granted_to_its_own_task_gets_an_error() -> None:
+    async def take(limiter: CapacityLimiter) -> bool:
+        return await limiter.acquire_async()
+
+    async def main() -> None:
+        limiter = CapacityLimiter(1)
+        await limiter.acquire_async()
+        other = asyncio.create_task(take(limiter))
+        await until_async(lambda: limiter.statistics().waiting == 1)
+        limiter.release()
+        with pytest.raises(errors.DeadlockError, match="this thread and its tasks"):
+            limiter.acquire()
+        assert await other
+
+    run(main())
+
+
 def test_total_may_grow_and_shrink_below_what_is_lent() -> None:
     limiter = CapacityLimiter(3)
     for one in range(3):

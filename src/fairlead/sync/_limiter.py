@@ -75,7 +75,7 @@ class CapacityLimiter:
         self._total = _checked(total_tokens)
         self._semaphore = Semaphore(_permits(self._total), fair=fair)
         self._resizing = RLock()
-        # by borrower: in which thread (None: it waits), and whether by itself
+        # by borrower: in which thread (None: it waits), whether by itself, and in which thread it began to
         self._lent: dict[object, list[Any]] = {}
 
     @property
@@ -169,7 +169,7 @@ class CapacityLimiter:
         self._semaphore.release()
 
     def _begin(self, borrower: object, own: bool) -> list[Any]:
-        mine = [None, own]
+        mine = [None, own, _here.me]
         if self._lent.setdefault(borrower, mine) is not mine:  # one step, if two come at once
             raise AlreadyHeldError("this borrower has a token of this limiter, or waits for one")
         return mine
@@ -182,7 +182,7 @@ class CapacityLimiter:
     def _look_at_borrowers(self) -> None:
         """By who is about to wait: of the oldest loans, whether a borrower is left to give them back."""
         for borrower, loan in list(self._lent.items())[:_LOOKED_AT]:
-            by, own = loan
+            by, own, _ = loan
             if not own or by is None or not (by.ended() or (borrower is not by and task_ended(borrower))):
                 continue
             if self._lent.get(borrower) is loan:  # or it was given back, before the end that was seen
@@ -201,7 +201,11 @@ class CapacityLimiter:
             self._lent.pop(borrower, None)
 
     def _all_are_ours(self) -> bool:
-        by = [by for by, _ in list(self._lent.values()) if by is not None]
+        loans = list(self._lent.values())
+        by = [by for by, _, _ in loans if by is not None]
+        granted = self.borrowed_tokens - len(by)  # to waiters that have not resumed: which, is not known
+        if granted > 0 and all(asked_by is _here.me for _, _, asked_by in loans):
+            by += [_here.me] * granted
         return len(by) >= max(self._total, 1) and all(one is _here.me for one in by) and not others_run()
 
     def __enter__(self) -> None:
