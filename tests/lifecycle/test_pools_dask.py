@@ -143,6 +143,28 @@ def test_cluster_whose_initializer_raises_is_refused_with_the_reason() -> None:
         DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
+def test_cluster_of_others_does_not_initialize_workers_for_a_pool_that_has_left() -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+
+        def plugins() -> list[str]:
+            here = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.worker_plugins))
+            (there,) = client.run(lambda dask_worker: list(dask_worker.plugins)).values()
+            return [name for name in (*here, *there) if name.startswith("fairlead-")]
+
+        with DaskPool(cluster.scheduler_address, initializer=remember, initargs=(7,)) as pool:
+            assert 7 in pool.submit(remembered).result()
+            assert len(plugins()) == 2
+        assert plugins() == []
+        with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
+            DaskPool(cluster.scheduler_address, initializer=pooltasks.refuse)
+        assert plugins() == []
+
+
 def test_demonstration_runs_every_workload_on_a_cluster_and_leaves_nothing(tmp_path: Path) -> None:
     program = Path(__file__).parents[2] / "tools" / "cluster_demo.py"
     environment = {**os.environ, "DEMO_TEST": str(tmp_path)}

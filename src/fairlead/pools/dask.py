@@ -66,18 +66,16 @@ class DaskPool(Pool):
         if max_workers is not None:
             checked("max_workers", max_workers)
         cluster, client = _connect(address, max_workers, security)
+        plugin = "" if initializer is None else f"fairlead-{uuid.uuid4()}"
         try:
             if initializer is not None:
-                _initialize(client, initializer, initargs)
+                _initialize(client, plugin, initializer, initargs)
             threads = _threads(client)
         except BaseException:
-            _disconnect(client, cluster)
+            _disconnect(client, cluster, plugin)
             raise
-        self._begin(
-            _Cluster(
-                max_workers or threads, client, cluster, thread_name_prefix or f"DaskPool-{next(_numbers)}"
-            )
-        )
+        name = thread_name_prefix or f"DaskPool-{next(_numbers)}"
+        self._begin(_Cluster(max_workers or threads, client, cluster, plugin, name=name))
 
 
 def _connect(address: str | None, workers: int | None, security: Security | None) -> tuple[Any, Client]:
@@ -105,11 +103,11 @@ def _connect(address: str | None, workers: int | None, security: Security | None
     return cluster, client
 
 
-def _initialize(client: Client, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+def _initialize(client: Client, plugin: str, function: Callable[..., object], args: tuple[Any, ...]) -> None:
     from fairlead.pools.distributed.remote import Initialize
 
     try:
-        client.register_plugin(Initialize(function, args), name=f"fairlead-{uuid.uuid4()}")
+        client.register_plugin(Initialize(function, args), name=plugin)
     except Exception as error:
         raise Broken(str(error)) from error
 
@@ -121,7 +119,11 @@ def _threads(client: Client) -> int:
     return threads
 
 
-def _disconnect(client: Client, cluster: Any) -> None:
+def _disconnect(client: Client, cluster: Any, plugin: str) -> None:
+    if plugin and cluster is None and client.status == "running":
+        # it lives on, and workers that join it are none of this pool's any more
+        with contextlib.suppress(Exception):  # a worker says by any exception that it had no plugin
+            client.unregister_worker_plugin(plugin)
     with contextlib.suppress(TimeoutError, OSError):
         client.close()
     if cluster is not None:
@@ -133,9 +135,10 @@ class _Cluster(WorkerManager):
 
     sends = True
 
-    def __init__(self, workers: int, client: Client, cluster: Any, name: str) -> None:
+    def __init__(self, workers: int, client: Client, cluster: Any, plugin: str, *, name: str) -> None:
         self._client: Client | None = client
         self._cluster = cluster
+        self._plugin = plugin
         self._leaving_it = threading.Lock()
         super().__init__("dask", workers, lambda: _Remote(client), name=name, call_cost_s=2e-3)
 
@@ -161,7 +164,7 @@ class _Cluster(WorkerManager):
         with self._leaving_it:
             client, self._client = self._client, None
             if client is not None:
-                _disconnect(client, self._cluster)
+                _disconnect(client, self._cluster, self._plugin)
 
 
 def _by_value(function: Callable[..., Any]) -> bool:
