@@ -1,4 +1,4 @@
-"""Who may import whom. ``LAYERS`` is the one place that says so; ARCHITECTURE.md explains it."""
+"""Which layer may import which. ``LAYERS`` is the one place that says so; ARCHITECTURE.md explains it."""
 
 from __future__ import annotations
 
