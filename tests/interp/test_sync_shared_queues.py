@@ -358,7 +358,7 @@ def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(
     assert list(receiver) == list(watcher) == []
     assert watcher.value == "second"
     for end in oneshot():
-        with pytest.raises(TypeError, match="would be two"):
+        with pytest.raises(TypeError, match="would be a second one"):
             pickle.dumps(end)
 
 

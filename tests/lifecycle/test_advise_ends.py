@@ -202,7 +202,7 @@ def test_in_code_the_same_errors_are_raised() -> None:
 
 def test_function_that_no_other_process_can_have_is_told() -> None:
     lock = threading.Lock()
-    with pytest.raises(SerializationError, match="cannot be given to the processes that measure"):
+    with pytest.raises(SerializationError, match="cannot be sent to the measuring processes"):
         fairlead.advise(lambda n: lock.locked() and n, [1])
     with pytest.raises(SerializationError, match="the items cannot be given"):
         fairlead.advise(len, [lock])

@@ -411,5 +411,5 @@ def test_pickle_within_the_process_is_the_same_limiter() -> None:
 
 @pytest.mark.parametrize("away", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_clock_refuses_to_be_copied(away: Callable[[ManualClock], object]) -> None:
-    with pytest.raises(TypeError, match="ManualClock' object: what goes by it"):
+    with pytest.raises(TypeError, match="ManualClock' object: the limiters that use it"):
         away(ManualClock())

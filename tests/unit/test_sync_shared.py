@@ -442,7 +442,7 @@ def test_segments_of_others_are_refused_with_the_reason(name: str) -> None:
     assert file_of(name).read_bytes() == b"something else"
     file_of(name).unlink()
     for senseless in ("", "a/b", "x" * 201, b"bytes"):
-        with pytest.raises(errors.UsageError, match="is no name"):
+        with pytest.raises(errors.UsageError, match="is not a valid name"):
             shared.Lock(senseless)  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ typedef struct {
 
 static int damaged(void)
 {
-    fl_raise("SerializationError", "a message is damaged: it ends before its time, or is none");
+    fl_raise("SerializationError", "a message is damaged: it is incomplete, or not a message");
     return -1;
 }
 

@@ -79,7 +79,7 @@ static PyType_Spec job_spec =
 static fl_job *job_in(PyObject *self, PyObject *op)
 {
     if (Py_TYPE(op) != fl_wrapper_state(self)->job_type) {
-        PyErr_SetString(PyExc_TypeError, "what was given is not a job of a JobQueue");
+        PyErr_SetString(PyExc_TypeError, "the argument is not a job of a JobQueue");
         return NULL;
     }
     return ((job_object *)op)->job;

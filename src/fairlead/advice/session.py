@@ -187,7 +187,7 @@ class Session:
                     )
                 raise AdviceError(f"{label} ended its process {where}: it {answer.how}")
             case "items":
-                raise AdviceError(f"the items of {label} cannot be had: {how}")
+                raise AdviceError(f"the items of {label} cannot be loaded: {how}")
             case "import":
                 raise AdviceError(f"{label} cannot be imported: {how}")
         raise AdviceError(f"{label} could not be called: {how}")

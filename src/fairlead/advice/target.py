@@ -145,7 +145,7 @@ def _pickled(value: Any, what: str) -> bytes:
         pickled: bytes = cloudpickle.dumps(value, 5)
     except Exception as error:
         raise SerializationError(
-            f"{what} cannot be given to the processes that measure: {' '.join(str(error).split())}; put it "
+            f"{what} cannot be sent to the measuring processes: {' '.join(str(error).split())}; put it "
             "into a module, and name it: fairlead advise module:function"
         ) from error
     return pickled

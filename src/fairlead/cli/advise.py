@@ -24,7 +24,9 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     try:
         return tuple(int(word) for word in value.split(",")) if value else ()
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} are no counts; write them as 1,4,16", context, option) from error
+        raise click.BadParameter(
+            f"{value!r} is not a list of counts; write it as 1,4,16", context, option
+        ) from error
 
 
 @click.command()
@@ -32,8 +34,8 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
 @click.option(
     "--items",
     metavar="MODULE:NAME",
-    help="What it is called with, one at a time: an iterable, MODULE:NAME() if a function makes it, or an "
-    "expression with MODULE's names, as 'range(100)'.",
+    help="The function's arguments, one for each call: an iterable, MODULE:NAME() if a function makes it, or "
+    "an expression with MODULE's names, as 'range(100)'.",
 )
 @click.option(
     "--inputs",
@@ -42,7 +44,10 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     help="The same from a file: one JSON value a line.",
 )
 @click.option(
-    "--requests", type=int, metavar="N", help="Calls that the advice is for. [default: one for each item]"
+    "--requests",
+    type=int,
+    metavar="N",
+    help="The number of calls that the advice is for. [default: one for each item]",
 )
 @click.option(
     "--budget",
@@ -50,20 +55,20 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     callback=words.duration,
     default="30s",
     show_default=True,
-    help="How long it may take.",
+    help="About how long the measurement may take.",
 )
 @click.option("--max-calls", type=int, metavar="N", help="The most calls of the function in all.")
 @click.option(
     "--kinds",
     metavar="KIND,...",
-    help="Measure these alone: threads,processes,interpreters,async,free-threaded.",
+    help="Measure only these: threads,processes,interpreters,async,free-threaded.",
 )
 @click.option(
     "--memory",
     "memory_mib",
     type=click.IntRange(min=1),
     metavar="MIB",
-    help="The most memory, of all processes together, that what is advised may take.",
+    help="The most memory, of all processes together, that the recommended way may take.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be measured, and call nothing.")
 @click.option(
@@ -72,22 +77,25 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     type=click.Choice(FORMS),
     default="text",
     show_default=True,
-    help="Form of what is shown; fairlead report makes a page of the kept run.",
+    help="Format of the output; fairlead report makes a page of the kept run.",
 )
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the run is kept, as JSON. [default: advise-runs/TIME.json; of a server, nowhere]",
+    help="The file in which to keep the run, as JSON. [default: advise-runs/TIME.json; for a server, none]",
 )
 @click.option(
     "--server",
     metavar="COMMAND",
-    help="Measure a whole server instead: its command, with {port}, {threads} and {workers} to be filled in.",
+    help="Measure a whole server instead: the command that starts it, in which {port}, {threads} and"
+    " {workers} are filled in.",
 )
 @click.option(
-    "--load", metavar="COMMAND", help="What puts it under load: prints its p99 latency or requests a second."
+    "--load",
+    metavar="COMMAND",
+    help="The command that puts it under load, and prints its p99 latency or requests a second.",
 )
 @click.option(
     "--threads", callback=_counts, metavar="N,...", help="Values of {threads}; the first is today's."
@@ -95,8 +103,10 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
 @click.option(
     "--workers", callback=_counts, metavar="N,...", help="Values of {workers}; the first is today's."
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="Where a server without {port} listens.")
-@click.option("--goal", type=click.Choice(["p99", "rate", "time"]), help="What is to be improved.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="The port on which a server without {port} listens."
+)
+@click.option("--goal", type=click.Choice(["p99", "rate", "time"]), help="The figure to improve.")
 def advise(
     target: str | None,
     items: str | None,

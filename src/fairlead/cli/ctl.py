@@ -19,7 +19,9 @@ def _order(context: click.Context, argument: click.Parameter, value: str) -> Ord
 @click.command()
 @click.option("--pid", type=int, required=True, help="The process.")
 @click.option(
-    "--children", is_flag=True, help="And every scheduled process that it started, and that these started."
+    "--children",
+    is_flag=True,
+    help="Also every scheduled process that it started, and every one that these started.",
 )
 @click.argument("order", metavar=f"{{{'|'.join(ORDERS)}}}", callback=_order)
 def ctl(pid: int, children: bool, order: Order) -> None:
@@ -29,8 +31,8 @@ def ctl(pid: int, children: bool, order: Order) -> None:
     interactive: the scheduler again. off: stock, whatever the program itself asks for, until another order.
 
     The program was started by fairlead run, or calls fairlead.gil.schedule(). The order takes effect when a
-    thread next takes the GIL or waits for it, also while another keeps the GIL in C code. What it forks later
-    is as it was then.
+    thread next takes the GIL or waits for it, also while another thread keeps the GIL in C code. Children
+    that the program forks later begin with the state that it has then.
     """
     if not children:
         _give(pid, order)

@@ -21,23 +21,23 @@ _HEAD = "99 of 100 short requests are answered within"
 _UP = "\x1b[{}F\x1b[J"
 
 
-@click.command(short_help="Show a slow server and what makes it quick, in some 15 seconds.")
+@click.command(short_help="Show a slow server and what makes it fast, in some 15 seconds.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="How often each way has its turn.",
+    help="How often each way is measured.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 def demo(rounds: int, form: str) -> None:
-    """Show on this machine what one computing thread does to a threaded server, and what removes that.
+    """Show on this machine how one computing thread slows down a threaded server, and what makes it fast.
 
     A server with 16 threads answers requests on the loopback interface that arrive at random times. One more
-    thread computes all the time. It runs as CPython is, with a short switch interval, and with its GIL
-    scheduled, in turns.
+    thread computes all the time. The server runs on CPython as it is, with a short switch interval, and with
+    its GIL scheduled, in turns.
     """
     if (why := why_not()) is not None:
         raise UnsupportedInterpreterError(

@@ -18,7 +18,7 @@ from fairlead.lab.isolation.stop import Stop
 
 @click.command()
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also each interpreter's path, and what it lacks.")
 def doctor(form: str, verbose: bool) -> None:
@@ -27,8 +27,8 @@ def doctor(form: str, verbose: bool) -> None:
         examination = examine(stop)
     able = list(abilities(examination))
     if form == "json":
-        told = {one.name: {"can": one.can, "remark": one.remark} for one in able}
-        click.echo(json.dumps({**examination.as_record(), "abilities": told}, indent=2))
+        abilities_by_name = {one.name: {"can": one.can, "remark": one.remark} for one in able}
+        click.echo(json.dumps({**examination.as_record(), "abilities": abilities_by_name}, indent=2))
         return
     click.echo("\n".join(_short(examination, able)))
     if verbose:

@@ -35,22 +35,28 @@ if TYPE_CHECKING:
     default="1ms",
     show_default=True,
     callback=words.duration,
-    help="Record what both were doing in waits longer than this.",
+    help="In waits longer than this, record the stacks of the waiting thread and of the holder.",
 )
 @click.option(
     "--policy",
     type=click.Choice(["interactive"]),
-    help="Schedule it too, as fairlead run does. [default: leave it as it is]",
+    help="Also schedule the program, as fairlead run does. [default: do not]",
 )
-@click.option("--cpu-share", type=float, default=0.05, show_default=True, help="With --policy interactive.")
+@click.option(
+    "--cpu-share",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="With --policy interactive: the least share of the GIL that computing threads keep.",
+)
 @click.option(
     "--children",
     is_flag=True,
-    help="Record every Python that the program starts, too, each into FILE.PID. Forked children are in any"
-    " case.",
+    help="Record every Python that the program starts, too, each into FILE.PID. Forked children are always"
+    " recorded.",
 )
 @words.loops
-@click.option("--pid", type=int, help="Record a process that runs already (Python 3.14 and later).")
+@click.option("--pid", type=int, help="Record a process that is already running (Python 3.14 and later).")
 @click.option(
     "--duration",
     "duration_s",
@@ -72,18 +78,18 @@ def record(
     duration_s: float | None,
     command: tuple[str, ...],
 ) -> int:
-    """Run a program and record which thread holds its GIL, which wait, and for which.
+    """Run a program and record which thread holds its GIL, which threads wait, and for which.
 
-    COMMAND is run as it is: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
-    Without an interpreter ("app.py", "-m module") the one that runs fairlead is taken. Its exit status is
-    passed on.
+    COMMAND is run unchanged: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
+    A COMMAND without an interpreter ("app.py", "-m module") is run by the Python that runs fairlead. fairlead
+    exits with the program's status.
     """
     from fairlead.gil.observe import attach, launch
     from fairlead.gil.observe.meeting import give
     from fairlead.gil.schedule.launch import action
 
     if pid is not None and command:
-        raise UsageError("--pid records a process that runs already: leave out the command")
+        raise UsageError("--pid records a process that is already running: leave out the command")
     if pid is not None and policy is not None:
         raise UsageError("--policy is for a program that is started, and not for --pid")
     if pid is None and duration_s is not None:

@@ -35,7 +35,7 @@ TO_THE_TERMINAL = ("text", "json")
     "--format",
     "form",
     type=click.Choice(list(SUFFIXES)),
-    help="Form of the report. [default: by the name of PATH, else text]",
+    help="Format of the report. [default: by the name of PATH, else text]",
 )
 @click.option(
     "-o",
@@ -46,13 +46,13 @@ TO_THE_TERMINAL = ("text", "json")
 def report(files: tuple[Path, ...], form: str | None, out: Path | None) -> None:
     """Show what a recording of the GIL says: which thread held it, which waited for it, and what to do.
 
-    FILE is what "fairlead record" wrote. Several files are reported as one, on one time axis, with a table
+    FILE is a recording of "fairlead record". Several files make one report, on one time axis, with a table
     for each process: those of a program's children (app.flrec app.flrec.[0-9]*), or of programs that ran
-    beside each other on one machine. text and json go to the terminal unless -o is given; html is one
+    at the same time on one machine. text and json go to the terminal unless -o is given; html is one
     page that works offline; perfetto is a trace for https://ui.perfetto.dev, and firefox is one for
     https://profiler.firefox.com; speedscope (for https://speedscope.app) and collapsed are stacks for flame
-    graphs of which thread waited for which. FILE may also be what "fairlead advise" saved, as text, json or
-    html.
+    graphs of which thread waited for which. FILE may also be a run that "fairlead advise" kept; its formats
+    are text, json and html.
     """
     if form is None:
         form = next((form for form, suffix in SUFFIXES.items() if out and out.name.endswith(suffix)), "text")

@@ -11,7 +11,7 @@ import fairlead
 COMMANDS = {
     "advise": "Say which pool, and how many workers, suit a function of yours.",
     "ctl": "Look at a running program's scheduler, or switch it.",
-    "demo": "Show a slow server and what makes it quick, in some 15 seconds.",
+    "demo": "Show a slow server and what makes it fast, in some 15 seconds.",
     "doctor": "Say what this machine and its interpreters can measure.",
     "lab": "Measure how concurrency scales on this machine.",
     "record": "Run a program and record its GIL.",
@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 class OnDemand(click.Group):
-    """Imports a sub-command when it is asked for: programs that it starts, and help, wait for no other."""
+    """Imports a sub-command only when it runs: it waits for no other, and the list of commands for none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         return list(COMMANDS)

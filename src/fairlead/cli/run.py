@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     default="interactive",
     show_default=True,
     envvar="FAIRLEAD_GIL",
-    help="interactive: short bursts of work go first, and none waits for ever; stock: the interpreter's own."
-    " FAIRLEAD_GIL in the environment is another default.",
+    help="interactive: short bursts of work go first, and no thread waits for ever; stock: the interpreter's"
+    " own scheduling. FAIRLEAD_GIL in the environment sets another default.",
 )
 @click.option(
     "--cpu-share",
@@ -39,44 +39,44 @@ if TYPE_CHECKING:
     "canary_s",
     metavar="TIME",
     callback=words.duration,
-    help="Try it first: windows of that length, stock and scheduled in turns; keep the better.",
+    help="Try the policy first, in windows of that length, stock and scheduled in turns; keep the better.",
 )
 @click.option(
     "--timer-slack",
     "timer_slack_s",
     metavar="TIME",
     callback=words.duration,
-    help="How late the kernel may let the program's timers be. [default: leave it as it is, 50us on Linux]",
+    help="How late the kernel may fire the program's timers. [default: unchanged, 50us on Linux]",
 )
 @click.option(
     "--if-possible",
     is_flag=True,
-    help="Go on without, and say so, where the program cannot be scheduled, instead of not starting it.",
+    help="If the program cannot be scheduled, run it unscheduled and say so, instead of not starting it.",
 )
 @click.option(
     "--children",
     is_flag=True,
-    help="Schedule every Python that the program starts, too. Forked children are in any case.",
+    help="Schedule every Python that the program starts, too. Forked children are always scheduled.",
 )
-@click.option("--pid", type=int, help="Schedule a process that runs already (Python 3.14 and later).")
+@click.option("--pid", type=int, help="Schedule a process that is already running (Python 3.14 and later).")
 @click.option(
     "--for",
     "for_s",
     metavar="TIME",
     callback=words.duration,
-    help="With --pid: give the interpreter its own scheduling back after that. [default: never]",
+    help="With --pid: return to the interpreter's own scheduling after this time. [default: never]",
 )
 @click.option(
     "--serve",
     metavar="ADDRESS",
     help="Answer /healthz, /metrics, /holder and /threads over HTTP, from a thread that never takes the GIL;"
-    " for example at 127.0.0.1:9911. Forked children do not.",
+    " for example at 127.0.0.1:9911. Forked children do not serve.",
 )
 @click.option(
     "--token-file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --serve: requests need the token in this file. An address that others can reach takes one.",
+    help="With --serve: requests need the token in this file. An address other than loopback requires one.",
 )
 @click.option(
     "--stalled-after",
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     default="10s",
     show_default=True,
     callback=words.duration,
-    help="With --serve: /healthz answers 503 when a thread has kept the GIL so long without using a core.",
+    help="With --serve: /healthz answers 503 when a thread has kept the GIL this long without using a core.",
 )
 @click.option(
     "--busy-after",
@@ -98,9 +98,10 @@ if TYPE_CHECKING:
 @click.option(
     "--install-hook",
     is_flag=True,
-    help="Let FAIRLEAD_GIL=interactive in the environment schedule every program of this Python, and end.",
+    help="Install a hook by which FAIRLEAD_GIL=interactive in the environment schedules every program of this"
+    " Python, and exit.",
 )
-@click.option("--remove-hook", is_flag=True, help="Take that back, and end.")
+@click.option("--remove-hook", is_flag=True, help="Remove that hook, and exit.")
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
@@ -124,9 +125,9 @@ def run(
 ) -> None:
     """Run a program under a scheduler for the GIL: I/O threads no longer wait behind computing ones.
 
-    COMMAND is run as it is: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
-    Without an interpreter ("app.py", "-m module") the one that runs fairlead is taken. fairlead becomes the
-    program: process number, signals, terminal and exit status are the program's own.
+    COMMAND is run unchanged: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
+    A COMMAND without an interpreter ("app.py", "-m module") is run by the Python that runs fairlead. fairlead
+    becomes the program: process number, signals, terminal and exit status are the program's own.
     """
     if install_hook or remove_hook:
         _alone(context)
@@ -137,15 +138,15 @@ def run(
         for_a_start = (command, children, if_possible, canary_s, loops)
         if any(for_a_start) or timer_slack_s is not None or serve is not None:
             raise UsageError(
-                "--pid schedules a process that runs already: leave out the command, --canary, --children,"
-                " --if-possible, --loops, --timer-slack and --serve"
+                "--pid schedules a process that is already running: leave out the command, --canary,"
+                " --children, --if-possible, --loops, --timer-slack and --serve"
             )
         _attach(pid, policy, share, for_s)
         return
     if for_s is not None:
         raise UsageError("--for goes with --pid; a program that is started is scheduled to its end")
     if canary_s is not None and policy == "stock":
-        raise UsageError("--canary holds a policy against stock: leave out --policy stock")
+        raise UsageError("--canary compares a policy with stock: leave out --policy stock")
     if canary_s is not None and not 0.1 <= canary_s <= 3600:
         raise UsageError(f"--canary is from 100ms to 1h, not {canary_s:g} s")
     from fairlead.gil.schedule import launch

@@ -38,19 +38,20 @@ PROCESSES = 12
     help="Time between updates.",
 )
 @words.loops
-@click.option("--pid", type=int, help="Watch a process that runs already (Python 3.14 and later).")
+@click.option("--pid", type=int, help="Watch a process that is already running (Python 3.14 and later).")
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
 def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) -> int:
     """Run a program and watch its threads: which holds the GIL, which wait for it, and what that means.
 
-    Updates each second: a live table in a terminal, plain snapshots elsewhere; where the program forks, a
-    shorter one for each process. COMMAND is as for "fairlead record"; Ctrl-C goes to the program. Its exit
-    status is passed on. With --pid, the process and its workers are watched until Ctrl-C, and go on.
+    Updates each second: a live table in a terminal, plain snapshots elsewhere; if the program forks, a
+    shorter table for each process. COMMAND is as for "fairlead record". Ctrl-C goes to the program, and
+    fairlead exits with the program's status. With --pid, Ctrl-C ends the watching of the process and its
+    workers, and they go on.
     """
     from fairlead.gil.observe import attach, launch
 
     if pid is not None and command:
-        raise UsageError("--pid watches a process that runs already: leave out the command")
+        raise UsageError("--pid watches a process that is already running: leave out the command")
     if pid is not None and loops:
         raise UsageError("--loops is for a program that is started, and not for --pid")
     given = words.program(command, "top") if pid is None else []

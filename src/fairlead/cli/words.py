@@ -25,7 +25,7 @@ def duration(context: click.Context, option: click.Parameter, value: str | None)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
     if match is None or match[2] not in _UNITS_S or float(match[1]) <= 0:
         raise click.BadParameter(
-            f"{value!r} is no time; write it as 500us, 1ms, 90, 60s, 5m or 1h", context, option
+            f"{value!r} is not a time; write it as 500us, 1ms, 90, 60s, 5m or 1h", context, option
         )
     return float(match[1]) * _UNITS_S[match[2]]
 
@@ -48,7 +48,7 @@ def settings(
     for word in value:
         name, equals, text = word.partition("=")
         if not (name and equals and text):
-            raise click.BadParameter(f"{word!r} is no setting; write NAME=VALUE", context, option)
+            raise click.BadParameter(f"{word!r} is not a setting; write NAME=VALUE", context, option)
         found.append((name, text))
     return tuple(found)
 
@@ -62,7 +62,7 @@ def cores(context: click.Context, option: click.Parameter, value: str | None) ->
         match = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", word)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise click.BadParameter(
-                f"{word.strip()!r} is no core; write them as 0,1 or 0-3", context, option
+                f"{word.strip()!r} is not a core; write them as 0,1 or 0-3", context, option
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(found))
@@ -96,7 +96,7 @@ def program(command: Sequence[str], verb: str) -> list[str]:
 def share_for(context: click.Context, policy: str | None, cpu_share: float) -> float:
     """The CPU share, unless it was given with a policy that has none."""
     if policy != "interactive" and context.get_parameter_source("cpu_share") == ParameterSource.COMMANDLINE:
-        raise UsageError("--cpu-share goes with --policy interactive, which alone keeps one")
+        raise UsageError("--cpu-share goes with --policy interactive only")
     return cpu_share
 
 

@@ -214,9 +214,9 @@ class _Remote(Worker):
                 self._stop(future)
             answer = future.result()
         except KilledWorker as lost:
-            raise Lost(f"the cluster has lost {lost.args[2] + 1} workers in a row with it") from None
+            raise Lost(f"the cluster has lost {lost.args[2] + 1} workers in a row with this task") from None
         except CancelledError:
-            raise Lost("the cluster has cancelled it") from None
+            raise Lost("the cluster has cancelled this task") from None
         finally:
             self._future = None
         self._received += answer.nbytes

@@ -67,5 +67,5 @@ def run_sync(fn: Callable[..., T], /, *args: Any) -> T:
 def _loop() -> Any:
     loop = _caller.get(None)
     if loop is None:
-        raise UsageError("there is no loop to go back to: this is no call of `await pool.run(...)`")
+        raise UsageError("there is no event loop to return to: this is not a call of `await pool.run(...)`")
     return loop

@@ -303,7 +303,7 @@ class _Process(DirectWorker):
         if message is None:
             if self._corrupt is not None:
                 raise Lost(
-                    f"the worker process has sent what is no message ({self._corrupt}), and was killed"
+                    f"the worker process sent data that is not a message ({self._corrupt}), and was killed"
                 )
             raise (Unread if self._unread else Lost)(f"the worker process {self._how_it_ended()}")
         kind = message.kind

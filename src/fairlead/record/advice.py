@@ -274,9 +274,9 @@ def load(path: str | os.PathLike[str]) -> Advice:
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
-        raise RecordError(f"{path}: no advice of fairlead (not valid JSON)") from error
+        raise RecordError(f"{path}: not an advice of fairlead (not valid JSON)") from error
     if not isinstance(data, dict) or "choice" not in data or "candidates" not in data:
-        raise RecordError(f"{path}: no advice of fairlead; fairlead advise -o FILE writes one")
+        raise RecordError(f"{path}: not an advice of fairlead; fairlead advise -o FILE writes one")
     if data.get("schema") != SCHEMA:
         raise RecordError(f"{path}: written by another version of fairlead (schema {data.get('schema')})")
     try:

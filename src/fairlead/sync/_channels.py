@@ -282,7 +282,7 @@ class OneshotSender(_Sending, Generic[T]):
         self._line.line.shutdown()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("cannot pickle 'fairlead.sync.OneshotSender' object: it is one, and would be two")
+        raise TypeError("cannot pickle 'fairlead.sync.OneshotSender' object: a pickle would be a second one")
 
 
 class OneshotReceiver(Receiver[T]):
@@ -295,7 +295,9 @@ class OneshotReceiver(Receiver[T]):
         raise UsageError("a oneshot has one receiver; a channel, a broadcast and a watch have any number")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("cannot pickle 'fairlead.sync.OneshotReceiver' object: it is one, and would be two")
+        raise TypeError(
+            "cannot pickle 'fairlead.sync.OneshotReceiver' object: a pickle would be a second one"
+        )
 
 
 def oneshot() -> tuple[OneshotSender[Any], OneshotReceiver[Any]]:

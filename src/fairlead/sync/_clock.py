@@ -56,7 +56,9 @@ class ManualClock:
             limiter._set(self._now)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("cannot pickle 'fairlead.sync.ManualClock' object: what goes by it cannot go along")
+        raise TypeError(
+            "cannot pickle 'fairlead.sync.ManualClock' object: the limiters that use it cannot go along"
+        )
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.ManualClock at {self.now} s>"

@@ -51,13 +51,17 @@ class Condition:
         if lock is None:
             lock = RLock(fair=fair)
         elif fair:
-            raise ValueError("fair is of a condition's own lock: give it to the lock")
+            raise ValueError(
+                "fair is for a lock that the Condition makes itself: make your lock with fair=True"
+            )
         if not isinstance(lock, Lock | RLock):
             raise TypeError(
                 f"a Condition takes a Lock or an RLock of fairlead.sync, not {type(lock).__name__}"
             )
         if isinstance(lock, Lock) and lock.on_owner_death == "break":
-            raise UsageError("a Condition takes its lock again at any rate: not one that breaks")
+            raise UsageError(
+                "a Condition must be able to acquire its lock again: it takes no lock that breaks"
+            )
         self._lock = lock
         self._notices = ConditionQueue()
         self._lost: dict[int, int] = {}

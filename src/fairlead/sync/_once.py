@@ -113,7 +113,7 @@ class Flag(Generic[T]):
     __bool__ = is_set
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("cannot pickle 'fairlead.sync.Flag' object: its value is of one interpreter")
+        raise TypeError("cannot pickle 'fairlead.sync.Flag' object: its value belongs to one interpreter")
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.Flag {'set' if self else 'unset'}>"

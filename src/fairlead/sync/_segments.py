@@ -53,7 +53,7 @@ def path_of(name: str) -> str:
     _require_linux()
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name: take up to 200 letters, digits, dots, hyphens and underscores"
+            f"{name!r} is not a valid name: use up to 200 letters, digits, dots, hyphens and underscores"
         )
     return f"{_PLACE}/fairlead-{os.getuid()}-{name}"
 

@@ -146,7 +146,7 @@ def test_speedscope_and_collapsed_stacks_begin_with_the_process(files: list[Path
     ("meta", "says"),
     [
         ({"pid": 13, "clock": clock("another")}, "have no clock in common"),
-        ({"pid": 13, "clock": clock(None)}, "does not say by which boot its clock counts"),
+        ({"pid": 13, "clock": clock(None)}, "does not name the boot that its clock belongs to"),
         ({"pid": 12}, "are the same recording: name it once"),
         (None, "is not a recording of fairlead"),
     ],

@@ -23,14 +23,14 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
     }
     if (ops == &fl_phaser_ops && self->attempt != NULL) {
         fl_raise("UsageError",
-                        "a party that has arrived at a phaser stays so: arrive(), and select "
+                        "arriving at a phaser cannot be undone: call arrive(), and select "
                         "wait_phase_async()");
         return false;
     }
     if (ops->marks) {
         fl_raise("UsageError",
                         "a barrier, a condition and a combining lock cannot be selected: "
-                        "a waiter that leaves them has changed them");
+                        "leaving them has effects");
         return false;
     }
     return true;

@@ -56,7 +56,7 @@ static PyObject *mailbox_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
     PyObject *make_future, *running = Py_None, *call_later = Py_None;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a port takes no keyword arguments");
+        PyErr_SetString(PyExc_TypeError, "a mailbox takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_UnpackTuple(args, "Mailbox", 1, 3, &make_future, &running, &call_later)) {
@@ -230,12 +230,12 @@ PyObject *fl_mailbox_here(fl_state *state)
     }
 #endif
     if (state->current_mailbox == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before something is awaited");
+        PyErr_SetString(PyExc_RuntimeError, "import fairlead.wait before you await something");
         return NULL;
     }
     PyObject *found = PyObject_CallNoArgs(state->current_mailbox);
     if (found != NULL && !PyObject_TypeCheck(found, state->mailbox_type)) {
-        PyErr_SetString(PyExc_TypeError, "the finder of ports returned something else");
+        PyErr_SetString(PyExc_TypeError, "the finder of mailboxes returned something else");
         Py_CLEAR(found);
     }
     if (found != NULL && loop != NULL) {
@@ -370,7 +370,7 @@ void fl_mailbox_deliver(fl_mailbox *body)
 static PyObject *mailbox_call(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     if (PyTuple_GET_SIZE(args) > 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0)) {
-        PyErr_SetString(PyExc_TypeError, "a port is called without arguments");
+        PyErr_SetString(PyExc_TypeError, "a mailbox is called without arguments");
         return NULL;
     }
     fl_mailbox_hear(((mailbox *)op)->body); /* first: who posts after the stack was taken rings again */

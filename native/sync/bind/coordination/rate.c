@@ -18,7 +18,7 @@ static int64_t parse_count(fl_waitq *waitq, PyObject *number)
     }
     if (count < 1 || count > waitq->limit) {
         PyErr_Format(PyExc_ValueError,
-                     "n must be one or more, and at most the burst, which is %u: more never come together",
+                     "n must be one or more, and at most the burst, which is %u: more never gather",
                      waitq->limit);
         return -1;
     }

@@ -62,8 +62,8 @@ fl_rwlock *fl_rwlock_of_view(PyObject *view)
 static int refuse_upgrade(void)
 {
     fl_raise("DeadlockError",
-             "the caller reads, and can neither write nor become upgradable as long as it does: begin with "
-             "`upgradable`, or release first");
+             "the caller holds `reading`, and can acquire neither `writing` nor `upgradable` while it does: "
+             "begin with `upgradable`, or release first");
     return -1;
 }
 

@@ -13,8 +13,8 @@ PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
             int others_run = fl_in_greenlet();
             if (others_run == 0) {
                 fl_raise("DeadlockError",
-                         "this thread, or a task of it, is inside this lock, which is not reentrant, and "
-                         "cannot leave while it waits: convert the stamp, release it, or use a timeout");
+                         "this thread, or a task of its loop, holds this lock, which is not reentrant, and "
+                         "cannot release it while it waits: convert the stamp, release it, or use a timeout");
             }
             if (others_run <= 0) {
                 return NULL;

@@ -146,7 +146,7 @@ static int parse(const char *function, PyObject *const *args, Py_ssize_t count, 
         return -1;
     }
     if (!gets && values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "put() needs what is to be put");
+        PyErr_SetString(PyExc_TypeError, "put() missing required argument 'data'");
         return -1;
     }
     *data = values[0];

@@ -238,7 +238,7 @@ static fl_shm_eventcount *eventcount_of(PyObject *self, int which)
     fl_shm_eventcount *eventcount =
         which < 0 || which >= FL_SHM_EVENTCOUNTS ? NULL : kind->eventcount(fl_shm_part(self), which);
     if (eventcount == NULL) {
-        PyErr_SetString(PyExc_ValueError, "there is no such turn");
+        PyErr_SetString(PyExc_ValueError, "this primitive has no eventcount of this number");
     }
     return eventcount;
 }

@@ -125,7 +125,7 @@ def _unpickled(path: str, what: str) -> Any:
     try:
         return pickle.loads(Path(path).read_bytes())
     except BaseException as error:
-        raise Refused(f"{what} cannot be had in another process: {_said(error)}") from error
+        raise Refused(f"{what} cannot be loaded in another process: {_said(error)}") from error
 
 
 def _said(error: BaseException) -> str:

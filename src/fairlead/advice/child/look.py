@@ -163,7 +163,7 @@ class _Look:
             if isinstance(error, SystemExit):
                 raise Unfit(
                     f"{self._label} ends its process (sys.exit) when it is called with item {place}, "
-                    f"{item!r:.60}: give items that it returns from"
+                    f"{item!r:.60}: give items for which it returns"
                 ) from error
             raise Unfit(
                 f"{self._label} raised {_said(error)} when it was called with item {place}, {item!r:.60}: "

@@ -21,11 +21,11 @@ from fairlead.lab.isolation.stop import Stop
     "form",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="Form of the answer; json also says what can run here.",
+    help="Format of the output; json also says what can run here.",
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 def list_(ids: tuple[str, ...], form: str) -> None:
-    """List the experiments, a line each; of those that are named, also what can be varied.
+    """List the experiments, a line each; for those that are named, also their parameters and variants.
 
     An ID is an experiment or a family of them, such as square.
     """

@@ -37,11 +37,20 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
 @click.command(short_help="Measure experiments and write a report.")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--interpreter", "asked", metavar="X", multiple=True, help="A path or a name: 3.13, 3.13t, 2.7, pypy."
+    "--interpreter",
+    "asked",
+    metavar="X",
+    multiple=True,
+    help="Measure this interpreter, a path or a name: 3.13, 3.13t, 2.7, pypy.",
 )
-@click.option("--all-interpreters", "all_found", is_flag=True, help="Every interpreter that is found.")
 @click.option(
-    "--contrast", "contrasted", is_flag=True, help="The running one, and one of each other kind found."
+    "--all-interpreters", "all_found", is_flag=True, help="Measure every interpreter that is found."
+)
+@click.option(
+    "--contrast",
+    "contrasted",
+    is_flag=True,
+    help="Measure the running interpreter, and one of each other kind that is found.",
 )
 @click.option(
     "--sizes", metavar="N,N,...", callback=words.sizes, help="Sizes instead of the experiments' own."
@@ -49,7 +58,7 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
 @click.option(
     "--work",
     type=click.Choice(["sleep0", "yield", "spin"]),
-    help="How those already through keep running: time.sleep(0), sched_yield() or Python code"
+    help="How threads that have passed keep running: time.sleep(0), sched_yield() or Python code"
     " [default: the experiment's variants].",
 )
 @click.option(
@@ -60,7 +69,7 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     callback=words.settings,
     help="A parameter of the experiments that have it, as interval_ms=0.5; see fairlead lab list ID.",
 )
-@click.option("--variant", "variants", metavar="LABEL", multiple=True, help="Only the variants named so.")
+@click.option("--variant", "variants", metavar="LABEL", multiple=True, help="Only the variants of this name.")
 @click.option(
     "--cpus", metavar="N,N,...", callback=words.cores, help="The cores to use, as 0,1 [default: all]."
 )
@@ -89,7 +98,7 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     "--on",
     "scheduler",
     metavar="ADDRESS",
-    help="On every machine of the Dask cluster whose scheduler this is, as tcp://10.0.0.1:8786;"
+    help="Measure on every machine of the Dask cluster with this scheduler, as tcp://10.0.0.1:8786;"
     " --out gets a run for each.",
 )
 @click.pass_context
@@ -113,7 +122,7 @@ def run(
     detail: int,
     scheduler: str | None,
 ) -> None:
-    """Measure experiments (all, if none is named), show what came out, and write a report.
+    """Measure experiments (all, if none is named), show the results, and write a report.
 
     An ID is an experiment or a family of them, such as square; see fairlead lab list.
     """

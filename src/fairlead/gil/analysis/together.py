@@ -44,8 +44,8 @@ def in_order(recordings: Sequence[Recording]) -> list[Recording]:
         meta = recording.meta
         if len(recordings) > 1 and meta.boot is None:
             raise RecordError(
-                f"{recording.path} does not say by which boot its clock counts: report on it alone, or record"
-                " again"
+                f"{recording.path} does not name the boot that its clock belongs to: report on it alone, or"
+                " record again"
             )
         if (meta.clock, meta.boot) != (first.meta.clock, first.meta.boot):
             raise RecordError(

@@ -108,7 +108,9 @@ def parse(address: str) -> tuple[str, int]:
     """
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match["port"]) > 65535:
-        raise UsageError(f"{address!r} is no address to serve at; write it as 127.0.0.1:9911 or [::1]:9911")
+        raise UsageError(
+            f"{address!r} is not an address to serve at; write it as 127.0.0.1:9911 or [::1]:9911"
+        )
     host = (match["host"] or "127.0.0.1").strip("[]")
     return "127.0.0.1" if host == "localhost" else host, int(match["port"])
 

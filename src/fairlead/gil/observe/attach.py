@@ -222,7 +222,7 @@ def _check_version(pid: int, executable: str) -> None:
         implementation, major, minor, able = told
     except (OSError, subprocess.SubprocessError, ValueError):
         raise UnsupportedInterpreterError(
-            f"process {pid} ({executable}) is no Python that could be asked"
+            f"process {pid} ({executable}) is not a Python that fairlead can ask"
         ) from None
     if able != "True":
         raise UnsupportedInterpreterError(
@@ -257,8 +257,8 @@ def _send(pid: int, executable: str, script: Path) -> None:
     if sent.returncode:
         why = (sent.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InterpreterFailedError(
-            f"process {pid} cannot be attached to ({why}): it takes the right to trace it (the same user, and"
-            " kernel.yama.ptrace_scope 0 or CAP_SYS_PTRACE), and remote debugging not switched off in it"
+            f"process {pid} cannot be attached to ({why}): you need the right to trace it (the same user, and"
+            " kernel.yama.ptrace_scope 0 or CAP_SYS_PTRACE), and remote debugging must not be off in it"
         )
 
 

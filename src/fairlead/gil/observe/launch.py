@@ -58,7 +58,7 @@ def claim(out: Path) -> Path:
         OutputError: it cannot, or what is there is no recording and would be lost.
     """
     if out.exists() and not out.is_file() and not out.is_dir():
-        raise OutputError(f"{out} is a device or a pipe, and no file: name another one with -o")
+        raise OutputError(f"{out} is a device or a pipe, not a file: name another one with -o")
     try:
         with out.open("ab") as file:
             size = file.tell()

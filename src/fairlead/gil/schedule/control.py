@@ -84,7 +84,7 @@ def slacken(timer_slack: float | None) -> None:
         UnsupportedInterpreterError: the system has none.
     """
     if timer_slack is not None and not machine.set_timer_slack_ns(round(timer_slack * 1e9)):
-        raise UnsupportedInterpreterError("timer slack is Linux's, and there is none here: leave it out")
+        raise UnsupportedInterpreterError("only Linux has timer slack: leave it out")
 
 
 def may_spin(cores: machine.Cores) -> bool:

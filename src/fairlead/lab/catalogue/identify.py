@@ -119,7 +119,7 @@ def _ask(path: str, free_threaded: bool, stop: Stop | None) -> dict[str, Any]:
                 isinstance(answer.get(name), kind) for name, kind in _TYPES.items()
             ):
                 return {name: answer[name] for name in _TYPES}
-    raise InterpreterFailedError(f"{path} is no Python interpreter: it does not answer as one")
+    raise InterpreterFailedError(f"{path} is not a Python interpreter: it does not answer as one")
 
 
 def how_it_ended(outcome: subprocess_runner.Outcome) -> str:

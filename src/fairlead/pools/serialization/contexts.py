@@ -27,7 +27,7 @@ def named(task: Task) -> Named:
             found.append((*where, value))
         elif task.options.context is not True:
             raise SerializationError(
-                f"the context variable {variable.name!r} is no module's attribute: it cannot be sent"
+                f"the context variable {variable.name!r} is not an attribute of a module, and cannot be sent"
             )
     return found
 
