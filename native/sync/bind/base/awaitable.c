@@ -70,7 +70,7 @@ int fl_await_future(PyObject *future, PyObject **inner)
 {
     PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
     if (async == NULL || async->am_await == NULL) {
-        PyErr_SetString(PyExc_TypeError, "the future that a mailbox's make_future() returned cannot be awaited");
+        PyErr_SetString(PyExc_TypeError, "the future of a mailbox's make_future() cannot be awaited");
         return -1;
     }
     Py_XSETREF(*inner, async->am_await(future));
