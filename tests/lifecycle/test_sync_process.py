@@ -133,28 +133,34 @@ assert full.get_nowait() == 1 and full.empty() and empty.empty()
 
 
 def test_daemon_threads_in_queues_do_not_hinder_the_exit() -> None:
-    run(
+    out = run(
         QUEUES
         + """
+from fairlead.errors import QueueEmpty
+
 empty, full = Queue(), PriorityQueue(1)
 full.put(1)
 
 class Last:
-    def __del__(self, empty=empty, full=full):
+    def __del__(self, empty=empty, full=full, write=os.write):
+        # finalization has begun: the waiters are woken, and do not run any more
         empty.put_nowait(1); full.shutdown(immediate=True); empty.shutdown()
+        write(1, b"shut down")
 
 def impatient():
     while True:
         try:
             empty.get(timeout=0.0005)
-        except Exception:
-            pass
+        except QueueEmpty:
+            continue
+        os.write(1, b"got an object of no one")
 
 threads = [start(empty.get), start(full.put, 2), start(full.join), start(impatient)]
 until(lambda: empty.statistics().getting and full.statistics().putting and full.statistics().joining)
 sys.last = Last()
 """
     )
+    assert out == "shut down"
 
 
 def test_pickle_for_another_process_is_refused_by_name() -> None:

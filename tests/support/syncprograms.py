@@ -42,4 +42,5 @@ def run(program: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr, f"a thread ended with an exception:\n{done.stderr}"
     return done.stdout

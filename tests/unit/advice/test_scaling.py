@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,10 +38,12 @@ def test_two_points_have_no_law() -> None:
         st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128]), st.floats(1e-3, 1e7), min_size=1, max_size=8
     )
 )
-def test_no_coefficient_is_ever_negative(points: dict[int, float]) -> None:
+def test_each_coefficient_is_finite_and_not_negative(points: dict[int, float]) -> None:
     found = curve("threads", points)
     if found.law != "none":
-        assert min(found.one or 0, found.alpha or 0, found.beta or 0) >= 0
+        assert found.one is not None
+        assert 0 < found.one < math.inf
+        assert all(one is not None and 0 <= one < math.inf for one in (found.alpha, found.beta))
         assert found.limit is None or found.limit > 0
 
 
