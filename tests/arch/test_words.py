@@ -50,6 +50,43 @@ def test_no_type_has_two_meanings() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1 and name not in PEERS} == {}
 
 
+def functions_by_module() -> dict[str, set[str]]:
+    """The public functions of each module of the package."""
+    package = Path(fairlead.__file__).parent
+    return {
+        ".".join(["fairlead", *path.relative_to(package).with_suffix("").parts]).removesuffix(".__init__"): {
+            node.name
+            for node in ast.parse(path.read_bytes()).body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+        }
+        for path in package.rglob("*.py")
+    }
+
+
+def imported(path: Path, package: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) of each name that a module imports from the package, and uses without the module's."""
+    here = ["fairlead", *path.relative_to(package).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom):
+            above = ".".join(here[: -node.level]) if node.level else ""
+            module = ".".join(filter(None, [above, node.module]))
+            yield from ((module, alias.name) for alias in node.names if alias.asname is None)
+
+
+def test_no_function_that_is_imported_by_its_name_alone_has_two_meanings() -> None:
+    """``summary_html.render`` says by its module what it renders; a bare ``render`` would not.
+
+    A command's function has the command's name, whatever the function behind it is called.
+    """
+    package, known = Path(fairlead.__file__).parent, functions_by_module()
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for path in package.rglob("*.py"):
+        for module, name in imported(path, package):
+            if name in known.get(module, ()) and not module.startswith("fairlead.cli"):
+                places[name].add(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_errors_end_in_error_and_warnings_in_warning() -> None:
     for name, found in vars(errors).items():
         if isinstance(found, type) and issubclass(found, errors.FairleadError) and name not in STANDARD:

@@ -12,7 +12,7 @@ from programs import interpreter, living, script
 from fairlead.errors import InterpreterFailedError, RunInterruptedError
 from fairlead.lab.catalogue import identify as identify_module
 from fairlead.lab.catalogue.identify import identify
-from fairlead.lab.catalogue.interpreters import Discovery, choose, discover, running
+from fairlead.lab.catalogue.interpreters import Discovery, choose_interpreters, discover, running
 from fairlead.lab.isolation.stop import Stop
 
 
@@ -107,11 +107,11 @@ def test_choose_by_path_runs_no_other_program(home: Path) -> None:
     script(home / "tools/python3.98", f": > {home}/ran")
     wanted = interpreter(home / "mine/python3.99")
     with Stop() as stop:
-        (chosen,) = choose([str(wanted)], all_found=False, contrasted=False, stop=stop)
+        (chosen,) = choose_interpreters([str(wanted)], all_found=False, contrasted=False, stop=stop)
     assert (chosen.name, chosen.path) == ("3.99", str(wanted))
     assert not (home / "ran").exists()
     with Stop() as stop:
-        choose(["3.99", str(wanted)], all_found=False, contrasted=False, stop=stop)
+        choose_interpreters(["3.99", str(wanted)], all_found=False, contrasted=False, stop=stop)
     assert (home / "ran").exists(), "a name may mean any of them"
 
 

@@ -15,8 +15,8 @@ import fairlead.gil
 from fairlead.cli import main
 from fairlead.errors import OutputError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.endpoint import launched
-from fairlead.gil.endpoint.launch import action
-from fairlead.gil.endpoint.server import current, parse
+from fairlead.gil.endpoint.launch import serve_action
+from fairlead.gil.endpoint.server import current, parse_address
 from fairlead.gil.observe.access import why_not
 
 observable = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -33,7 +33,7 @@ observable = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
     ],
 )
 def test_addresses_are_read(address: str, place: tuple[str, int]) -> None:
-    assert parse(address) == place
+    assert parse_address(address) == place
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_address_that_others_reach_takes_a_token() -> None:
     with pytest.raises(UsageError, match="give a token"):
         fairlead.gil.serve("0.0.0.0:0")
     with pytest.raises(UsageError, match="--token-file"):
-        action("[::]:0", None, 10, None)
+        serve_action("[::]:0", None, 10, None)
 
 
 @pytest.mark.parametrize("token", ["", "short", "sixteen characters", "sixteen-charactérs"])
@@ -92,7 +92,7 @@ def test_one_process_serves_once_and_a_taken_port_is_told() -> None:
 def test_action_is_for_one_process_and_names_the_tokens_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("0123456789abcdef\nand what else is in it\n")
-    wanted = action("0.0.0.0:9911", file, 5, 60)
+    wanted = serve_action("0.0.0.0:9911", file, 5, 60)
     assert wanted.settings["token_file"] == str(file)
     assert "0123456789abcdef" not in json.dumps(wanted.settings)
     assert launched.read_token(str(file)) == "0123456789abcdef"

@@ -194,7 +194,7 @@ def _advise_server(
 ) -> None:  # fmt: skip
     from fairlead.advice.servers import Servers, Service
     from fairlead.cli.lab import results
-    from fairlead.record.server_advice import dumps
+    from fairlead.record import server_advice
     from fairlead.report.advice import server_text
 
     service = Service(server, load, threads, workers, port, goal)
@@ -202,9 +202,12 @@ def _advise_server(
         advice = Servers(service, budget_s, progress).run()
     try:
         if out is not None:
-            results.write(out, dumps(advice))
+            results.write(out, server_advice.dumps(advice))
     finally:
-        content = dumps(advice) if form == "json" else server_text.render(advice, **results.terminal())
+        if form == "json":
+            content = server_advice.dumps(advice)
+        else:
+            content = server_text.render(advice, **results.terminal())
         click.echo(content, nl=False)
 
 

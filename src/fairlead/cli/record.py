@@ -86,7 +86,7 @@ def record(
     """
     from fairlead.gil.observe import attach, launch
     from fairlead.gil.observe.meeting import give
-    from fairlead.gil.schedule.launch import action
+    from fairlead.gil.schedule.launch import schedule_action
 
     if pid is not None and command:
         raise UsageError("--pid records a process that is already running: leave out the command")
@@ -99,7 +99,7 @@ def record(
     if pid is not None and loops:
         raise UsageError("--loops is for a program that is started, and not for --pid")
     share = words.share_for(context, policy, cpu_share)
-    first = [*([action(policy, share)] if policy else []), *words.watching(loops)]
+    first = [*([schedule_action(policy, share)] if policy else []), *words.watching(loops)]
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     older = _of_children(target)

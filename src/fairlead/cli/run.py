@@ -179,9 +179,9 @@ def _serving(
                 option = name.removesuffix("_s").replace("_", "-")
                 raise UsageError(f"--{option} goes with --serve: give an address, as 127.0.0.1:9911")
         return []
-    from fairlead.gil.endpoint.launch import action
+    from fairlead.gil.endpoint.launch import serve_action
 
-    return [action(address, token_file, stalled_after_s, busy_after_s)]
+    return [serve_action(address, token_file, stalled_after_s, busy_after_s)]
 
 
 def _alone(context: click.Context) -> None:

@@ -144,8 +144,8 @@ class Process:
     def read(self) -> bool:
         """Whether there is a new snapshot."""
         from fairlead.gil.analysis.findings import find
-        from fairlead.gil.analysis.rates import between, parse, parse_loops
-        from fairlead.record.policies import name_of
+        from fairlead.gil.analysis.rates import between, parse_counters, parse_loops
+        from fairlead.record.policies import policy_name
         from fairlead.record.recording import Recording
         from fairlead.report.common import units
 
@@ -158,9 +158,9 @@ class Process:
             return False
         self.pid = recording.meta.pid
         self.passed = (counters["t_ns"] - (self.t_ns or recording.meta.start_ns)) / 1e9
-        threads, _ = parse(counters)
+        threads, _ = parse_counters(counters)
         self.lately = between(self.threads, threads)
-        policy = name_of(counters.get("scheduler", {}).get("mode", 0))
+        policy = policy_name(counters.get("scheduler", {}).get("mode", 0))
         interval = recording.meta.switch_interval_s
         findings = find(self.lately, wall_seconds=self.passed, switch_interval=interval, policy=policy)
         since = (counters["t_ns"] - recording.meta.start_ns) / 1e9

@@ -113,4 +113,4 @@ def watching(loops: bool) -> list[Action]:
         return []
     from fairlead.gil.observe import every_loop
 
-    return [every_loop.action()]
+    return [every_loop.watch_action()]

@@ -11,6 +11,6 @@ Priority = Literal["normal", "io", "background"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 
-def name_of(mode: int) -> str:
+def policy_name(mode: int) -> str:
     """A policy's name; a later version's may have none here."""
     return POLICIES[mode] if 0 <= mode < len(POLICIES) else f"policy {mode}"

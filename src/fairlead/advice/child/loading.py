@@ -29,7 +29,7 @@ class Unfit(Refused):
     called = True
 
 
-def load(job: dict[str, Any], say: Callable[[str], None]) -> tuple[Callable[..., Any], list[Any]]:
+def load_target(job: dict[str, Any], say: Callable[[str], None]) -> tuple[Callable[..., Any], list[Any]]:
     """The function and the list of its items.
 
     Args:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead import gil
 from fairlead.advice.child.fingerprint import fingerprint
-from fairlead.advice.child.loading import Unfit, interpreter, load, spread
+from fairlead.advice.child.loading import Unfit, interpreter, load_target, spread
 from fairlead.advice.child.sending import Sending
 from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
@@ -39,7 +39,7 @@ WORTH_S = 0.1
 
 
 def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
-    function, items = load(job, progress.say)
+    function, items = load_target(job, progress.say)
     _keep(job, items)
     coroutines = told.makes_coroutines(function)
     sending = Sending(function)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import usage
 from .calling import Awaited, timed
 from .fingerprint import fingerprint
-from .loading import interpreter, load, spread
+from .loading import interpreter, load_target, spread
 
 if TYPE_CHECKING:
     from .worker import Activity
@@ -28,7 +28,7 @@ TIMED = 200
 
 
 def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
-    function, items = load(job, progress.say)
+    function, items = load_target(job, progress.say)
     try:
         return _measured(job, progress, function, items)
     except Exception as error:  # noqa: BLE001 - a function's, of an item that was not looked at before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .loading import interpreter, load
+from .loading import interpreter, load_target
 
 if TYPE_CHECKING:
     from .worker import Activity
@@ -14,7 +14,7 @@ def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
     from fairlead.advice.child.sending import Sending
     from fairlead.pools.serialization import function as told
 
-    function, items = load(job, progress.say)
+    function, items = load_target(job, progress.say)
     sending = Sending(function)
     return {
         "items": len(items),

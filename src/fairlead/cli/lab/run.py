@@ -16,7 +16,7 @@ from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunInterruptedError, UsageError
-from fairlead.lab.catalogue.interpreters import choose
+from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
@@ -194,7 +194,7 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
     """The plan of a new run, in its directory; until it is there, the request is. If there can be none, the
     directories that were ``made`` for it go."""
     try:
-        chosen = choose(request.asked, request.all_found, request.contrasted, stop)
+        chosen = choose_interpreters(request.asked, request.all_found, request.contrasted, stop)
         plan = make_plan(request.options, chosen, environment(), subprocess_runner.real_time_refused())
         if request.options.sizes is not None:
             check_sizes(plan, measure, stop)

@@ -10,11 +10,11 @@ from typing import Any
 from fairlead.errors import MissingExtraError
 from fairlead.gil.analysis.blame import BlameLedger
 from fairlead.gil.analysis.findings import find
-from fairlead.gil.analysis.rates import parse, parse_loops
+from fairlead.gil.analysis.rates import parse_counters, parse_loops
 from fairlead.gil.analysis.tally import Tally
 from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
-from fairlead.record.policies import name_of
+from fairlead.record.policies import policy_name
 from fairlead.record.recording import BlockType, Recording
 
 ROUNDING_SECONDS = 1e-3
@@ -104,7 +104,7 @@ def _surroundings(recording: Recording) -> dict[str, Any]:
         at = block.payload.rfind(b'"scheduler":')
         if at >= 0:
             last = json.loads(b"{" + block.payload[at:])
-            policy = name_of(last["scheduler"]["mode"])
+            policy = policy_name(last["scheduler"]["mode"])
             if policies[-1:] != [policy]:
                 policies.append(policy)
     found: dict[str, Any] = {"policies": tuple(policies)}
@@ -124,7 +124,7 @@ def _policy(around: dict[str, Any]) -> str:
 
 def _from_counters(recording: Recording) -> GilSummary:
     last, around = recording.counters() or {}, _surroundings(recording)
-    threads, blame = parse(last)
+    threads, blame = parse_counters(last)
     threads.sort(key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
     wall = max(0, last.get("t_ns", recording.meta.start_ns) - recording.meta.start_ns) / 1e9
     intervals = Intervals(recording)

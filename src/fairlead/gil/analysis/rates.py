@@ -43,7 +43,7 @@ def between(before: Iterable[GilThread], after: Iterable[GilThread]) -> list[Gil
     return sorted(found, key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
 
 
-def parse(counters: dict[str, Any]) -> tuple[list[GilThread], list[Blame]]:
+def parse_counters(counters: dict[str, Any]) -> tuple[list[GilThread], list[Blame]]:
     """The threads and the blame of a COUNTERS block."""
     threads = [GilThread.from_counters(entry) for entry in counters.get("threads", ())]
     blame = [

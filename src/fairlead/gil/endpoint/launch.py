@@ -7,19 +7,21 @@ from pathlib import Path
 
 from fairlead.errors import UsageError
 from fairlead.gil.endpoint.launched import read_token
-from fairlead.gil.endpoint.server import check_token, is_loopback, nanoseconds, parse
+from fairlead.gil.endpoint.server import check_token, checked_ns, is_loopback, parse_address
 from fairlead.gil.observe.starting import Action
 
 
-def action(address: str, token_file: Path | None, stalled_after: float, busy_after: float | None) -> Action:
+def serve_action(
+    address: str, token_file: Path | None, stalled_after: float, busy_after: float | None
+) -> Action:
     """Serve in the process that this one becomes.
 
     Raises:
         UsageError: the program could not serve like that.
     """
-    host, _ = parse(address)
-    nanoseconds("--stalled-after", stalled_after)
-    nanoseconds("--busy-after", busy_after)
+    host, _ = parse_address(address)
+    checked_ns("--stalled-after", stalled_after)
+    checked_ns("--busy-after", busy_after)
     if token_file is None and not is_loopback(host):
         raise UsageError(f"other machines can reach {host}: give --token-file, or serve at 127.0.0.1")
     if token_file is not None:

@@ -29,12 +29,12 @@ class Server:
     def __init__(
         self, address: str, token: str | None, stalled_after: float, busy_after: float | None
     ) -> None:
-        self.host, self.port = parse(address)
+        self.host, self.port = parse_address(address)
         if token is not None:
             check_token(token)
         elif not is_loopback(self.host):
             raise UsageError(f"other machines can reach {self.host}: give a token, or serve at 127.0.0.1")
-        limits = nanoseconds("stalled_after", stalled_after), nanoseconds("busy_after", busy_after)
+        limits = checked_ns("stalled_after", stalled_after), checked_ns("busy_after", busy_after)
         self._window: Window | None = None
         self._begin(token, *limits)
 
@@ -100,7 +100,7 @@ class Server:
         return f"<fairlead.gil.Server at {self.url}, {'going on' if self._window else 'ended'}>"
 
 
-def parse(address: str) -> tuple[str, int]:
+def parse_address(address: str) -> tuple[str, int]:
     """HOST:PORT, [HOST]:PORT or PORT; the host in digits, or localhost, and 127.0.0.1 if it is left out.
 
     Raises:
@@ -129,7 +129,7 @@ def check_token(token: str) -> None:
         )
 
 
-def nanoseconds(name: str, seconds: float | None) -> int | None:
+def checked_ns(name: str, seconds: float | None) -> int | None:
     """Raises UsageError unless it is a time."""
     if seconds is None:
         return None

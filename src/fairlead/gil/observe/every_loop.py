@@ -28,7 +28,7 @@ INTERVAL, THRESHOLD = 0.05, 0.01
 """Those of ``watch_loop``."""
 
 
-def action() -> Action:
+def watch_action() -> Action:
     """Watch the loops of a program that is started."""
     return Action(__name__, {})
 

@@ -12,7 +12,7 @@ from fairlead.gil.analysis.findings import find
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, nanoseconds
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
-from fairlead.record.policies import name_of
+from fairlead.record.policies import policy_name
 
 if TYPE_CHECKING:
     from fairlead import _probe
@@ -106,7 +106,7 @@ class Observation:
         self._names = {serial: name for serial, *_, name in threads}
         self._native_ids = {serial: native_id for serial, native_id, *_ in threads}
         self._interval = sys.getswitchinterval()
-        self._policy = name_of(_probe.scheduler()["mode"])
+        self._policy = policy_name(_probe.scheduler()["mode"])
 
     def _read(self) -> _probe.Reading:
         if self._window is not None:

@@ -22,7 +22,7 @@ from fairlead.gil.observe.starting import Action
 from fairlead.gil.schedule.control import Policy, check
 
 
-def action(
+def schedule_action(
     policy: Policy,
     cpu_share: float,
     timer_slack: float | None = None,
@@ -67,7 +67,7 @@ def become(
         UnsupportedInterpreterError: this process is recorded, or the command's options keep us out.
     """
     pid = os.getpid()
-    wanted = action(policy, cpu_share, timer_slack, canary_s=canary_s, pid=pid)
+    wanted = schedule_action(policy, cpu_share, timer_slack, canary_s=canary_s, pid=pid)
     if recorder.current() is not None:
         raise UsageError(
             "a recording of fairlead run would end where the program begins: use fairlead record"

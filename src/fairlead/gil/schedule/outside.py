@@ -18,7 +18,7 @@ from typing import Literal, get_args
 from fairlead import machine
 from fairlead.errors import InterpreterFailedError, UsageError
 from fairlead.gil.observe.target import asked, executable, kept_out
-from fairlead.record.policies import name_of
+from fairlead.record.policies import policy_name
 
 Order = Literal["status", "stock", "interactive", "off"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -67,7 +67,7 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
             time.sleep(0.001)
         fresh = words[_ANSWERED] == request
         mode, off, trips, waiting, acquired, waited = _ANSWER.unpack_from(page, _ANSWER_AT)
-        return Answer(fresh, name_of(mode), bool(off), trips, waiting, acquired, waited)
+        return Answer(fresh, policy_name(mode), bool(off), trips, waiting, acquired, waited)
 
 
 def scheduled_family(pid: int) -> list[int]:

@@ -205,7 +205,9 @@ def contrast(discovery: Discovery) -> tuple[Interpreter, ...]:
     return tuple({i.name: i for i in chosen}.values())
 
 
-def choose(asked: Sequence[str], all_found: bool, contrasted: bool, stop: Stop) -> tuple[Interpreter, ...]:
+def choose_interpreters(
+    asked: Sequence[str], all_found: bool, contrasted: bool, stop: Stop
+) -> tuple[Interpreter, ...]:
     """Those that a run is to measure: the named ones, all, one of each kind, or the running one.
 
     Raises:

@@ -81,7 +81,7 @@ def run_on(
 
     Args:
         scheduler: its address, as "tcp://10.0.0.1:8786".
-        interpreters: the arguments of ``interpreters.choose``, which is asked on each machine.
+        interpreters: the arguments of ``interpreters.choose_interpreters``, which is asked on each machine.
         report: told now and then how far a machine is; called from another thread.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import RunInterruptedError
-from fairlead.lab.catalogue.interpreters import choose
+from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
@@ -45,7 +45,7 @@ def carry_out(
         key: by which it can be stopped.
         machine: what the caller calls this machine.
         options: those of ``Options``.
-        interpreters: the arguments of ``interpreters.choose``.
+        interpreters: the arguments of ``interpreters.choose_interpreters``.
 
     Raises:
         FairleadError: it cannot be begun here: an unknown interpreter, a core that is not there.
@@ -56,7 +56,7 @@ def carry_out(
         with _lock:
             _stops[key] = stop
         try:
-            chosen = choose(stop=stop, **interpreters)
+            chosen = choose_interpreters(stop=stop, **interpreters)
             plan = make_plan(
                 RunOptions(**options), chosen, environment(), subprocess_runner.real_time_refused()
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.record.server_advice import GOALS, ServerAdvice, ServerCandidate, headline
+from fairlead.record import server_advice
+from fairlead.record.server_advice import GOALS, ServerAdvice, ServerCandidate
 from fairlead.report.common import console, names, units
 
 WIDTH = 100
@@ -17,7 +18,7 @@ def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) ->
         MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
-    page.line(headline(advice), style="bold")
+    page.line(server_advice.headline(advice), style="bold")
     measured = [one for one in advice.candidates if one.rounds]
     if advice.foreign is not None and advice.foreign > _BUSY:
         share = units.percent(advice.foreign)

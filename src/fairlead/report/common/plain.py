@@ -14,7 +14,7 @@ from fairlead.report.common import names
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-def dumps(thing: Any) -> str:
+def finite_json(thing: Any) -> str:
     """JSON of plain data in which every number is finite, indented, with a line end at the end."""
     return json.dumps(_finite(thing), indent=2, allow_nan=False) + "\n"
 

@@ -27,14 +27,14 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlead.record.comparison import Comparison, SeriesChange
-from fairlead.report.common.plain import dumps
+from fairlead.report.common.plain import finite_json
 
 VERSION = 2
 
 
 def render(comparison: Comparison) -> str:
     """The comparison in the format above, indented, with a line end at the end."""
-    return dumps(
+    return finite_json(
         {
             "version": VERSION,
             "runs": [asdict(run) for run in comparison.runs],

@@ -42,7 +42,7 @@ def render(summary: GilSummary, width: int = 100) -> str:
     return "\n".join(_lines(summary, max(40, width)))
 
 
-def headline(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
     """A finding in one line."""
     return f"{MEANINGS[finding.kind]}: {names.clean(finding.title)}"
 
@@ -157,7 +157,7 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
     for problem in summary.problems:
         yield from _wrapped(f"Problem: {names.clean(problem)}", width, 0)
     for finding in summary.findings[:TITLES]:
-        yield from _wrapped(headline(finding), width, 0, 2)
+        yield from _wrapped(finding_line(finding), width, 0, 2)
     if not summary.findings:
         yield "No thread took the GIL while this was recorded."
     yield ""

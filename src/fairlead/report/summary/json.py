@@ -71,7 +71,7 @@ def render(summary: Summary) -> str:
     roster = names.Roster(summary.series)
     called = _short_names(roster)
     heads = [(_head(s, called[roster.of(s).label]), s) for s in summary.series]
-    return plain.dumps(
+    return plain.finite_json(
         {
             "version": VERSION,
             "environment": summary.environment,
