@@ -38,7 +38,7 @@ def test_choice_and_candidates_are_where_programs_look_for_them() -> None:
     ("damage", "said"),
     [
         (lambda _: "{", "not valid JSON"),
-        (lambda _: "[]", "no advice"),
+        (lambda _: "[]", "not an advice"),
         (lambda data: json.dumps({**data, "schema": 99}), "another version"),
         (lambda data: json.dumps({k: v for k, v in data.items() if k != "work"}), "damaged"),
         (lambda data: json.dumps({**data, "choice": {**data["choice"], "kind": "magic"}}), "damaged"),
