@@ -177,7 +177,7 @@ def test_forked_child_has_a_recording_of_its_own(tmp_path: Path) -> None:
         (["--pid", "1", "--", sys.executable, "app.py"], "leave out the command", 2),
         (["--duration", "1s", "--", sys.executable, "app.py"], "goes with --pid", 2),
         (["--pid", "4194304"], "there is no process", 2),
-        (["--threshold", "soon", "--", sys.executable, "app.py"], "is no time", 2),
+        (["--threshold", "soon", "--", sys.executable, "app.py"], "is not a time", 2),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_the_program_starts(

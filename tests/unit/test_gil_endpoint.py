@@ -40,7 +40,7 @@ def test_addresses_are_read(address: str, place: tuple[str, int]) -> None:
     "address", ["", ":80", "::1:80", "example.org:80", "127.0.0.1:65536", "127.0.0.1:", "a"]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="no address to serve at"):
+    with pytest.raises(UsageError, match="not an address to serve at"):
         fairlead.gil.serve(address)
 
 
@@ -114,7 +114,7 @@ def test_reason_why_a_program_cannot_serve_is_told() -> None:
         ("--stalled-after 5s -- python", "--stalled-after goes with --serve"),
         ("--busy-after 5s -- python", "--busy-after goes with --serve"),
         ("--token-file x -- python", "--token-file goes with --serve"),
-        ("--serve example.org:80 -- python", "no address to serve at"),
+        ("--serve example.org:80 -- python", "not an address to serve at"),
         ("--serve 0.0.0.0:80 -- python", "give --token-file"),
         ("--serve 0.0.0.0:80 --token-file /no/such -- python", "no token can be read from /no/such"),
         ("--serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds"),

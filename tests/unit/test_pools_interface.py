@@ -159,7 +159,7 @@ def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
         (n, there), synchronous, inside = run(main())
         assert (n, there, synchronous) == (3, threading.get_ident(), threading.get_ident())
         assert inside != there
-        with pytest.raises(errors.UsageError, match="no loop to go back to"):
+        with pytest.raises(errors.UsageError, match="no event loop to return to"):
             pool.submit(from_thread.run_sync, threading.get_ident).result()
 
 

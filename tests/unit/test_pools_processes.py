@@ -168,7 +168,7 @@ def test_context_variables_of_modules_are_sent_if_asked_for(pool: ProcessPool) -
 def test_context_variable_that_has_no_name_in_a_module_is_refused(pool: ProcessPool) -> None:
     hidden: contextvars.ContextVar[int] = contextvars.ContextVar("hidden")
     hidden.set(1)
-    with pytest.raises(errors.SerializationError, match="'hidden' is no module's attribute"):
+    with pytest.raises(errors.SerializationError, match="'hidden' is not an attribute of a module"):
         pool.with_options(context=[hidden]).submit(square, 1).result()
 
 
