@@ -296,7 +296,7 @@ def babble(_: object = None) -> None:
 
 def test_worker_that_sends_what_is_no_message_loses_its_own_task_only() -> None:
     with ProcessPool(1) as pool:
-        with pytest.raises(errors.WorkerDiedError, match="what is no message"):
+        with pytest.raises(errors.WorkerDiedError, match="data that is not a message"):
             pool.submit(babble).result()
         assert pool.submit(square, 3).result() == 9
 
