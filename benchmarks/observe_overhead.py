@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import mmap
 import os
 import random
@@ -202,11 +203,14 @@ def report(name: str, found: dict[str, list[tuple[float, float]]], scrapes: int,
 
 
 def middle(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """With an interval that few rounds do not bound."""
     found = describe(ratios)
     assert found.median is not None
-    assert found.low is not None
-    assert found.high is not None
-    return found.median, found.low, found.high
+    return (
+        found.median,
+        0.0 if found.low is None else found.low,
+        math.inf if found.high is None else found.high,
+    )
 
 
 def verdict(mode: str, low: float, high: float) -> str:

@@ -45,7 +45,6 @@ from harness import (  # noqa: E402
     Target,
     Way,
     arguments,
-    cpu_bound_process,
     run,
     ways,
 )
@@ -89,7 +88,7 @@ class Example:
         self.taken += 1
         with tempfile.TemporaryDirectory(prefix="fairlead-example-") as directory:
             sample = OneRun(self, self.modes[mode], Path(directory), seed=self.options.seed + turn)
-            with sample.companions(), cpu_bound_process(self.options.foreign), sample.started() as process:
+            with sample.companions(), sample.started() as process:
                 return sample.figures(process)
 
 
@@ -313,7 +312,6 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="say which programs there are")
     parser.add_argument("--install", action="store_true", help="install the programs' packages, and end")
     parser.add_argument("--record", action="store_true", help="say what `fairlead record` finds instead")
-    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -204,5 +204,5 @@ def test_function_that_no_other_process_can_have_is_told() -> None:
     lock = threading.Lock()
     with pytest.raises(SerializationError, match="cannot be sent to the measuring processes"):
         fairlead.advise(lambda n: lock.locked() and n, [1])
-    with pytest.raises(SerializationError, match="the items cannot be given"):
+    with pytest.raises(SerializationError, match="the items cannot be sent"):
         fairlead.advise(len, [lock])

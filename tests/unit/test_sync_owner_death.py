@@ -178,7 +178,7 @@ def test_bad_words_are_refused() -> None:
         Lock(on_owner_death="ignore")
     with pytest.raises(TypeError):
         Lock(on_owner_death=1)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="not one that breaks"):
+    with pytest.raises(UsageError, match="takes no lock that breaks"):
         Condition(Lock(on_owner_death="break"))
 
 
