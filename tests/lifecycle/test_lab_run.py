@@ -213,7 +213,7 @@ def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param("choose", marks=pytest.mark.long),
+        pytest.param("choose_interpreters", marks=pytest.mark.long),
         "make_plan",
         pytest.param("with_yield_probes", marks=pytest.mark.long),
     ],
