@@ -97,6 +97,10 @@ def no_coroutine(probe: CancelsAt) -> int:
     return 7
 
 
+# a callback of a weak reference that runs just then takes the exception, which is printed: as with Ctrl-C
+@pytest.mark.filterwarnings(
+    "default:Exception ignored in. <function WeakSet:pytest.PytestUnraisableExceptionWarning"
+)
 @pytest.mark.skipif(
     sys.version_info < (3, 12) or sys.implementation.name != "cpython",
     reason="an exception that a profiling function raises in specialised code has 3.11 loop for ever",
@@ -158,6 +162,25 @@ async def cancel_after(turns: int, handles: list[asyncio.Task[Any]]) -> bool:
     for _ in range(turns):
         await asyncio.sleep(0)
     return handles[0].cancel()
+
+
+async def leaves_a_wait(pool: AsyncPool, goes_on: threading.Event, left: list[Any]) -> int:
+    waiting = pool.submit(goes_on.wait, LIMIT_S).__await__()
+    waiting.send(None)
+    left.append(waiting)
+    return 7
+
+
+def test_wait_that_was_left_can_be_closed_in_another_thread(pool: AsyncPool) -> None:
+    goes_on = threading.Event()
+    left: list[Any] = []
+    future = pool.submit(leaves_a_wait, pool, goes_on, left)
+    try:
+        assert future.result(LIMIT_S) == 7
+        left.pop().close()
+    finally:
+        goes_on.set()
+    assert pool.submit(square, 3).result(LIMIT_S) == 9
 
 
 @pytest.mark.parametrize("chunked", [False, True])

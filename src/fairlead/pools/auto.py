@@ -240,12 +240,15 @@ class _Auto(Engine):
     def here(self) -> bool:
         return any(engine.here() for engine in self._engines())
 
-    def lend(self, *, blocking: bool = True) -> bool:
-        return any(engine.lend(blocking=blocking) for engine in self._engines())
-
-    def take_back(self) -> None:
+    def lend(self, *, blocking: bool = True) -> tuple[Engine, object] | None:
         for engine in self._engines():
-            engine.take_back()
+            if (loan := engine.lend(blocking=blocking)) is not None:
+                return engine, loan
+        return None
+
+    def take_back(self, loan: tuple[Engine, object]) -> None:
+        engine, its = loan
+        engine.take_back(its)
 
     def close(self) -> None:
         with self._lock:

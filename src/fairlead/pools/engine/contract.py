@@ -317,15 +317,15 @@ class Engine(ABC):
         """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
         return False
 
-    def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002
+    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
         """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
         tasks of this engine. If their worker is needed for that, another takes its place until
-        ``take_back``, which is to be called if this returns True. Raises DeadlockError if the wait could
-        never end."""
-        return False
+        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
+        if the wait could never end."""
+        return None
 
-    def take_back(self) -> None:
-        """By the thread or task that has lent its place."""
+    def take_back(self, loan: Any) -> None:  # noqa: ARG002
+        """By the lender; or wherever a coroutine that was left is closed."""
         return
 
     def runs(self, task: Task) -> bool:  # noqa: ARG002
@@ -365,15 +365,15 @@ class Engine(ABC):
 class Lending:
     """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
 
-    __slots__ = ("_blocking", "_engine", "_lent")
+    __slots__ = ("_blocking", "_engine", "_loan")
 
     def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
         self._engine = engine
         self._blocking = blocking
 
     def __enter__(self) -> None:
-        self._lent = self._engine.lend(blocking=self._blocking)
+        self._loan = self._engine.lend(blocking=self._blocking)
 
     def __exit__(self, *_: object) -> None:
-        if self._lent:
-            self._engine.take_back()
+        if self._loan is not None:
+            self._engine.take_back(self._loan)

@@ -197,15 +197,15 @@ class Future(concurrent.futures.Future[T]):
         if not self.done():
             ended = Event()
             self.listen(lambda _: ended.set())
-            lent = self._engine is not None and self._engine.lend(blocking=False)
+            loan = None if self._engine is None else self._engine.lend(blocking=False)
             try:
                 await ended.wait_async()
             except BaseException:
                 self.cancel()
                 raise
             finally:
-                if lent and self._engine is not None:
-                    self._engine.take_back()
+                if loan is not None and self._engine is not None:
+                    self._engine.take_back(loan)
         return self.result()
 
     def ended(self, timeout: float | None = None) -> bool:
@@ -227,14 +227,14 @@ class Future(concurrent.futures.Future[T]):
                 engine.help(task)
         if self._state in (_base.PENDING, _base.RUNNING):
             # without a task its end is near: the worker has let go of it, and sets the result next
-            lent = task is not None and engine is not None and engine.lend()
+            loan = None if task is None or engine is None else engine.lend()
             try:
                 with self._condition:
                     if self._state in (_base.PENDING, _base.RUNNING):
                         self._condition.wait(timeout)
             finally:
-                if lent and engine is not None:
-                    engine.take_back()
+                if loan is not None and engine is not None:
+                    engine.take_back(loan)
 
     def _check_process(self) -> None:
         """Raises DeadlockError if its worker is another process's, where alone it will end."""
@@ -278,13 +278,13 @@ class Waiters(list[Any]):
     def __init__(self, engine: Engine) -> None:
         super().__init__()
         self._engine = engine
-        self._lent: list[bool] = []
+        self._loans: list[object | None] = []
 
     def append(self, waiter: Any) -> None:
-        self._lent.append(self._engine.lend())
+        self._loans.append(self._engine.lend())
         super().append(waiter)
 
     def remove(self, waiter: Any) -> None:
         super().remove(waiter)
-        if self._lent.pop():
-            self._engine.take_back()
+        if (loan := self._loans.pop()) is not None:
+            self._engine.take_back(loan)

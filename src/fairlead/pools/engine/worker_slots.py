@@ -140,28 +140,25 @@ class WorkerSlots(Engine):
     def here(self) -> bool:
         return this_thread.manager is self
 
-    def lend(self, *, blocking: bool = True) -> bool:  # noqa: ARG002 - a thread waits, whatever for
+    def lend(self, *, blocking: bool = True) -> WorkerSlot | None:  # noqa: ARG002 - a thread waits, whatever for
         if this_thread.manager is not self:
-            return False
+            return None
         slot = this_thread.slot
         with self._lock:
             slot.lent += 1
             if slot.lent > 1 or slot not in self._slots:
-                return True
+                return slot
             self._lent.add(slot)
             then = self._add_slot() if self._wants_slot() else None
         if then is not None:
             then()
-        return True
+        return slot
 
-    def take_back(self) -> None:
-        if this_thread.manager is not self:
-            return
-        slot = this_thread.slot
+    def take_back(self, loan: WorkerSlot) -> None:
         with self._lock:
-            slot.lent -= 1
-            if not slot.lent and slot in self._lent:
-                self._lent.discard(slot)
+            loan.lent -= 1
+            if not loan.lent and loan in self._lent:
+                self._lent.discard(loan)
                 if self._too_many():
                     self._surplus = True
                     self._shrink()

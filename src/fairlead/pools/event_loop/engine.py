@@ -56,7 +56,7 @@ class Loop(Engine):
         """And the moment when their time is up."""
         self._alive = 0
         """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
-        self._lent: set[asyncio.Task[Any] | None] = set()
+        self._lent: set[asyncio.Task[Any]] = set()
         """Tasks of the loop that wait for others of this pool, and have lent their places."""
         self._called = False
         """The loop has been told that there is something to do."""
@@ -110,22 +110,23 @@ class Loop(Engine):
     def here(self) -> bool:
         return threading.get_ident() == self.ident
 
-    def lend(self, *, blocking: bool = True) -> bool:
+    def lend(self, *, blocking: bool = True) -> asyncio.Task[Any] | None:
         if not self.here():
-            return False
+            return None
         if blocking:
             raise DeadlockError(
                 "a task of an AsyncPool must not wait in result() for another, which its thread is to run: "
                 "use `await pool.run(...)`, or `async for` with a stream"
             )
         # at any step a cancellation may end this: what is lent goes with its task, and no lock is taken
-        self._lent.add(asyncio.current_task())
-        self.soon(self._pump)
-        return True
+        if (task := asyncio.current_task()) is not None:
+            self._lent.add(task)
+            self.soon(self._pump)
+        return task
 
-    def take_back(self) -> None:
+    def take_back(self, loan: asyncio.Task[Any]) -> None:
         """It goes on, for a while with one more than there are places."""
-        self._lent.discard(asyncio.current_task())
+        self._lent.discard(loan)
 
     def close(self) -> None:
         with self._lock:
