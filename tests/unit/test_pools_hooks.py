@@ -20,6 +20,8 @@ from waiting import run, until
 from fairlead import errors
 from fairlead.pools import AsyncPool, AutoPool, Pool, ProcessPool, ThreadPool
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
 START_METHODS = ["forkserver", "spawn", "fork"]
 SENDING = [kind for kind in KINDS if kind in {"processes", "interpreters"}]
 KEEPING = [kind for kind in KINDS if kind not in {"sequential", "async"}]
