@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interpreters import PYTHON
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
@@ -29,17 +30,6 @@ SIZES = (10, 100, 1_000, 10_000)
 SEEDS = 100
 FEW = 6
 
-PYTHON = Interpreter(
-    name="3.13",
-    path="/opt/python",
-    executable="/opt/python",
-    implementation="CPython",
-    version="3.13.0",
-    free_threaded=False,
-    gil=True,
-    jit=False,
-    build={},
-)
 PROBE = registry.Experiment(
     subject=Subject(id="known", title="Known", question="How long?", explanation="So.", size_name="things"),
     path=Path("known.py"),

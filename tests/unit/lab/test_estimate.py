@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from interpreters import PYTHON
 
 from fairlead.errors import UsageError
 from fairlead.lab.catalogue.interpreters import Interpreter
@@ -14,18 +15,6 @@ from fairlead.lab.run.estimate import check_sizes
 from fairlead.lab.run.plan import RunOptions, make_plan
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample, SampleStatus
-
-PYTHON = Interpreter(
-    name="3.13",
-    path="/opt/python",
-    executable="/opt/python",
-    implementation="CPython",
-    version="3.13.0",
-    free_threaded=False,
-    gil=True,
-    jit=False,
-    build={},
-)
 
 
 def pilots(

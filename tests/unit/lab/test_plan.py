@@ -6,23 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from interpreters import PYTHON
 
 from fairlead.errors import OutputError, UsageError
 from fairlead.lab.catalogue import registry
-from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.run.plan import BUDGETS_S, Plan, PlannedSeries, RunOptions, make_plan
 
-PYTHON = Interpreter(
-    name="3.13",
-    path="/opt/python",
-    executable="/opt/python",
-    implementation="CPython",
-    version="3.13.0",
-    free_threaded=False,
-    gil=True,
-    jit=False,
-    build={},
-)
 OLD = replace(PYTHON, name="1.5", version="1.5.2")
 ENVIRONMENT = {"affinity": [2, 3, 5]}
 

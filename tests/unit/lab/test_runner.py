@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreters import PYTHON
 
 from fairlead.errors import OutputError, RecordError, RunInterruptedError, UsageError
 from fairlead.lab.analysis.summarise import summarise
@@ -23,17 +24,6 @@ from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 
-PYTHON = Interpreter(
-    name="3.13",
-    path="/opt/python",
-    executable="/opt/python",
-    implementation="CPython",
-    version="3.13.0",
-    free_threaded=False,
-    gil=True,
-    jit=False,
-    build={},
-)
 ENVIRONMENT = {"hostname": "here", "affinity": [0, 1], "cores": 2, "load": 0.5}
 
 
