@@ -14,7 +14,6 @@ typedef struct fl_job {
     uint32_t worker; /* the worker that has, or had, it */
     bool listed;     /* it is in the completions */
     bool announce;   /* the reader wants to know when it begins */
-    bool told;       /* it is no call, but something that a worker says */
     uint8_t kind;    /* of the reply */
     fl_waitq *helper; /* the waiter for this job; it gets a permit */
     void *owner;     /* of the thread that posted it; goes to the one that ends the job */

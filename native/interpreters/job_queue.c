@@ -224,7 +224,7 @@ fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine)
 fl_job *fl_job_queue_take(fl_job_queue *job_queue, fl_worker_slot *slot)
 {
     int64_t now = fl_clock_now();
-    bool tell = false;
+    bool wake = false;
     lock_job_queue(job_queue);
     fl_job *job = job_queue->queue.first;
     if (job != NULL) {
@@ -236,10 +236,10 @@ fl_job *fl_job_queue_take(fl_job_queue *job_queue, fl_worker_slot *slot)
         job->began = now;
         slot->job = job;
         job_queue->figures.queue_ns += now - job->posted;
-        tell = job->announce && list(job_queue, job);
+        wake = job->announce && list(job_queue, job);
     }
     fl_mutex_unlock(&job_queue->lock);
-    if (tell) {
+    if (wake) {
         fl_sem_give(job_queue->completions, 1);
     }
     return job;
@@ -251,7 +251,7 @@ bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t k
     size_t size = fl_item_size(reply);
     int64_t now = fl_clock_now();
     fl_waitq *helper = NULL;
-    bool tell = false;
+    bool wake = false;
     lock_job_queue(job_queue);
     slot->job = NULL;
     bool wanted = job->state == FL_JOB_RUNNING;
@@ -264,14 +264,14 @@ bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t k
         job->kind = kind;
         job->reply = reply;
         helper = helper_of(job);
-        tell = helper == NULL && list(job_queue, job);
+        wake = helper == NULL && list(job_queue, job);
     }
     fl_mutex_unlock(&job_queue->lock);
     if (!wanted) {
         fl_item_unref(reply);
     }
     wake_helper(helper);
-    if (tell) {
+    if (wake) {
         fl_sem_give(job_queue->completions, 1);
     }
     fl_job_unref(job);
@@ -286,14 +286,13 @@ bool fl_job_queue_notify(fl_job_queue *job_queue, uint32_t worker, uint8_t kind,
         return false;
     }
     job->state = FL_JOB_REPLIED;
-    job->told = true;
     job->worker = worker;
     job->kind = kind;
     job->reply = what;
     lock_job_queue(job_queue);
-    bool tell = list(job_queue, job);
+    bool wake = list(job_queue, job);
     fl_mutex_unlock(&job_queue->lock);
-    if (tell) {
+    if (wake) {
         fl_sem_give(job_queue->completions, 1);
     }
     fl_job_unref(job);
@@ -324,7 +323,7 @@ fl_job_state fl_job_queue_take_back(fl_job_queue *job_queue, fl_job *job, uint32
     fl_mutex_unlock(&job_queue->lock);
     wake_helper(FL_MODEL_BREAK == 11 ? NULL : helper);
     if (was == FL_JOB_QUEUED || listed) {
-        fl_job_unref(job); /* the list's; who runs it has the other */
+        fl_job_unref(job); /* the list's; the worker that runs it has the other */
     }
     return was;
 }
@@ -404,7 +403,7 @@ bool fl_job_queue_helped(fl_job_queue *job_queue, fl_job *job, bool leaves)
     lock_job_queue(job_queue);
     job->helper = NULL;
     bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves;
-    bool tell = replied && leaves && FL_MODEL_BREAK != 44 && list(job_queue, job);
+    bool wake = replied && leaves && FL_MODEL_BREAK != 44 && list(job_queue, job);
     bool listed = mine && job->listed;
     if (mine) {
         if (listed) {
@@ -413,7 +412,7 @@ bool fl_job_queue_helped(fl_job_queue *job_queue, fl_job *job, bool leaves)
         job->state = FL_JOB_ENDED;
     }
     fl_mutex_unlock(&job_queue->lock);
-    if (tell) {
+    if (wake) {
         fl_sem_give(job_queue->completions, 1);
     }
     if (listed) {

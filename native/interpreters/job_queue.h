@@ -7,12 +7,12 @@
  *
  * A job moves
  *
- *     QUEUED -> RUNNING -> REPLIED -> ENDED     ENDED by who takes the reply: its waiter or the reader
+ *     QUEUED -> RUNNING -> REPLIED -> ENDED     ENDED by the waiter or the reader that takes the reply
  *     QUEUED or RUNNING -> ENDED                taken back: what a worker replies to it goes nowhere
  *
- * under the job queue's lock, so that each job ends exactly once, by one of those who want to end it. The
- * worker of a job that was taken back learns it when it replies, and retires: a thread is about to interrupt
- * it.
+ * under the job queue's lock, so that each job ends exactly once, whichever threads try to end it. The
+ * worker of a job that was taken back notices when it replies, and retires, because another thread is about
+ * to interrupt it.
  *
  * Invariants, checked by the model (native/tests/test_model_job_queue.c):
  * 1. There are at least as many permits in `work`, free and granted, as jobs in the queue. A job that is

@@ -4,10 +4,10 @@
  * view of it are gone, in whatever interpreter they are (a *lent* pin); or memory of the pin's own, which
  * knows no interpreter (a *block*); or a part of another pin.
  *
- * A lent buffer can be let go of in its own interpreter only. The thread that lets go of the pin last,
- * elsewhere, puts it into the list of its lender, who lets go of what is there whenever it sends or receives.
- * When the lender's interpreter ends first, the buffer stays in memory for good: it is never pulled away from
- * under a reader.
+ * A lent buffer can be released in its own interpreter only. When the last reference to a pin is dropped in
+ * another interpreter, the pin goes into its lender's list, and the lender releases the buffers of that
+ * list whenever it sends or receives. When the lender's interpreter ends first, the buffer stays in memory
+ * for good: no reader loses it.
  */
 #ifndef FL_INTERPRETERS_PIN_H
 #define FL_INTERPRETERS_PIN_H

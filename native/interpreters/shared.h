@@ -1,14 +1,15 @@
 /* shared: what a primitive is in more than one interpreter, found by a number.
  *
- * An object of Python belongs to one interpreter; a wait queue to none. Who hands a primitive to another
- * interpreter gets a handle, 32 bits of slot and 32 of generation, and there it becomes another object over
- * the same wait queue. The handle holds nothing: it is good as long as some object that was handed over
- * exists, and never means a later one.
+ * A Python object belongs to one interpreter; a wait queue to none. To hand a primitive to another
+ * interpreter, a thread makes a handle of it: 32 bits of slot and 32 of generation. Over there the handle
+ * becomes another object over the same wait queue. The handle holds no reference: it is valid as long as an
+ * object that is shared in this way exists, and never refers to a later one.
  *
  * A SimpleQueue that is handed over has a line here, of items that know no Python, instead of a ring of
  * objects. The other queues have a body of their own, which is used under the lock.
  *
- * A forking thread has every lock of this file, so that a child finds all of it whole and free.
+ * A forking thread takes every lock of this file first, so that the child finds the table whole and
+ * unlocked.
  */
 #ifndef FL_INTERPRETERS_SHARED_H
 #define FL_INTERPRETERS_SHARED_H

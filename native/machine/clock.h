@@ -10,8 +10,8 @@
 int64_t fl_clock_now(void);
 
 /* How many nanoseconds late the kernel may let a timer of the calling thread be, to wake a core for several
-   at once. Threads that it starts inherit that. 0: it cannot be told, and false: nor set, on this system.
-   Implemented by machine/os/. */
+   at once. Threads that it starts inherit that. The getter's 0, and the setter's false: this system has no
+   such setting. Implemented by machine/os/. */
 int64_t fl_timer_slack(void);
 bool fl_timer_slack_set(int64_t ns);
 

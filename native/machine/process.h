@@ -1,10 +1,10 @@
-/* Who a process is, for others that share memory with it, and whether it still runs.
+/* The identity of a process, for others that share memory with it, and whether it still runs.
  *
  * An identity is a number of 54 bits: the number of the process (22 bits, as many as Linux gives) above the
  * low 32 bits of the time at which it started, in ticks of 10 ms since the machine did. A number that is
  * given again goes with another start, so that an identity is not mistaken: both would have to be the same
- * again after a multiple of 497 days. It fits the word that says who holds something, together with ten
- * bits for its user.
+ * again after a multiple of 497 days. It fits the word that names the holder of something, together with
+ * ten bits for its user.
  */
 #ifndef FL_MACHINE_PROCESS_H
 #define FL_MACHINE_PROCESS_H

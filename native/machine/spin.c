@@ -14,7 +14,7 @@ uint32_t fl_spin_begin(fl_spin *spin)
     if (fl_load(&spin->busy, relaxed) || !fl_cas(&spin->busy, &none, 1, relaxed, relaxed)) {
         return 0;
     }
-    uint32_t ns = fl_load(&spin->ns, relaxed); /* a guess, as all of this */
+    uint32_t ns = fl_load(&spin->ns, relaxed); /* any stale value will do, here and below */
     uint32_t waits = fl_load(&spin->waits, relaxed) + 1;
     if (waits == FL_SPIN_AGAIN) {
         ns = FL_SPIN_MOST_NS;

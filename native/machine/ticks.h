@@ -6,8 +6,8 @@
  * invariant TSC which the kernel itself keeps time with, and AArch64's virtual counter, which is so by
  * definition. Elsewhere a tick is a nanosecond of CLOCK_MONOTONIC.
  *
- * Ticks of different threads compare like those of one thread, to within the counter's own skew (tens of ns):
- * who needs an order that agrees with a lock's must enforce it under that lock.
+ * Ticks of different threads compare like those of one thread, to within the counter's own skew (tens of
+ * ns): a caller that needs an order that agrees with a lock's must enforce it under that lock.
  */
 #ifndef FL_MACHINE_TICKS_H
 #define FL_MACHINE_TICKS_H

@@ -1,4 +1,4 @@
-/* What watched event loops tell of themselves, from Python. */
+/* What watched event loops report, from Python. */
 #include "gil/bind/module.h"
 
 #include "gil/trace/loops.h"
@@ -9,8 +9,8 @@ PyDoc_STRVAR(loop_open_doc,
 "loop_open($module, name, due_ns, /)\n"
 "--\n"
 "\n"
-"Tell of the event loop of a thread of this name; returns its number, or -1\n"
-"where too many are told of. Its first beat is due then, on time.monotonic().");
+"Watch the event loop of the thread of this name; returns its number, or -1\n"
+"where too many are watched. Its first beat is due at due_ns, on time.monotonic().");
 
 static PyObject *probe_loop_open(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -29,8 +29,8 @@ PyDoc_STRVAR(loop_beat_doc,
 "loop_beat($module, number, delay_ns, late, own_ns, gil_ns, core_ns, callback, due_ns, /)\n"
 "--\n"
 "\n"
-"Count a beat of that loop, and what made it late; the next is due then. The\n"
-"callback is the one that took own_ns, or None.");
+"Count a beat of that loop, and what made it late; the next is due at due_ns.\n"
+"The callback is the one that took own_ns, or None.");
 
 static PyObject *probe_loop_beat(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -55,7 +55,7 @@ PyDoc_STRVAR(loop_close_doc,
 "loop_close($module, number, /)\n"
 "--\n"
 "\n"
-"That loop is no longer told of; what it counted stays.");
+"Stop watching that loop; what it counted stays.");
 
 static PyObject *probe_loop_close(PyObject *Py_UNUSED(module), PyObject *arguments)
 {

@@ -74,12 +74,12 @@ void fl_module_leave(void)
 
 /* ---- Windows */
 
-/* Under the gate. What had been counted when a window was opened. */
+/* Under the gate. The counts at the moment when each window was opened. */
 static fl_snapshot bases[FL_WINDOWS];
 static bool window_open[FL_WINDOWS];
 static uint64_t thresholds[FL_WINDOWS]; /* ns; UINT64_MAX: none */
 
-/* Of the windows, those that were opened through this module, in this interpreter. */
+/* The windows that this interpreter has opened through this module. */
 typedef struct {
     unsigned windows; /* bits */
 } module_state;
@@ -89,8 +89,8 @@ static module_state *state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-/* Stacks are looked at for the process as a whole: from the smallest threshold on that any caller asks for.
-   Under the gate. */
+/* Stacks are sampled for the whole process, from the smallest threshold that any window asks for. Under the
+   gate. */
 static void apply_thresholds(void)
 {
     uint64_t least = UINT64_MAX;
@@ -113,8 +113,8 @@ static void close_window(module_state *state, int window)
     fl_hooks_release();
 }
 
-/* Windows that an interpreter left open end with it. Not those of the main one: the process ends, and a
-   thread that is no more may have been the last to go through the gate. */
+/* An interpreter that ends closes the windows that it left open. The main interpreter leaves them: the
+   process ends with it, and a thread that no longer runs may hold the gate. */
 static void probe_free(void *module)
 {
     module_state *state = state_of(module);
@@ -243,9 +243,9 @@ PyDoc_STRVAR(threshold_doc,
 "threshold($module, window, ns, /)\n"
 "--\n"
 "\n"
-"From which length on a window wants waits to be looked at: their stacks\n"
-"are taken. None: none is. They are for all windows, in whichever\n"
-"interpreter, and so the smallest threshold is what counts.");
+"Set from which length of a wait on this window wants its stacks sampled;\n"
+"None: never. Stacks are shared by all windows of the process, so the\n"
+"smallest threshold of them counts.");
 
 static PyObject *probe_threshold(PyObject *Py_UNUSED(module), PyObject *arguments)
 {

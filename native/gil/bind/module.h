@@ -5,15 +5,17 @@
 #include "gil/interpreter/compat.h"
 #include "gil/observe/snapshot.h"
 
-/* One at a time: several interpreters may call at once, each with its own GIL. A caller inside may let go of
-   the GIL; so a thread that waits to enter lets go of it meanwhile. */
+/* Lets in one thread at a time: several interpreters may call at once, each with its own GIL. The thread
+   inside may release its GIL, so a thread that waits to enter releases its own meanwhile. */
 void fl_module_enter(void);
 void fl_module_leave(void);
 
-/* To be called, entered, before anything of the probe is used. NULL, or why it cannot be. */
+/* Makes the probe ready; call it, entered, before any other part of the probe. NULL, or why the probe
+   cannot be used. */
 const char *fl_module_prepare(void);
 
-/* What had been counted when a window was opened; NULL, with an exception: it is not open. Entered. */
+/* The counts at the moment when a window was opened; NULL, with an exception: it is not open. Call it
+   entered. */
 const fl_snapshot *fl_module_window(long window);
 
 /* Raises an error of fairlead.errors. */

@@ -1,4 +1,4 @@
-/* What was counted, as objects of Python. */
+/* The counters and stacks as Python objects. */
 #include "gil/bind/module.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static PyObject *probe_read(PyObject *Py_UNUSED(module), PyObject *argument)
     fl_module_enter();
     const fl_snapshot *base = fl_module_window(window);
     if (base) {
-        fl_hooks_mend();
+        fl_hooks_reinstall();
         taken = fl_snapshot_take(&now, (int)window);
     }
     if (taken) {
@@ -230,8 +230,8 @@ PyDoc_STRVAR(name_doc,
 "name($module, names, /)\n"
 "--\n"
 "\n"
-"Give threads their names: a dict from the operating system's number of\n"
-"each to its name. Of several that had a number the latest is meant.");
+"Name threads: a dict from native thread id to name. An id that several\n"
+"threads have had means the latest of them.");
 
 static int by_native_id(const void *left, const void *right)
 {

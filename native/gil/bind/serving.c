@@ -9,8 +9,8 @@
 
 #ifndef FL_PROBE_REFUSAL
 
-/* A fork that Python knows of finds no thread (see serve_pause); of any other, the child must not be left
-   with sockets that look as if it served. */
+/* serve_pause ends the thread before a fork that Python makes. In the child of any other fork, sockets that
+   stayed open would look as if it served. */
 static void forked(void)
 {
     fl_serve_forked();
@@ -53,7 +53,7 @@ static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (PyInterpreterState_Get() != PyInterpreterState_Main()) { /* what is counted would end with another */
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) { /* another may end first */
         return fl_module_fail("UsageError", "the main interpreter alone can serve: call this in its code");
     }
     int error = 0;
@@ -78,7 +78,7 @@ PyDoc_STRVAR(serve_stop_doc,
 "serve_stop($module, /)\n"
 "--\n"
 "\n"
-"End what serve() began, if it goes on.");
+"Stop serving; harmless when this process does not serve.");
 
 static PyObject *probe_serve_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
@@ -96,8 +96,8 @@ PyDoc_STRVAR(serve_pause_doc,
 "\n"
 "Before a fork: end the thread; clients wait.");
 
-/* With the GIL, which the thread never takes: while the forking one waited to get it back, no client would be
-   answered. */
+/* Keeps the GIL, which the server's thread never takes: a forking thread that released it would have to
+   wait for it, and clients would go unanswered for as long. */
 static PyObject *probe_serve_pause(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     fl_serve_pause();

@@ -21,7 +21,7 @@ fl_control_page *_Atomic fl_control_here = &unseen;
 static char path[96];
 static pid_t owner; /* of the file of that path */
 
-/* Numbers of processes are told apart by their space, which containers that share /dev/shm do not share. */
+/* Containers that share /dev/shm may use the same process number; each has a number space of its own. */
 static unsigned long long space(void)
 {
     struct stat found;
@@ -64,7 +64,7 @@ bool fl_control_open(void)
     }
     snprintf(path, sizeof path, DIRECTORY "/%s%d", prefix, (int)getpid());
     owner = getpid();
-    char unfinished[sizeof path + 4]; /* under its own name, others find a page that can be read */
+    char unfinished[sizeof path + 4]; /* others must not read an unfinished page */
     snprintf(unfinished, sizeof unfinished, "%s.new", path);
     (void)unlink(unfinished);
     int file = open(unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

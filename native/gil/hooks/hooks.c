@@ -12,7 +12,7 @@
 
 fl_hot_state fl_hot;
 
-/* Addresses of conditions that are no GIL's, so that they need not be looked into at each signal. */
+/* Addresses of conditions that belong to no GIL, so that a signal of one need not be searched for again. */
 #define STRANGERS 256
 static pthread_cond_t *_Atomic strangers[STRANGERS];
 
@@ -21,7 +21,7 @@ static inline size_t stranger_place(const pthread_cond_t *cond)
     return (size_t)(((uintptr_t)cond >> 4) * 0x9E3779B97F4A7C15u >> 56) % STRANGERS;
 }
 
-/* A thread has to do with the GIL of an interpreter of its own again, or none has any more (gil.h). */
+/* An interpreter's own GIL comes into use again (stir), or becomes idle (rest): see gil.h. */
 static void stir(fl_gil *gil)
 {
     pthread_mutex_lock(&gil->life);
@@ -182,15 +182,15 @@ static int signal_elsewhere(pthread_cond_t *cond)
 static int hook_lock(pthread_mutex_t *mutex)
 {
     if (UNLIKELY(gil_by_mutex(mutex) != NULL)) {
-        /* A look at the C library's lock word costs less than trying. It may be locked just after: then by a
-           thread that has only just come. */
+        /* Reading the C library's lock word costs less than trying the lock. A thread that takes it just
+           after this read has only just arrived. */
         fl_registry_here.began = UNLIKELY(mutex->__data.__lock) ? fl_ticks_now() : 0;
     }
     return fl_find_real.lock(mutex);
 }
 
-/* By a thread that gave up its wait, or has a thread to wake. */
-__attribute__((noinline)) static int unlock_and_tell(pthread_mutex_t *mutex, fl_seat *seat)
+/* For a thread that gave up its wait, or that has another thread to wake. */
+__attribute__((noinline)) static int unlock_and_notify(pthread_mutex_t *mutex, fl_seat *seat)
 {
     fl_gil *gil = gil_by_mutex(mutex);
     if (gil == NULL || fl_seat_gil(seat) != gil) {
@@ -222,7 +222,7 @@ static int hook_unlock(pthread_mutex_t *mutex)
 {
     fl_seat *seat = fl_registry_here.seat;
     if (UNLIKELY(seat != NULL && (seat->waiting | seat->wakes))) {
-        return unlock_and_tell(mutex, seat);
+        return unlock_and_notify(mutex, seat);
     }
     return fl_find_real.unlock(mutex);
 }
@@ -292,8 +292,8 @@ static void forget_gil(fl_gil *gil)
     }
 }
 
-/* A condition comes into being where there may have been another before: so the GIL that lay here is no more,
-   unless it is the main interpreter's, made anew in the child of a fork. */
+/* A condition is initialised where a GIL may have had another one: that GIL no longer exists, unless it is
+   the main interpreter's, made anew in the child of a fork. */
 static int hook_init(pthread_cond_t *cond, const pthread_condattr_t *attributes)
 {
     fl_gil *gil = gil_by_cond(cond);

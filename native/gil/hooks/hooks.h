@@ -13,64 +13,66 @@
  * So a GIL is taken at the signal of switch_cond and dropped at the signal of cond, both under its mutex, and
  * waited for in between. unlock is hooked only while there is a scheduler.
  *
- * What is counted of a take that need not wait and of a drop that no thread waits for is counted here; of all
- * else two parties are told: an observer, which only looks, and a scheduler, whose answers change what
- * happens. Either may be absent. Everything that they are told of one GIL is told under its mutex unless said
- * otherwise, hence one event after another, with times that never go back. No callback may touch Python
- * objects other than by reading, take a lock that any thread holds while waiting for a GIL, or block.
+ * The hooks themselves count the takes and drops that no thread waits for. They report the rest to two
+ * listeners, either of which may be absent: an observer, which only reads, and a scheduler, whose answers
+ * change what happens. All reports about one GIL are made under its mutex unless said otherwise, hence one
+ * after another, with times that never go back. No callback may touch Python objects other than by reading,
+ * take a lock that any thread holds while waiting for a GIL, or block.
  */
 #ifndef FL_GIL_HOOKS_HOOKS_H
 #define FL_GIL_HOOKS_HOOKS_H
 
 #include "gil/threads/gil.h"
 
-/* After so long a hold the observer is told of the next take, though no thread waits. */
+/* After a hold this long the observer gets a report of the next take, even if no thread waits. */
 #define FL_LONG_HOLD_NS 1000000
 
 typedef struct {
-    /* A thread was seen for the first time, or is no more; seat->waiting: it waited to the end. */
+    /* A thread was seen for the first time, or has ended; seat->waiting: it was still waiting. */
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
     void (*thread_end)(fl_gil *gil, fl_seat *seat);
     /* The GIL is held by another: the thread begins to wait. seat->t_want may lie before now. */
     void (*want)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* A waiting thread asks the holder to drop. gil->t_request is set. */
     void (*request)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The thread has the GIL: it has waited for it, or a recording is going on, or its last hold was long.
-       `since`: it waited from then on; 0: it did not wait. gil->holder_before had it before. */
+    /* The thread has the GIL. Called if it had to wait, during a recording, or if its last hold was long.
+       `since`: when its wait began; 0: it did not wait. gil->holder_before is the holder before it. */
     void (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now);
-    /* The thread drops the GIL: another waits, did until it was let in, or is about to (gil->forced_out); or
-       a recording is going on, or seat->marked is set. Forced when gil->t_request is set. No other can
-       have it yet, and the thread's frames are its own. */
+    /* The thread drops the GIL. Called if another thread waits, has asked for the drop, or was forced out
+       and is expected back (gil->forced_out); during a recording; or if seat->marked is set. The drop is
+       forced if gil->t_request is set. No other thread can have the GIL yet, and the thread's frames are
+       its own. */
     void (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* The hooks are being taken out: if the thread holds or waits, what went on until now is to be counted.
-     */
+    /* The hooks are being taken out: the hold or wait of the thread, if any, is to be counted up to now. */
     void (*interrupted)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* In the child of a fork: all that was kept is gone. */
+    /* In the child of a fork: the records of the parent are gone. */
     void (*forked)(void);
 } fl_observer;
 
-/* A scheduler's `wait` may leave it to the interpreter's own wait. */
+/* A scheduler's `wait` returns this to leave the wait to the interpreter. */
 #define FL_WAIT_AS_USUAL (-1)
 
 typedef struct {
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
     void (*thread_end)(fl_gil *gil, fl_seat *seat);
-    /* The GIL is not free. What it returns is what pthread_cond_timedwait returns to take_gil(): the mutex
-       is held again, and 0 (look again), ETIMEDOUT, or FL_WAIT_AS_USUAL. On ETIMEDOUT take_gil() asks the
+    /* The GIL is not free. Returns, with the mutex held again, FL_WAIT_AS_USUAL or what take_gil() is to
+       get from pthread_cond_timedwait: 0 (check again) or ETIMEDOUT. On ETIMEDOUT take_gil() asks the
        holder to drop, if the GIL is still locked and gil->py->switch_number is what it was when this was
-       called; before it asks, call fl_hooks_request. To hand the GIL over, leave gil->py->locked
-       at 1 in `dropped` and clear it here, under the mutex, just before returning. */
+       called; before it asks, call fl_hooks_request. To hand the GIL over, leave gil->py->locked at 1 in
+       `dropped` and clear it here, under the mutex, just before returning. */
     int (*wait)(fl_gil *gil, fl_seat *seat, const struct timespec *deadline);
     /* The waiting thread gives up: the interpreter is being finalised. */
     void (*leave)(fl_gil *gil, fl_seat *seat, uint64_t now);
     /* True: no thread waits on switch_cond, do not signal it. */
     bool (*acquired)(fl_gil *gil, fl_seat *seat, uint64_t now);
-    /* In place of `dropped`, when nothing observes. True: that was all. Then nothing asks for the time of the
-       drop, which would be most of what it costs; seat->t_dropped and seat->held are what this sets. */
+    /* Called before `dropped` when there is no observer. True: the drop is dealt with, and `dropped` is not
+       called. Then the hooks do not read the clock, which would be most of the cost of a drop; this call
+       sets seat->t_dropped and seat->held. */
     bool (*let_go)(fl_gil *gil, fl_seat *seat);
     /* True: the successor is chosen, or no thread is to be woken: do not signal cond. */
     bool (*dropped)(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced);
-    /* The same thread, after the mutex was unlocked, when seat->wakes was set. Not under the mutex. */
+    /* Called by the same thread once it has unlocked the mutex, if seat->wakes was set. Not under the
+       mutex. */
     void (*unlocked)(fl_gil *gil, fl_seat *seat);
     /* drop_gil() would now wait until another thread has the GIL. True: do not. Not under the mutex. */
     bool (*switched)(fl_gil *gil, fl_seat *seat);
@@ -81,9 +83,9 @@ typedef struct {
 
 /* ---- install.c */
 
-/* To be called once, before anything else here, with the GIL held, which it lets go of for a moment. NULL, or
- * why not. `forked_too` is called in each child of a fork, whether there is an observer or not, before an
- * observer is told. */
+/* To be called once, before anything else here, with the GIL held, which it releases for a moment. NULL, or
+ * why not. `forked_too` is called in each child of a fork, whether there is an observer or not, and before
+ * an observer's `forked`. */
 const char *fl_hooks_prepare(void (*forked_too)(void));
 
 /* Puts the hooks in; each success wants one fl_hooks_release. NULL, or why not, in one line; then nothing has
@@ -95,8 +97,8 @@ const char *fl_hooks_install(void);
    With the GIL held. */
 void fl_hooks_release(void);
 
-/* The one that is told from now on, or NULL. The hooks are in. With the GIL held. The second: NULL, or
- * why the table cannot be changed. */
+/* Sets the observer or the scheduler from now on; NULL: none. The hooks are in. With the GIL held.
+ * fl_hooks_schedule returns NULL, or why the table cannot be changed. */
 void fl_hooks_observe(const fl_observer *observer);
 const char *fl_hooks_schedule(const fl_scheduler *scheduler);
 
@@ -107,9 +109,9 @@ bool fl_hooks_observed(void);
 uint64_t fl_hooks_active_ns(void);
 
 /* Puts hooks in again that the dynamic linker has overwritten: it was looking a function up for its first
-   call while the hook was put in. Not where another library has put its own, which passes on to ours. Any
-   thread that is about to have a GIL; some ns when all is well. */
-void fl_hooks_mend(void);
+   call while the hook was put in. Not where another library has put its own, which passes on to ours.
+   Called by any thread that is about to have a GIL; takes some ns when all hooks are in. */
+void fl_hooks_reinstall(void);
 
 /* ---- hooks.c */
 

@@ -1,8 +1,8 @@
-/* hot: what every call that the interpreter makes looks at first. For hooks.c, waits.c and install.c.
+/* hot: what every hooked call of the interpreter reads first. For hooks.c, waits.c and install.c.
  *
  * Written with a GIL held, read at any time: a call that sees the old state is as if it had come a moment
- * earlier. Release and acquire: who finds an address finds the record behind it, and who finds an observer or
- * a scheduler finds what that has made ready.
+ * earlier. Release and acquire: a call that reads an address also sees the record behind it, and one that
+ * reads an observer or a scheduler sees what that has made ready.
  */
 #ifndef FL_GIL_HOOKS_HOT_H
 #define FL_GIL_HOOKS_HOT_H
@@ -62,8 +62,7 @@ static inline void point_at(fl_gil *gil)
     HOT_SET(switch_cond, &gil->py->switch_cond);
 }
 
-/* None is. The record stays: a call that has just compared the address finds one, if one that is no longer
-   looked at. */
+/* No GIL is the first. The record stays in memory for a call that has just compared the address. */
 static inline void point_nowhere(void)
 {
     HOT_SET(mutex, NULL);

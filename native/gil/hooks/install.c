@@ -21,8 +21,8 @@ static void take_out(int count)
 
 static pthread_mutex_t mending = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where another library has its hook by now, that stays: it was put in while ours was there, and passes on to
-   ours; or it does not, and nothing is seen. */
+/* A hook that another library has put in over ours stays. It passes calls on to ours; if it does not,
+   fairlead sees nothing. */
 static const char *put_in(void)
 {
     for (int i = 0; i < FL_FUNCTIONS; i++) {
@@ -110,7 +110,7 @@ static fl_gil *settle(fl_py_gil *py)
     return seat ? gil : NULL;
 }
 
-/* The hooks are in. NULL: they know the GIL that the present thread holds; or why they do not. */
+/* The hooks are in; makes the present thread's GIL known to them. NULL, or why that failed. */
 static const char *make_known(void)
 {
     const fl_seat *seat = fl_registry_here.seat;
@@ -252,7 +252,7 @@ static void mend(void)
     }
 }
 
-void fl_hooks_mend(void)
+void fl_hooks_reinstall(void)
 {
     if (UNLIKELY(!all_there()) && pthread_mutex_trylock(&mending) == 0) {
         mend();

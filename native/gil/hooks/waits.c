@@ -7,9 +7,9 @@
 
 #ifndef FL_PROBE_REFUSAL
 
-/* A thread that is let go after a forced drop and is back for the GIL within this time has wanted it all the
-   while. Its way back is some hundred instructions; no system call worth its name is done sooner. So has one
-   that comes later because it was not given a core: it has not slept, nor used more of the CPU than this. */
+/* A thread that asks for the GIL again within this time after a forced drop has wanted it all the while:
+   its way back is some hundred instructions, and a useful system call takes longer. The same holds for a
+   thread that is later for want of a core: it has neither slept nor used more CPU time than this. */
 #define BACK_AT_ONCE_NS 2000
 #define SPENT_AT_MOST_US 20
 
@@ -37,7 +37,8 @@ void fl_waits_end(fl_gil *gil, fl_seat *seat)
     seat->waiting = false;
 }
 
-/* Since it was forced to drop the GIL, and the wait for that to be made use of was over. */
+/* True if the thread has done nothing since its forced drop and the wait for another thread to take the
+   GIL. */
 static bool has_done_nothing(const fl_seat *seat)
 {
     fl_kernel_usage usage = fl_kernel_own_usage();
@@ -64,8 +65,9 @@ void fl_waits_come_back(fl_gil *gil, fl_seat *seat)
     seat->forced_out = false;
 }
 
-/* A window that was opened meanwhile, under the mutex, was told of the wait for the drop to be made use of,
-   but could not be of what follows, nor of one for the mutex: these begin for all no earlier than the window.
+/* A window that was opened meanwhile, under the mutex, has counted the wait for another thread to take the
+ * GIL. It could not count the wait that follows, nor one for the mutex: for all windows these begin no
+ * earlier than the latest window.
  */
 uint64_t fl_waits_wanted_since(fl_gil *gil, fl_seat *seat, uint64_t now)
 {

@@ -1,4 +1,4 @@
-/* compat: everything that the probe knows about the inside of an interpreter, and nothing else knows.
+/* compat: all that the probe knows about the inside of an interpreter. No other file knows any of it.
  *
  * Each fact here is checked against the running interpreter before it is relied upon (find.c for the GIL,
  * stacks.c for frames), because a header says what an interpreter looked like when the extension was built,
@@ -134,7 +134,7 @@ static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
     return shows ? code : NULL;
 }
 
-/* Where a thread state has its innermost frame, or, before 3.13, where it has what has that. */
+/* Where a thread state has its innermost frame or, before 3.13, the structure that has it. */
 #if PY_VERSION_HEX < 0x030D0000
 #define FL_TOP_OFFSET offsetof(PyThreadState, cframe)
 #define FL_TOP_OFFSET_WITHIN offsetof(_PyCFrame, current_frame)

@@ -135,7 +135,7 @@ static int watch_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return fl_find_real.wait(cond, mutex);
 }
 
-/* What was watched, taken to be a release and a retake of a GIL; NULL when it was not. */
+/* The GIL, if the watched calls are the release and the retake of one; else NULL. */
 static fl_py_gil *understand(void)
 {
     if (watched.count < 7 || strncmp(watched.kinds, "LSU", 3) != 0) {
@@ -240,8 +240,7 @@ fl_py_gil *fl_find_own_gil(void)
     return gil != NULL && is_ours(gil) ? gil : NULL;
 }
 
-/* By having it written into a pipe: where a sandbox or an emulator lacks or forbids the call meant for
-   that. */
+/* Has the kernel write the memory into a pipe: for sandboxes and emulators without process_vm_readv. */
 static bool peek_by_pipe(const void *address, void *into, size_t size)
 {
     int ends[2];

@@ -48,9 +48,8 @@ const char *fl_find_gil(fl_py_gil **gil);
    there. Nothing is watched, so the hooks may be in. */
 fl_py_gil *fl_find_own_gil(void);
 
-/* Whether what a GIL's members would be read at `gil` are those of an interpreter's own GIL: a thread state
-   says that it last held it, and its interpreter has its GIL just there. `gil` may be any address. Known
-   after fl_find_gil. */
+/* Whether an interpreter's own GIL lies at `gil`, which may be any address: the thread state that would be
+   its last holder belongs to an interpreter that has its GIL just there. Known after fl_find_gil. */
 bool fl_find_is_gil(const fl_py_gil *gil);
 
 /* Whether this is the main interpreter's. */

@@ -165,7 +165,7 @@ bool fl_got_find(const void *address, fl_got_object *object, fl_got_function *fu
     return wanted.found;
 }
 
-/* The protection of the page that `address` lies in, -1 when it cannot be told. */
+/* The protection of the page that `address` lies in, -1 when it is not known. */
 static int protection(const void *address)
 {
     FILE *maps = fopen("/proc/self/maps", "re");

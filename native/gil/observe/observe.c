@@ -8,7 +8,7 @@
 
 #ifndef FL_PROBE_REFUSAL
 
-#define STACKS_AT_A_DROP 8 /* how many of those who wait are told the holder's stack */
+#define STACKS_AT_A_DROP 8 /* so many waiters get an event with the holder's stack */
 
 static uint64_t threshold = UINT64_MAX; /* ticks */
 
@@ -30,10 +30,10 @@ static inline void put(fl_gil *gil, fl_event event)
     }
 }
 
-/* Most takes are followed by their drop and by nothing else in between. So one that no thread waited for is
-   kept back, and told with its drop by one event, or by itself before whatever else comes: half of what there
-   is to write where threads take turns without waiting. */
-void fl_observe_tell(fl_gil *gil)
+/* Most takes are followed by their drop, with no event in between. So an uncontended take is kept back, and
+   written with its drop as one event, or alone before any other event. Where threads take turns without
+   waiting this halves what is written. */
+void fl_observe_flush(fl_gil *gil)
 {
     if (gil->ring && gil->take.kind) {
         put(gil, gil->take);
@@ -44,12 +44,12 @@ void fl_observe_tell(fl_gil *gil)
 static inline void emit(fl_gil *gil, fl_event event)
 {
     if (__builtin_expect(gil->ring != NULL, 0)) {
-        fl_observe_tell(gil);
+        fl_observe_flush(gil);
         put(gil, event);
     }
 }
 
-/* Waits in which the thread saw to it that another took the GIL, and after which it did something else. */
+/* Counts the waits for another thread to take the GIL after which the thread did something else. */
 static void count_apart(fl_gil *gil, fl_seat *seat)
 {
     seat->tally.waited += seat->switch_apart;
@@ -137,14 +137,14 @@ static void acquired(fl_gil *gil, fl_seat *seat, uint64_t since, uint64_t now)
     if (since) {
         acquired_after_wait(gil, seat, since, now);
     } else if (gil->ring) {
-        fl_observe_tell(gil);
+        fl_observe_flush(gil);
         gil->take = (fl_event){
             .t = now, .thread = seat->serial, .other = gil->holder_before, .kind = FL_KIND_ACQUIRE};
     }
     fl_off_cpu_taken(seat, since != 0);
 }
 
-static void tell_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
+static void emit_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
 {
     emit(gil, (fl_event){.t = now, .thread = seat->serial, .value = seat->off_cpu, .kind = FL_KIND_OFFCPU});
     if (seat->asleep) {
@@ -153,9 +153,9 @@ static void tell_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
     }
 }
 
-/* The holder's stack, when it has kept a thread waiting for long; but not more often than waits get long,
-   else it would be looked at over and over where a thousand threads pass the GIL round. */
-static uint32_t look_at_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
+/* The holder's stack, if a thread has waited for long. It is sampled once per threshold at most; otherwise
+   each drop would sample one where a thousand threads take turns. */
+static uint32_t sample_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
 {
     uint64_t oldest = gil->first->t_want;
     if (now < oldest || now - oldest < threshold || now - gil->t_stack < threshold) {
@@ -165,10 +165,10 @@ static uint32_t look_at_holder(fl_gil *gil, fl_seat *seat, uint64_t now)
     return fl_stacks_look(gil, &seat->look_holding);
 }
 
-static void tell_stack(fl_gil *gil, const fl_seat *seat, uint32_t stack, uint64_t now)
+static void emit_stack(fl_gil *gil, const fl_seat *seat, uint32_t stack, uint64_t now)
 {
     const fl_seat *waiter = gil->first;
-    for (int told = 0; waiter && told < STACKS_AT_A_DROP; told++, waiter = waiter->behind) {
+    for (int emitted = 0; waiter && emitted < STACKS_AT_A_DROP; emitted++, waiter = waiter->behind) {
         uint64_t waited = now > waiter->t_want ? now - waiter->t_want : 0;
         if (waited >= threshold) {
             emit(gil, (fl_event){.t = now,
@@ -192,7 +192,7 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
     uint32_t stack = 0;
     bool off_cpu = fl_off_cpu_dropped(seat, now);
     if (off_cpu) {
-        tell_off_cpu(gil, seat, now);
+        emit_off_cpu(gil, seat, now);
     }
     if (gil->t_request) {
         uint64_t overrun = now - gil->t_request;
@@ -203,9 +203,9 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
     if (gil->first) {
         flags |= FL_FLAG_CONTENDED;
-        stack = look_at_holder(gil, seat, now);
+        stack = sample_holder(gil, seat, now);
         if (stack && gil->ring) {
-            tell_stack(gil, seat, stack, now);
+            emit_stack(gil, seat, stack, now);
         }
     }
     if (gil->first || gil->forced_out) {

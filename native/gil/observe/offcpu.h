@@ -1,21 +1,21 @@
 /* offcpu: how long the thread that holds a GIL has no core, and whether it sleeps by itself.
  *
- * The kernel says how long a thread has run, but asking costs a system call (250 ns here), ten times as much
- * as all else that is done for an uncontended take and drop, and under the GIL's mutex. So it is asked only
- * where that is little: when a thread takes the GIL whose last hold was of OFF_CPU_FROM_NS or more, after a
- * wait; after a hold of a millisecond in any case; and by a thread that begins to wait for a hold that has
- * lasted so long already, or asks for its end (another thread's clock can be read too). From then on to the
- * drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or more; of
- * what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a hold long.
- * `off_cpu_known` counts the time that is known of.
+ * The kernel says how long a thread has run, but asking costs a system call (250 ns here), ten times as
+ * much as all else that is done for an uncontended take and drop, and under the GIL's mutex. So it is asked
+ * only where that is little: when a thread takes the GIL whose last hold was of OFF_CPU_FROM_NS or more,
+ * after a wait; after a hold of a millisecond in any case; and by a thread that begins to wait for a hold
+ * that has lasted so long already, or asks for its end (another thread's clock can be read too). From then
+ * on to the drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or
+ * more; of what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a
+ * hold long. `off_cpu_known` counts the time of which that is known.
  *
  * A holder that has no core was preempted, or it sleeps: in a call into C that waits for something and does
- * not let go of the GIL meanwhile. Which of the two, its state in /proc tells; to read that takes some
- * microseconds. So it is read when a request has gone unanswered for LOOK_NS, and then at every further
- * request, that far apart. Each look stands for the time off the CPU since the one before, the first for what
- * is known from before it, the last for the rest of the hold. A look may come at the moment at which a
- * preempted holder that has a core again waits for the mutex that the look is made under: then at most the
- * time between two looks is wrong.
+ * not let go of the GIL meanwhile. Its state in /proc says which of the two; reading that takes some
+ * microseconds. So it is read when a request has gone unanswered for LOOK_NS, and at every further request
+ * after as long again. Each reading stands for the time off the CPU since the one before; the first also
+ * for the known time before it, the last also for the rest of the hold. A preempted holder that has a core
+ * again may be waiting for the mutex under which its state is read: then at most the time between two
+ * readings is wrong.
  *
  * Everything here is done under the mutex.
  */

@@ -153,7 +153,7 @@ static bool describe(int memory, const fl_py_frame *frame, fl_outside_frame *int
 
 size_t fl_outside_look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact)
 {
-    static chain before, after; /* one thread at a time looks: the server's */
+    static chain before, after; /* used by the server's thread alone */
     size_t count = 0;
     *exact = false;
     int memory = tstate && fl_stacks_readable() ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;

@@ -1,12 +1,13 @@
 /* outside: the Python stack of a thread that goes on running, read by another thread that has no GIL.
  *
- * The thread may end and its memory be given back at any moment, so nothing of it is dereferenced. It is read
- * through /proc/self/mem, which answers with an error where there is no memory, as a debugger reads another
- * process; what comes is copied first and believed only as far as it is checked: an object by its type, a
- * length by a limit. So the worst that a look at the wrong moment gives is a wrong line.
+ * The thread may end and its memory be given back at any moment, so nothing of it is dereferenced. It is
+ * read through /proc/self/mem, which answers with an error where there is no memory, as a debugger reads
+ * another process; what comes is copied first and believed only as far as it is checked: an object by its
+ * type, a length by a limit. So at worst a read at the wrong moment gives a wrong line.
  *
- * Whether it is right is for the caller to see: it was if the thread held the GIL before and after in one
- * hold, and `exact` when the frames had not moved between two looks; they do not while it is in C code.
+ * The caller judges whether the stack is right: it is if the thread was in one hold of the GIL before and
+ * after. It is `exact` if the frames had not moved between two readings, as they do not while the thread is
+ * in C code.
  */
 #ifndef FL_GIL_OBSERVE_OUTSIDE_H
 #define FL_GIL_OBSERVE_OUTSIDE_H

@@ -40,7 +40,7 @@ static atomic_bool recording_events;
 
 atomic_bool fl_recorder_resumes;
 
-/* The recorder's thread only, and start and stop while it does not run. */
+/* For the recorder's thread alone, and for start and stop while that does not run. */
 static struct {
     bool on;
     pthread_t thread;
@@ -98,7 +98,7 @@ static void attach(fl_gil *gil, void *context)
 static void detach(fl_gil *gil, void *context)
 {
     (void)context;
-    fl_observe_tell(gil);
+    fl_observe_flush(gil);
     gil->ring = NULL;
 }
 
@@ -116,7 +116,7 @@ static void note_use(fl_gil *gil, void *context)
 
 /* ---- The thread */
 
-/* Rings whose GIL is no more are emptied once more and given back. */
+/* A ring whose GIL no longer exists is emptied once more and freed. */
 static void drain(void)
 {
     pthread_mutex_lock(&lock);
@@ -128,7 +128,7 @@ static void drain(void)
     fl_registry_each(note_use, NULL);
     for (size_t i = 0; i < count; i++) {
         pthread_mutex_lock(&lock);
-        fl_outlet from = shared.outlets[i]; /* the row may move when one is added */
+        fl_outlet from = shared.outlets[i]; /* the array may move when one is added */
         pthread_mutex_unlock(&lock);
         while (fl_writer_events(&own.writer, &from)) {
         }
@@ -160,7 +160,7 @@ static void drain(void)
 
 static void flush(bool last)
 {
-    /* When nothing can be written, the rings are emptied all the same; the end tells why. */
+    /* Even if the file cannot be written the rings are emptied; fl_recorder_stop says why it could not. */
     (void)fl_writer_open(&own.writer);
     fl_writer_threads(&own.writer);
     fl_writer_stacks(&own.writer);
@@ -281,7 +281,7 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
         give_back();
         return FL_RECORDER_FILE;
     }
-    fl_threads_untell();
+    fl_threads_record_anew();
     atomic_store_explicit(&recording_events, options.events, memory_order_release);
     fl_registry_each(attach, NULL);
     pthread_mutex_lock(&lock);

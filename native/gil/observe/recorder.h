@@ -1,8 +1,8 @@
-/* recorder: writes what happens to a file while it happens.
+/* recorder: writes events and counters to a file while the program runs.
  *
  * The hooks put events into one ring per GIL; a thread of the recorder's own empties them, every 100 ms or
  * when one is half full. That thread never takes a GIL, runs no Python code and takes no signals. Memory is
- * bounded by the rings; what finds no room in them is counted, and the file says so.
+ * bounded by the rings; events that find no room in them are counted, and the file has the count.
  */
 #ifndef FL_GIL_OBSERVE_RECORDER_H
 #define FL_GIL_OBSERVE_RECORDER_H
@@ -37,10 +37,11 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
    the recorder's thread has ended: not with the GIL held. False: no recording was going on. */
 bool fl_recorder_stop(int *error);
 
-/* Between the two no thread of the recorder's exists: for a fork in the meantime. Events wait in the rings.
-   As stop, pausing is not for who holds the GIL; harmless when no recording is going on. The thread comes
-   back with the next event, if events are recorded: from 3.13 on the interpreter counts the threads of the
-   process when all that is to be done after a fork is done, and warns of more than one. */
+/* Pause ends the recorder's thread until resume: for a fork in between. Events wait in the rings. Pause,
+   like stop, must not be called with the GIL held; both calls are harmless when no recording is going on.
+   If events are recorded, resume leaves it to the next event to start the thread: from 3.13 on the
+   interpreter counts the threads of the process after all fork handlers have run, and warns of more than
+   one. */
 void fl_recorder_pause(void);
 void fl_recorder_resume(void);
 

@@ -237,8 +237,8 @@ static fl_seat_count *find_seat(const fl_snapshot *snapshot, uint64_t birth, uin
     return bsearch(&wanted, snapshot->seats, snapshot->seat_count, sizeof wanted, by_seat);
 }
 
-/* What a seat had counted is now part of an account: of its GIL's ended threads, or of all GILs that are
- * gone. */
+/* The account to which a seat's counts have gone: that of its GIL's ended threads, or that of all GILs that
+ * are gone. */
 static fl_seat_count *heir(const fl_snapshot *later, uint64_t birth)
 {
     fl_seat_count *ended = find_seat(later, birth, FL_SERIAL_ENDED);

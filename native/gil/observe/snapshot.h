@@ -1,8 +1,8 @@
-/* snapshot: everything counted, at one moment, and what was counted between two.
+/* snapshot: all counters at one moment, and what was counted between two moments.
  *
  * Counters only grow, so what happened between two moments is a difference - but for maxima, which are kept
- * by window (gil/threads/windows.h): at each look, every seat's maximum since the last look goes
- * into all windows that are open.
+ * by window (gil/threads/windows.h): each snapshot takes every seat's maximum since the last snapshot into
+ * all open windows.
  */
 #ifndef FL_GIL_OBSERVE_SNAPSHOT_H
 #define FL_GIL_OBSERVE_SNAPSHOT_H
@@ -13,7 +13,7 @@
 #include "gil/threads/windows.h"
 
 typedef struct {
-    uint64_t birth; /* of the GIL: tells those apart that had the same index */
+    uint64_t birth; /* of the GIL: one that is gone may have had the same index */
     uint16_t gil;
     uint32_t serial; /* FL_SERIAL_ENDED: all threads that ended long ago */
     fl_tally tally;
@@ -46,7 +46,7 @@ typedef enum {
     FL_WINDOW_NO_MEMORY,
 } fl_window_result;
 
-/* Opens a window, and says what has been counted before. */
+/* Opens a window; `base` gets what has been counted before. */
 fl_window_result fl_window_open(int *window, fl_snapshot *base);
 void fl_window_close(int window);
 
@@ -54,7 +54,7 @@ void fl_window_close(int window);
    whose memory is used again. False: no memory, and the snapshot is freed. */
 bool fl_snapshot_take(fl_snapshot *snapshot, int window);
 
-/* Leaves in `later` what was counted since `earlier`. Threads that took no part are left out. */
+/* Leaves in `later` what was counted since `earlier`. Threads that counted nothing are left out. */
 void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier);
 
 void fl_snapshot_free(fl_snapshot *snapshot);

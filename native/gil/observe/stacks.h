@@ -1,14 +1,13 @@
 /* stacks: what Python code a thread is in, without touching it.
  *
- * A stack is looked at in two moments only, in both of which the thread that looks has the GIL and looks at
- * itself: just after it took the GIL, and just before it drops it. So nothing moves, no thread state is
- * another's, and none can have been freed. Nothing of Python's is allocated, changed or kept: names are
- * copied when they are first seen, and compared with the copy whenever the same code object seems to come
- * again, because another may lie at its address by then. In bounded memory: what finds no room is no stack
- * (0).
+ * A thread samples its own stack, at two moments only, in both of which it has the GIL: just after it took
+ * the GIL, and just before it drops it. So no frame moves, and no thread state can have been freed. Nothing
+ * of Python's is allocated, changed or kept: names are copied when they are first seen, and compared with
+ * the copy whenever the same code object seems to come again, because another may lie at its address by
+ * then. Memory is bounded: a stack that finds no room gets the id 0.
  *
- * A look from outside, at a thread that goes on running, is what samplers do; it may see a torn stack, needs
- * the right to read the process's memory, and would have to be made while the holder holds.
+ * Sampling profilers read from outside the stack of a thread that goes on running. That may give a torn
+ * stack, needs the right to read the process's memory, and would have to happen while the holder holds.
  */
 #ifndef FL_GIL_OBSERVE_STACKS_H
 #define FL_GIL_OBSERVE_STACKS_H
@@ -25,18 +24,17 @@
    itself says of them. Attached, with the GIL. Sets no error. */
 bool fl_stacks_prepare(void);
 
-/* Whether that was so. Any thread, any time. */
+/* What fl_stacks_prepare found. Any thread, any time. */
 bool fl_stacks_readable(void);
 
-/* The stack of the calling thread, which has this GIL; 0: none, or no room. `last` is what a look of this
-   thread found before: threads mostly wait where they waited before, and then names need not be compared
-   again. */
+/* The stack of the calling thread, which has this GIL; 0: none, or no room. `last` is the thread's previous
+   sample: threads mostly wait where they waited before, and then names need not be compared again. */
 uint32_t fl_stacks_look(const fl_gil *gil, fl_stack_look *last);
 
 /* How many stacks there are; their ids are 1 to that number. */
 uint32_t fl_stacks_count(void);
 
-/* How many bytes the tables take: nothing until the first stack is looked at, then always the same. */
+/* How many bytes the tables take: nothing until the first sample, then always the same. */
 size_t fl_stacks_bytes(void);
 
 /* Adds the frames of a stack, innermost first, as JSON: [[function, file, line, column, end_line,

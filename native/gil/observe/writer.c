@@ -13,7 +13,7 @@
 bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta)
 {
     writer->start = fl_ticks_anchor();
-    writer->stacks_told = 0;
+    writer->stacks_written = 0;
     writer->file = (fl_recording){.fd = -1};
     writer->loaded = fl_load_read(&writer->load);
     fl_loops_read(&writer->loops_base);
@@ -136,13 +136,13 @@ void fl_writer_threads(fl_writer *writer)
 void fl_writer_stacks(fl_writer *writer)
 {
     uint32_t count = fl_stacks_count();
-    while (writer->stacks_told < count) {
+    while (writer->stacks_written < count) {
         fl_text_clear(&writer->text);
-        for (int i = 0; i < 256 && writer->stacks_told < count; i++) {
+        for (int i = 0; i < 256 && writer->stacks_written < count; i++) {
             fl_text_add(&writer->text, i ? ",{\"id\":" : "[{\"id\":");
-            fl_text_number(&writer->text, ++writer->stacks_told);
+            fl_text_number(&writer->text, ++writer->stacks_written);
             fl_text_add(&writer->text, ",\"frames\":");
-            fl_stacks_describe(writer->stacks_told, &writer->text);
+            fl_stacks_describe(writer->stacks_written, &writer->text);
             fl_text_add(&writer->text, "}");
         }
         fl_text_add(&writer->text, "]");

@@ -27,15 +27,15 @@ typedef struct {
     fl_tick_anchor start;
     int window; /* that the counters are of, and what had been counted before */
     fl_snapshot base;
-    bool loaded;  /* the system says what its cores do, */
-    fl_load load; /* and had done by the start */
+    bool loaded;  /* the next field could be read */
+    fl_load load; /* at the start */
     fl_loops loops_base; /* counted before the start */
-    /* Memory that is used again: the recorder's thread is another after each fork, and what that takes and
-       gives back would stay behind in another of malloc's arenas each time. */
+    /* Memory that is reused: each fork makes a new thread of the recorder's, and each would leave what it
+       frees in another of malloc's arenas. */
     fl_snapshot now;
     fl_thread_record *records;
     size_t records_room;
-    uint32_t stacks_told;
+    uint32_t stacks_written;
     fl_text text;
     fl_event out[FL_WRITER_EVENTS];
 } fl_writer;
@@ -46,23 +46,23 @@ bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta);
 /* Makes the file, if that has not been done or tried. False: it cannot be made. */
 bool fl_writer_open(fl_writer *writer);
 
-/* What is new since the last time, if anything is. */
+/* Writes the threads and the stacks that are new since the last call, if there are any. */
 void fl_writer_threads(fl_writer *writer);
 void fl_writer_stacks(fl_writer *writer);
 
-/* All counters, as they are now. */
+/* Writes all counters as they are now. */
 void fl_writer_counters(fl_writer *writer);
 
-/* The next stretch of a ring; false when it is empty. */
+/* Writes the next stretch of a ring; false when it is empty. */
 bool fl_writer_events(fl_writer *writer, fl_outlet *from);
 
-/* That events were lost between two moments. */
+/* Writes how many events were lost between which moments. */
 void fl_writer_lost(fl_writer *writer, const fl_event *record, const fl_tick_line *line);
 
-/* The end, by which a reader knows that there is nothing more; and closes the file. */
+/* Writes the END block, by which a reader knows that the file is complete, and closes the file. */
 void fl_writer_end(fl_writer *writer);
 
-/* Gives back what was made ready. */
+/* Frees what fl_writer_begin has allocated. */
 void fl_writer_free(fl_writer *writer);
 
 #endif

@@ -1,4 +1,4 @@
-/* account: how much of their floor the computations are owed: a token bucket.
+/* account: how much of their floor of GIL time the computations are owed: a token bucket.
  *
  * credit = integral of (share - charging) dt, taken while a computation wants or holds the GIL, and kept
  * within -most .. most: what computations had while no other thread wanted the GIL is not held against them

@@ -31,12 +31,12 @@
     X(offer_ns, 20000000)                                                                                  \
     /* Spin this long before sleeping, if cores allow: a sleep and a wake-up take several times that. */   \
     X(spin_ns, 15000)                                                                                      \
-    /* After this it is looked again whether one thread serves, and its client takes turns with it. Then   \
-       the computation that is next spins on its core: that stays awake. */                                \
+    /* How often it is checked whether one thread serves and takes turns with its client. If so, the       \
+       computation that is next spins, which keeps its core awake. */                                      \
     X(alternates_ns, 10000000)
 
-/* How the protocol of sleeping, waking and asking keeps time. They bound what goes wrong, not what is
- * decided. */
+/* How the protocol of sleeping, waking and asking keeps time. They bound the harm when a step goes wrong,
+ * and decide nothing. */
 #define FL_POLICY_TIMERS(X)                                                                                \
     /* Off the GIL this long after a request to drop, and asleep: a wait, and no interruption. Twice       \
        Linux's timer slack and more. */                                                                    \
@@ -47,14 +47,14 @@
     /* A grant that has not been taken for this goes to another waiter that is awake: its thread has no    \
        core. The first in line oversleeps by no more. */                                                   \
     X(late_ns, 300000)                                                                                     \
-    /* A spinning thread whose core was gone for this long was in the way of a computation ... */ \
+    /* A spinning thread whose core was gone for this long was in the way of a computation ... */          \
     X(robbed_ns, 500000)                                                                                   \
     /* ... so none spins for this long, twice as long if it happens again at once, ... */                  \
     X(pause_least_ns, 5000000)                                                                             \
     /* ... and so on up to this. */                                                                        \
     X(pause_most_ns, 300000000)                                                                            \
-    /* A thread that has slept for this long since its grant was withdrawn is woken again; that it was not \
-       may be for want of a core for the thread that was to wake it. */                                    \
+    /* A thread that has slept for this long since its grant was withdrawn is woken again: the thread      \
+       that was to wake it may have had no core. */                                                        \
     X(lost_ns, 200000000)                                                                                  \
     /* Scheduling ends when there are so many of those at once. */                                         \
     X(watchdog_threads, 3)

@@ -1,14 +1,14 @@
 /* The policy: earliest deadline first, where a deadline is in proportion to what it is for.
  *
  * A burst is the GIL time that a thread uses between two drops of its own accord. A waiter is due `stretch`
- * times the expected length of its burst after that burst began. What is to be expected of a burst that has
- * used so much already, the finished bursts of the process tell (bursts.h): so a burst of 0.1 ms goes
- * before one of 20 ms, equals go in the order of their beginning, and one that has waited for long goes
- * before all that begin later. A holder is interrupted for a burst that is due sooner and expected to be
- * less than half as long, after grain_ns at the earliest; where hand-overs are slow, only for one that is
- * shorter still. A burst that was interrupted gets the GIL back as soon as it is due sooner, and from one
- * that has just begun without that delay: or else a burst that was taken for short and is not would keep
- * what it got by that.
+ * times the expected length of its burst after that burst began. The finished bursts of the process say
+ * what to expect of a burst that has used so much already (bursts.h). So a burst of 0.1 ms goes before one
+ * of 20 ms, equals go in the order of their beginning, and one that has waited for long goes before all
+ * that begin later. A holder is interrupted for a burst that is due sooner and expected to be less than
+ * half as long, after grain_ns at the earliest; where hand-overs are slow, only for one that is shorter
+ * still. A burst that was interrupted gets the GIL back as soon as it is due sooner, and from a burst that
+ * has just begun without that delay: otherwise a long burst that was taken for a short one would keep its
+ * lead.
  *
  * A burst of computation_ns is a computation. Computations wait behind all others, give way to them at once,
  * and take turns of a switch interval among each other. They have what the others leave, and are owed a floor

@@ -18,7 +18,7 @@ fl_class fl_order_class(fl_policy *policy, fl_policy_thread *thread);
 void fl_order_add(fl_policy *policy, fl_policy_thread *thread);
 void fl_order_remove(fl_policy *policy, fl_policy_thread *thread);
 
-/* The waiter that must keep exact time; NULL when none waits. */
+/* The first waiter, the only one that must keep exact time; NULL when none waits. */
 fl_policy_thread *fl_order_first(const fl_policy *policy);
 
 /* How many are ahead of this waiter, at most; 0: it is the first. */

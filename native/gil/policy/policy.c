@@ -21,7 +21,7 @@ static void dequeue(fl_policy *policy, fl_policy_thread *thread)
     policy->waiting--;
 }
 
-/* The account's view from now on: does a computation want the GIL, and is it charged for it? */
+/* Updates the account: whether a computation wants the GIL, and whether one is charged for it. */
 static void settle(fl_policy *policy, bool charging, int64_t now)
 {
     bool on_its_way = policy->grantee != NULL && computes(policy->grantee);

@@ -1,16 +1,17 @@
-/* policy: who gets an interpreter's lock (GIL) next, and when a waiter asks for it.
+/* policy: which thread gets an interpreter's lock (GIL) next, and when a waiter asks for it.
  *
- * The policy is told what happens (a thread wants, waits, acquires, drops) and answers what to do. It reads
- * no clock, makes no system call, allocates nothing and starts nothing: the same code drives the hooks
- * under a real interpreter and the simulator. docs/explanation/gil-scheduler.md says why it is as it is.
+ * The caller reports what happens (a thread wants, waits, acquires, drops), and the policy answers what to
+ * do. It reads no clock, makes no system call, allocates nothing and starts nothing: the same code drives
+ * the hooks under a real interpreter and the simulator. docs/explanation/gil-scheduler.md says why it is as
+ * it is.
  *
- * One life of a thread, and who calls:
+ * The calls for one thread, and from where each is made:
  *
  *     want                        it starts to take the GIL                   (its own thread, no lock)
  *       GIL free: acquired                                                    (lock)
  *       GIL held: arrive, then tick until it says TAKE or a drop granted it the GIL,
  *                 then acquired                                               (lock)
- *     drop                        it lets go: the answer names who gets the GIL (lock)
+ *     drop                        it lets go: the answer names the next holder  (lock)
  *
  * The GIL is free, held, or granted: by a drop, and its new holder is not awake yet. While granted it counts
  * as locked for all other threads, so none can barge in between a grant and its acquisition.
@@ -36,7 +37,7 @@
 
 typedef enum {
     FL_MODE_STOCK,       /* no scheduling: tick answers PASS, drop names no thread */
-    FL_MODE_INTERACTIVE, /* short bursts first, and no thread for ever: order.c */
+    FL_MODE_INTERACTIVE, /* short bursts first, and no thread waits for ever: order.c */
 } fl_policy_mode;
 
 typedef enum { FL_PRIORITY_NORMAL, FL_PRIORITY_IO, FL_PRIORITY_BACKGROUND } fl_priority;
@@ -79,7 +80,7 @@ typedef struct fl_policy_thread {
     bool protected; /* granted a slice of the computations' floor */
     bool forced;    /* its last drop followed a request */
     bool spun;      /* has spun once in this wait */
-    bool asleep;    /* was told to sleep, and has not looked since */
+    bool asleep;    /* was answered SLEEP, and has not called tick since */
     uint8_t offer;  /* has it been woken for a GIL that was left free? an fl_offer */
 } fl_policy_thread;
 
@@ -113,7 +114,7 @@ typedef struct fl_policy {
     fl_account account;             /* of the computations */
     fl_policy_thread *server;       /* the serving thread that acquired last ... */
     bool alternates;                /* ... and whether its client takes turns with it */
-    bool looked;                    /* that has been looked for since it became the server: */
+    bool looked;                    /* that has been checked since it became the server: */
     uint64_t sleeps, turns;         /* how often it had slept and a thread had taken the GIL by then ... */
     int64_t t_looked;               /* ... and when that was, of this server or one before */
     int64_t t_robbed; /* when a spinning computation last had no core ... */
@@ -155,7 +156,7 @@ void fl_policy_set_priority(fl_policy_thread *thread, fl_priority priority);
 /* The thread starts to take the GIL. Own thread, no lock (reads only policy->k). */
 void fl_policy_want(const fl_policy *policy, fl_policy_thread *thread, int64_t now);
 
-/* The GIL was not free: the thread joins those who wait. Call tick next. Lock. */
+/* The GIL was not free: the thread joins the waiters. Call tick next. Lock. */
 void fl_policy_arrive(fl_policy *policy, fl_policy_thread *thread, int64_t now);
 
 typedef enum {
@@ -178,15 +179,15 @@ typedef struct fl_tick {
  * Lock. */
 fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked, int64_t now);
 
-/* The thread that was told to spin has no core for that: now others want it. Then tick again. Lock. */
+/* A thread that was answered SPIN has lost its core: others want it now. Then tick again. Lock. */
 void fl_policy_crowded(fl_policy *policy, const fl_policy_thread *thread, int64_t now);
 
-/* The serving thread of which the caller, which waits, is to tell how often it has slept; NULL: not now.
- * Lock. */
+/* The serving thread whose number of sleeps the caller, a waiter, is to report by fl_policy_server_slept;
+ * NULL: none now. Lock. */
 fl_policy_thread *fl_policy_server_to_look_at(const fl_policy *policy, const fl_policy_thread *thread,
                                               int64_t now);
 
-/* So often, since any moment; 0: it cannot be told. Lock. */
+/* How often that thread has slept since some fixed moment; 0: not known. Lock. */
 void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now);
 
 /* To be called by threads that acquire the GIL. `asleep_since` says of a thread whose grant was withdrawn
@@ -250,9 +251,9 @@ static inline bool fl_policy_let_go(fl_policy *policy, const fl_policy_thread *t
     return true;
 }
 
-/* Makes up for that while policy->alone is not NULL, before anything else is called for that policy. The
- * thread acquired the GIL at t_acquired; it has dropped it at t_dropped since, or, if it still is the holder,
- * dropped it then before. Lock. */
+/* Reports what fl_policy_retake has only counted: call it while policy->alone is not NULL, before any other
+ * call for that policy. The thread acquired the GIL at t_acquired; it has dropped it at t_dropped since,
+ * or, if it still is the holder, dropped it then before. Lock. */
 void fl_policy_catch_up(fl_policy *policy, int64_t t_acquired, int64_t t_dropped);
 
 /* Take any one waiter out of the queue, NULL when there is none: before the mode changes, wake each that this

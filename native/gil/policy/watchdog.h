@@ -1,9 +1,9 @@
 /* watchdog: are threads that were handed the GIL woken up for it at all?
  *
- * A thread whose grant was withdrawn is missing until it looks at the GIL again. One that was slow comes
- * within moments, whatever kept it: a core, or a page. If it has slept for long, the thread that was to wake
- * it may have lost its own core: so the thread that looks wakes it once more, and only those that sleep for
- * long after that count, and several of them at once.
+ * A thread whose grant was withdrawn is missing until it looks at the GIL again. A thread that is merely
+ * slow, for want of a core or a page, comes within moments. If it has slept for long, the thread that was
+ * to wake it may have lost its core: so it is woken once more. Only threads that sleep for long after that
+ * count, and only several of them at once.
  *
  * Locking: every function needs the lock that protects the GIL's policy.
  */

@@ -18,13 +18,13 @@ typedef struct {
     bool wanting;  /* the policy knows that it wants the GIL */
     bool ask;      /* to ask the holder at the next call */
     pid_t native_id;
-    bool brief;          /* alone, it has come back at once: when it drops the GIL next is not asked for */
+    bool brief;          /* alone at the GIL, and back at once: its next drop is not timed */
     bool forced;         /* its last drop was */
     long slept;          /* how often it had slept by then */
     uint64_t ran_ns;     /* its CPU time when its grant was withdrawn */
     uint64_t cpu_ns;     /* its CPU time, read before its present hold began, or when that did */
     fl_parker *wakes[2]; /* to wake once the mutex is unlocked */
-    const char *news;    /* to say then; NULL: nothing */
+    const char *news;    /* the message to print then; NULL: none */
 } fl_scheduled;
 
 static inline fl_scheduled *fl_scheduled_of(fl_policy_thread *thread)
@@ -46,7 +46,7 @@ static inline fl_policy *fl_modes_policy(fl_gil *gil)
     return policy ? policy : fl_modes_make(gil);
 }
 
-/* The same, told of what it was not told at the time. */
+/* The same, once it has the reports that were only counted (fl_policy_catch_up). */
 static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
 {
     fl_policy *policy = fl_modes_policy(gil);
@@ -59,8 +59,8 @@ static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
     return policy;
 }
 
-/* Ends what was for a while, and does what another process has asked for since the last time. What to say of
-   it; NULL: nothing. */
+/* Ends scheduling whose time is over, and obeys what another process has ordered since the last call. The
+   message to print; NULL: none. */
 const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now);
 
 /* The watchdog has ended scheduling. */

@@ -12,7 +12,7 @@
 
 enum { AWAKE, SPINNING, PARKED, GRANTED };
 
-/* How long it is relied upon which cores a thread may use. */
+/* How long the number of cores that a thread may use is taken to stay the same. */
 #define LOOK_NS 10000000
 
 void fl_parker_awake(fl_parker *parker)

@@ -1,9 +1,9 @@
-/* parking: how a thread waits for a GIL that is scheduled, and how it is called.
+/* parking: how a thread waits for a GIL that is scheduled, and how it is woken.
  *
- * A waiter parks on a word of its own (a futex) and not on the GIL's condition. The word says how it is:
+ * A waiter parks on a word of its own (a futex) and not on the GIL's condition. The word is one of these:
  *
- *     AWAKE     it will look at the policy before it sleeps
- *     SPINNING  the same, but it is to look at the word all the time until then
+ *     AWAKE     it will ask the policy before it sleeps
+ *     SPINNING  the same, and it polls the word until then
  *     PARKED    it sleeps, or is about to: the thread that changes this must wake it
  *     GRANTED   the GIL is its own; `locked` has stayed set for it
  *
@@ -28,26 +28,26 @@ typedef struct {
     int64_t t_looked; /* when that was; 0: never */
 } fl_parker;
 
-/* Its own thread, or before a wake-up that lets the thread look anew. */
+/* Its own thread, or before a wake-up that makes the thread ask the policy again. */
 void fl_parker_awake(fl_parker *parker);
 
 /* Under the mutex. True: it sleeps, fl_parker_wake must follow. */
 bool fl_parker_grant(fl_parker *parker);
 
-/* It is to look at the policy anew. True: it sleeps, fl_parker_wake must follow. */
+/* Its thread is to ask the policy again. True: it sleeps, fl_parker_wake must follow. */
 bool fl_parker_kick(fl_parker *parker);
 
 /* Not under the mutex. */
 void fl_parker_wake(fl_parker *parker);
 
-/* Wakes one of the threads that sleep until the mutex is free. The thread that unlocked it does that as soon
-   as it has a core, and it may have lost its core just before. */
+/* Wakes one of the threads that sleep until the mutex is free. The thread that unlocked it is about to do
+   so, but may have lost its core. */
 void fl_parker_wake_at(pthread_mutex_t *mutex);
 
-/* Sleeps so long or until called. The mutex is held before and after, and not meanwhile. Own thread. */
+/* Sleeps for `ns` or until woken. The mutex is held before and after, and not meanwhile. Own thread. */
 void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* The same on its core. Returns for how long in one piece it had none, in ns. */
+/* The same, spinning. Returns the longest time, in ns, for which the thread had no core. */
 int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
 /* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */

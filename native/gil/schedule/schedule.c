@@ -1,4 +1,4 @@
-/* What the policy answers is done here, at the moments at which the hooks tell of a take or a drop. */
+/* Reports takes and drops from the hooks to the policy, and does what the policy answers. */
 #define _GNU_SOURCE
 
 #include "gil/schedule/schedule.h"
@@ -58,7 +58,7 @@ static void wake_later(fl_seat *seat, fl_scheduled *me, fl_scheduled *other)
     seat->wakes = true;
 }
 
-/* ---- What the hooks tell. Under the mutex unless said otherwise there. */
+/* ---- Called by the hooks. Under the mutex unless hooks.h says otherwise. */
 
 static void thread_start(fl_gil *gil, fl_seat *seat)
 {
@@ -66,8 +66,8 @@ static void thread_start(fl_gil *gil, fl_seat *seat)
     (void)record_of(seat);
 }
 
-/* A thread that goes without taking the GIL that was granted to it: no thread has it then. */
-static void give_back(fl_gil *gil, fl_policy *policy, fl_scheduled *me)
+/* The thread will not take the GIL, which may have been granted to it: then the GIL is free. */
+static void withdraw_grant(fl_gil *gil, fl_policy *policy, fl_scheduled *me)
 {
     if (policy->grantee == &me->policy) {
         policy->grantee = NULL;
@@ -83,7 +83,7 @@ static void thread_end(fl_gil *gil, fl_seat *seat)
     fl_policy *policy = gil->schedule ? fl_modes_policy_now(gil) : NULL;
 
     if (me && policy) {
-        give_back(gil, policy, me);
+        withdraw_grant(gil, policy, me);
         fl_policy_thread_exit(policy, &me->policy, fl_ns_of(fl_gil_now(gil)));
     }
     seat->schedule = NULL;
@@ -114,8 +114,8 @@ static fl_scheduled *watched(fl_watched *thread)
     return fl_scheduled_of((fl_policy_thread *)(void *)policy);
 }
 
-/* Or is the thread awake and kept from running (no core to be had, a page to be read, a debugger)? Where the
- * kernel cannot tell, nothing is proved: scheduling goes on. */
+/* Has the thread slept ever since? It may be awake and kept from running: by want of a core, a page fault,
+ * a debugger. Where the kernel does not say, the answer is no, and scheduling goes on. */
 static bool asleep_since(fl_watched *thread)
 {
     const fl_scheduled *other = watched(thread);
@@ -123,7 +123,7 @@ static bool asleep_since(fl_watched *thread)
            && fl_kernel_cpu_ns(other->native_id) == other->ran_ns;
 }
 
-/* Its sleep at the parker has an end. So it rather sleeps at the mutex. */
+/* A sleep at the parker ends by itself. So the thread more likely sleeps at the mutex. */
 static void rouse(fl_watched *thread)
 {
     fl_scheduled *other = watched(thread);
@@ -169,7 +169,7 @@ static inline void look_outside(fl_gil *gil, fl_seat *seat, uint64_t now)
     }
 }
 
-/* A holder without a core does not get on: neither is its burst charged for that time, nor is it asked to
+/* A holder without a core makes no progress: its burst is not charged for that time, nor is it asked to
    drop the GIL for it. Where its CPU time was read long before it acquired, it seems to have had a core. */
 static void look_coreless(const fl_policy *policy, fl_scheduled *holder, int64_t now)
 {
@@ -258,7 +258,7 @@ static void leave(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_scheduled *me = seat->schedule;
 
     if (policy && me) {
-        give_back(gil, policy, me);
+        withdraw_grant(gil, policy, me);
         fl_policy_leave(policy, &me->policy, fl_ns_of(now));
         me->wanting = false;
     }
@@ -270,7 +270,7 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_scheduled *me = record_of(seat);
 
     if (gil->py->switch_number % SWITCHES_PER_LOOK == 0) {
-        fl_hooks_mend();
+        fl_hooks_reinstall();
     }
     if (policy && me) {
         if (!me->wanting) { /* it did not have to wait */
@@ -400,7 +400,7 @@ static void forked(fl_gil *gil, fl_seat *seat)
         free(policy);
         return;
     }
-    if (policy->alone == &me->policy) { /* of others, nothing is left to be told */
+    if (policy->alone == &me->policy) { /* all other counts belong to threads that are gone */
         (void)fl_modes_policy_now(gil);
     }
     fl_parker_awake(&me->parker);

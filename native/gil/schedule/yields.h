@@ -1,5 +1,5 @@
-/* yields: sleep(0) and sched_yield(), which the interpreter calls through the same table as what it takes its
- * GIL with. The policy is told that the thread's absence is a yield and not a wait. */
+/* yields: sleep(0) and sched_yield(), which the interpreter calls through the same table as what it takes
+ * its GIL with. The hook of each lets the policy know that the thread's absence is a yield and not a wait. */
 #ifndef FL_GIL_SCHEDULE_YIELDS_H
 #define FL_GIL_SCHEDULE_YIELDS_H
 

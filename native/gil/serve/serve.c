@@ -20,7 +20,7 @@
 
 #define CONNECTIONS 32
 #define BACKLOG 128
-#define ACCEPTS 16 /* in one turn of the loop: those who were let in before get theirs in between */
+#define ACCEPTS 16 /* in one turn of the loop: open connections are served in between */
 #define PERIOD_MS 100
 #define PAUSE_MS 100 /* when there is no descriptor to be had */
 
@@ -63,7 +63,7 @@ static fl_connection *make_place(void)
     return oldest;
 }
 
-/* False: the listening socket is none any more. */
+/* False: the listening socket is closed. */
 static bool accept_some(int64_t now)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -178,7 +178,7 @@ static void close_all(void)
 }
 
 /* There is no thread. */
-static void give_back(void)
+static void free_all(void)
 {
     close_all();
     server.service.pages.end();
@@ -257,7 +257,7 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
                  && listen_at(&address, size, port);
     *error = ready ? start_thread() : errno;
     if (*error) {
-        give_back();
+        free_all();
         return FL_SERVE_SYSTEM;
     }
     return FL_SERVE_OK;
@@ -278,7 +278,7 @@ bool fl_serve_stop(void)
     bool was_on = server.on;
     if (was_on) {
         end_thread();
-        give_back();
+        free_all();
     }
     pthread_mutex_unlock(&control);
     return was_on;
@@ -301,7 +301,7 @@ int fl_serve_resume(void)
     if (server.on && server.pauses > 0 && --server.pauses == 0) {
         error = start_thread();
         if (error) {
-            give_back();
+            free_all();
         }
     }
     pthread_mutex_unlock(&control);

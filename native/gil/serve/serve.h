@@ -5,7 +5,7 @@
  * in number per time. Where all places are taken the connection that has lasted longest is cut, so that a
  * thousand silent clients cannot keep one that speaks waiting. The thread takes no signals.
  *
- * Knows neither Python nor the probe: what is answered is the pages' business.
+ * Knows neither Python nor the probe: the pages (fl_serve_pages) make the answers.
  */
 #ifndef FL_GIL_SERVE_SERVE_H
 #define FL_GIL_SERVE_SERVE_H
@@ -24,7 +24,7 @@ typedef struct {
     int (*answer)(const char *path, size_t size, fl_text *body, const char **type);
     void (*tick)(void); /* about every tick_ms, on the server's thread */
     int tick_ms;
-    bool (*unlimited)(const char *path, size_t size); /* these are answered however many are asked for */
+    bool (*unlimited)(const char *path, size_t size); /* paths to which the limit of answers does not apply */
 } fl_serve_pages;
 
 typedef enum {

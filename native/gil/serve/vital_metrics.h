@@ -1,9 +1,9 @@
 /* vital_metrics: counters in the text format of Prometheus.
  *
- * Each series once begun goes on for as long as anything is served, and never falls, whatever threads end;
- * and there is a bounded number of them. So threads are told apart by name, the first FL_METRIC_THREADS
- * names that come; and in classes, which are names with every number in them replaced by "#" ("worker-#"),
- * the first FL_METRIC_CLASSES. What finds no place is added up under "(others)".
+ * The number of series is bounded. A series that has begun goes on while the endpoint serves, and never
+ * falls, even when threads end. So threads are counted by name, for the first FL_METRIC_THREADS names that
+ * appear, and by class, for the first FL_METRIC_CLASSES. A class is a name with every number in it replaced
+ * by "#" ("worker-#"). What finds no place is added up under "(others)".
  *
  * The invariant: of each thread's growth from one call to the next all goes to one name and one class, so
  * that over all names, "(others)" among them, the sums are those of the process. What a thread did after the
@@ -25,7 +25,7 @@ void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
                       const fl_schedule_state *schedule, const fl_thread_record *threads,
                       size_t thread_count, fl_text *text);
 
-/* Everything is forgotten. */
+/* Forgets everything. */
 void fl_vital_metrics_reset(void);
 
 /* In the child of a fork: likewise, but memory that another thread may have been using is left where it

@@ -37,7 +37,7 @@ static fl_diagnosis diagnose(uint64_t until)
     return fl_vitals_diagnose(&limits, until);
 }
 
-/* Nothing of an earlier server's is told by this one. */
+/* This server reports nothing that an earlier one has counted. */
 static void begin(void)
 {
     fl_vital_pages_limit(UINT64_MAX, UINT64_MAX);
@@ -167,7 +167,8 @@ static bool same_hold(const fl_vital_gil *a, const fl_vital_gil *b)
     return a->birth == b->birth && a->holder == b->holder && a->t_acquired == b->t_acquired;
 }
 
-/* The stack of a GIL's holder, if it held it in one go while that was read; the GIL as it was just before. */
+/* The stack of a GIL's holder, if one hold lasted while it was read; `gil` gets the GIL's state just
+   before. */
 static size_t holders_stack(fl_vital_gil *gil, fl_outside_frame *frames, bool *exact, uint64_t until)
 {
     for (int look = 0; look < LOOKS && gil->holder; look++) {
@@ -349,7 +350,7 @@ static void tick(void)
     (void)diagnose(patience());
 }
 
-/* Whether the process lives is told to each that asks. */
+/* The health check is always answered. */
 static bool unlimited(const char *path, size_t size)
 {
     return is_path(path, size, pages[0].path);

@@ -1,4 +1,4 @@
-/* vital_pages: what the endpoint answers: how the GILs are, as text. Called by the server's thread, which
+/* vital_pages: the endpoint's answers: the state of the GILs, as text. Called by the server's thread, which
  * never has a GIL; one call at a time.
  */
 #ifndef FL_GIL_SERVE_VITAL_PAGES_H
@@ -7,7 +7,7 @@
 #include "gil/serve/serve.h"
 #include "gil/serve/vitals.h"
 
-/* By these limits /healthz judges from now on. */
+/* Sets the limits by which /healthz judges. */
 void fl_vital_pages_limit(uint64_t stalled_ns, uint64_t busy_ns);
 
 /* In the child of a fork: as if nothing had been served. */

@@ -46,7 +46,7 @@ static void look_at_gil(fl_gil *gil, void *context)
     }
 }
 
-/* As of the last look that saw all. */
+/* As of the last pass that reached all GILs. */
 static struct {
     fl_vital_gil gils[FL_VITAL_GILS];
     size_t count;
@@ -77,7 +77,7 @@ void fl_vitals_begin(void)
 
 /* ---- Whether they move */
 
-/* What is remembered of a GIL from one look to the next. */
+/* What is remembered of a GIL from one call to the next. */
 typedef struct {
     uint64_t birth;
     uint32_t holder;

@@ -1,19 +1,19 @@
-/* vitals: how the GILs of this process are, for a thread that has none and never takes one.
+/* vitals: the state of the GILs of this process, for a thread that never takes one.
  *
  * What is read is guarded by each GIL's mutex, not by the GIL: the interpreter holds that mutex for a moment
  * at each take and drop, whatever keeps the GIL itself for however long. fl_registry_each locks it, and keeps
  * the GIL's memory from going away meanwhile. Nothing here touches a thread state: its address is copied, and
  * a seat's thread is a record of the probe's own, which lives as long as the seat does.
  *
- * A thread of the program that holds such a mutex may lose its core. So each look has a moment, `until` (in
- * ticks), at which it waits for no mutex any longer, and what was seen at the last look is told again.
+ * A thread of the program that holds such a mutex may lose its core. So each call has a deadline, `until`
+ * (in ticks): past it the call waits for no mutex, and returns again what the previous call saw.
  */
 #ifndef FL_GIL_SERVE_VITALS_H
 #define FL_GIL_SERVE_VITALS_H
 
 #include "gil/threads/gil.h"
 
-#define FL_VITAL_GILS 64 /* more are not told of one by one */
+#define FL_VITAL_GILS 64 /* any further ones are not listed */
 
 /* One GIL at one moment. Times in ticks. */
 typedef struct {
@@ -30,10 +30,10 @@ typedef struct {
     uint64_t t_dropped; /* when it was let go of, where that is known; else 0 */
 } fl_vital_gil;
 
-/* Looks for the first time, however long that takes. */
+/* Makes the first pass over the GILs, however long that takes. */
 void fl_vitals_begin(void);
 
-/* All GILs that are alive, the main interpreter's first. False: as they were at the last look. */
+/* All GILs that are alive, the main interpreter's first. False: as they were at the previous call. */
 bool fl_vitals_gils(fl_vital_gil gils[FL_VITAL_GILS], size_t *count, uint64_t until);
 
 /* ---- Whether they move */

@@ -9,7 +9,7 @@ static fl_actor *actor_of(fl_policy_thread *thread)
     return (fl_actor *)(void *)thread;
 }
 
-/* The policy is told of what it was not told at the time. */
+/* Makes the reports to the policy that were only counted (fl_policy_catch_up). */
 static void catch_up(fl_sim *sim)
 {
     if (sim->policy.alone != NULL) {
@@ -20,9 +20,9 @@ static void catch_up(fl_sim *sim)
 
 static void want(fl_sim *sim, fl_actor *actor)
 {
-    if (!actor->told) {
+    if (!actor->reported) {
         fl_policy_want(&sim->policy, &actor->policy, actor->t_want);
-        actor->told = true;
+        actor->reported = true;
     }
 }
 
@@ -66,7 +66,7 @@ static bool asleep_since(fl_watched *thread)
     return ((fl_actor *)(void *)policy)->where == AT_BLOCK;
 }
 
-/* A wake that the simulation loses, it loses for good. */
+/* Does nothing: a wake-up that the simulation loses is lost for good. */
 static void rouse(fl_watched *thread)
 {
     (void)thread;
@@ -113,13 +113,13 @@ void fl_sched_acquired(fl_sim *sim, fl_actor *actor)
 {
     bool brief = actor->t_dropped - actor->t_acquired < sim->config.constants.floor_slice_ns;
 
-    if (actor->told || !brief || !fl_policy_retake(&sim->policy, &actor->policy)) {
+    if (actor->reported || !brief || !fl_policy_retake(&sim->policy, &actor->policy)) {
         catch_up(sim);
         want(sim, actor);
         fl_policy_acquired(&sim->policy, &actor->policy, sim->now);
         sim->totals.tripped |= fl_policy_gives_up(&sim->policy, sim->now, asleep_since, rouse);
     }
-    actor->told = false;
+    actor->reported = false;
     actor->cpu_acquired = actor->stats.cpu;
 }
 

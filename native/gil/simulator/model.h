@@ -1,8 +1,8 @@
 /* model: the simulation's own records, shared by its files; not for callers.
  *
- * kernel.c knows cores and who runs on them; gil.c and gil_sched.c know the lock; program.c knows
- * operations. A thread on a core always works off a stretch of CPU time (`burst`); when the stretch ends,
- * its `step` says what happens next: one instant action that ends by starting another stretch or by
+ * kernel.c knows cores and the threads that run on them; gil.c and gil_sched.c know the lock; program.c
+ * knows operations. A thread on a core always works off a stretch of CPU time (`burst`); when the stretch
+ * ends, its `step` says what happens next: one instant action that ends by starting another stretch or by
  * blocking.
  */
 #ifndef FL_GIL_SIMULATOR_MODEL_H
@@ -50,7 +50,7 @@ typedef struct fl_actor {
     bool granted, is_first; /* STOCK, queued: the GIL is its own; it has been first in the queue */
     bool overdue;           /* and has been so for an interval */
     bool must_switch; /* STOCK: after this drop, wait until another has had the GIL */
-    bool told;        /* SCHED: the policy knows that it wants the GIL */
+    bool reported;        /* SCHED: the policy knows that it wants the GIL */
     bool has_run;     /* has held the GIL once */
     uint32_t next;    /* in a semaphore's or the GIL's queue of sleepers */
     uint32_t starter; /* the thread that waits for its first run, or for its end */

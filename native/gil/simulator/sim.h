@@ -2,8 +2,8 @@
  *
  * What is modelled: c cores with one run queue, time slices, wake-up latency and preemption, timer slack;
  * threads that run a program of a few operations; CPython's take/drop protocol in three variants, of which
- * SCHED is driven by the very code of gil/policy/policy.c. What is not: caches, the mutex inside the GIL (its
- * critical sections take no time), priorities of the kernel, and core affinity.
+ * SCHED is driven by the code of gil/policy/policy.c itself. What is not: caches, the mutex inside the GIL
+ * (its critical sections take no time), priorities of the kernel, and core affinity.
  *
  * The same input gives the same run to the nanosecond: there is one source of randomness, seeded, and
  * events at the same nanosecond happen in the order in which they were scheduled.
@@ -98,7 +98,7 @@ typedef struct fl_sim_config {
     fl_kernel kernel;
     int64_t interval_ns;   /* switch interval; for OLD the time of 100 ticks */
     uint8_t queued;        /* STOCK with a queue of waiters and hand-over on request (gil_queue.c) */
-    uint32_t return_divisor; /* STOCK: who dropped the GIL of its own accord asks after interval / this */
+    uint32_t return_divisor; /* STOCK: a thread that dropped the GIL unasked asks after interval / this */
     int64_t take_ns;       /* what taking the GIL costs */
     int64_t check_ns;      /* bytecode looks whether to drop the GIL at least this often */
     fl_policy_mode mode;   /* SCHED */

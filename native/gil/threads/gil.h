@@ -1,8 +1,8 @@
 /* gil: what the probe keeps of each GIL, of each thread, and of each thread at each GIL (its seat).
  *
  * Locks, outermost first; none is held while Python code runs or memory of Python is touched:
- *     fl_gil.life        guards `alive` and `idle`: who holds it and finds the first true and the second
- *                        false may lock the GIL's own mutex
+ *     fl_gil.life        guards `alive` and `idle`: a thread that holds it and finds the GIL alive and not
+ *                        idle may lock the GIL's own mutex
  *     fl_gil.py->mutex   the interpreter's own mutex, which it holds for a moment at every take and drop.
  *                        All that is said to be "under the mutex" is guarded by it: what the hooks do, they
  *                        do while the interpreter holds it anyway, and a snapshot takes it for the time of a
@@ -10,11 +10,11 @@
  *     the registry's lock (registry.c), and within it the threads' lock (threads.c)
  *     the recorder's lock (recorder.c) and the stacks' lock (stacks.c): with these held no other is taken
  *
- * An interpreter with a GIL of its own takes that with it when it ends, and nothing tells of it: the GIL is
- * not destroyed, its memory is given back. So while no thread holds or waits for such a GIL it is `idle`,
- * which its own threads change in the hooks, and no other thread touches it; what is "under the mutex" is
- * then guarded by `life` alone. A thread that takes both must not wait for the mutex of such a GIL with
- * `life` held, because the hooks take `life` under the mutex.
+ * An interpreter's own GIL disappears with its interpreter, and nothing reports that: the GIL is not
+ * destroyed, its memory is freed. So while no thread holds or waits for such a GIL it is `idle`, which its
+ * own threads change in the hooks, and no other thread touches it; what is "under the mutex" is then
+ * guarded by `life` alone. A thread that takes both must not wait for the mutex of such a GIL with `life`
+ * held, because the hooks take `life` under the mutex.
  *
  * Lives: a seat belongs to its thread and to its GIL, and is freed when both have let go of it; so neither a
  * thread that ends nor an interpreter that is destroyed leaves a pointer behind. An fl_gil is reused, never
@@ -42,7 +42,7 @@
 
 #define FL_CACHE_LINE 64 /* bytes */
 
-#define FL_WINDOWS 8 /* parties that measure at once (snapshot.h) */
+#define FL_WINDOWS 8 /* observations at once (snapshot.h) */
 
 /* The longest wait, hold and overrun (snapshot.h). */
 typedef struct {
@@ -85,7 +85,7 @@ typedef struct fl_thread {
     pid_t native_id;
     uint16_t gil; /* index of the first it was seen with */
     bool ended;
-    bool told;                 /* the recording knows the name as it is */
+    bool recorded;             /* the recording has the present name */
     char name[FL_THREAD_NAME]; /* UTF-8; "" when not known */
     struct fl_seat *seats;     /* its own thread only */
     atomic_uint references;    /* of itself while it runs, and of its seats */
@@ -97,7 +97,7 @@ typedef struct fl_seat {
     uint32_t serial;
     bool holding;       /* under the mutex, and of its own thread: that may read it without */
     bool waiting;       /* likewise */
-    bool wakes;         /* own thread: the scheduler is to be told when the mutex is unlocked */
+    bool wakes;         /* own thread: call the scheduler's `unlocked` after the mutex */
     bool forced_out;    /* under the mutex: it was, and has not been back for the GIL */
     bool marked;        /* what follows is of this hold (offcpu.h) */
     bool sleeps;        /* it did when it was last looked at */
@@ -111,7 +111,7 @@ typedef struct fl_seat {
     _Alignas(FL_CACHE_LINE) fl_tally tally;
 
     uint64_t t_want;
-    struct fl_seat *ahead, *behind; /* among those who wait, by when they began */
+    struct fl_seat *ahead, *behind; /* among the waiters, by when they began */
     fl_thread *thread;
     struct fl_seat *of_thread, *of_gil;
     uint64_t spent_us;          /* own thread: its CPU time when it was forced out, or that wait was over, */
@@ -135,9 +135,9 @@ typedef struct fl_gil {
     /* What every take and drop writes, on whichever core: one cache line. */
     _Alignas(FL_CACHE_LINE) fl_seat *holder; /* NULL: free, or not known */
     fl_seat *dropper;       /* the thread that dropped it, until one has it; NULL: not known */
-    uint64_t t_last;        /* the last time told: no event is told an earlier one */
+    uint64_t t_last;        /* the last time given to an event: no later event gets an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
-    fl_seat *first, *last;  /* who waits */
+    fl_seat *first, *last;  /* of the waiters */
     uint32_t holder_before; /* serial; 0: not known */
     uint32_t forced_out;    /* how many seats are */
 

@@ -20,8 +20,8 @@ static inline void fl_step_aside(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
-/* False: it was still locked at `until`, in ticks. Until then the mutex is tried now and then, so that who
-   unlocks it has no thread to wake. */
+/* False: it was still locked at `until`, in ticks. Until then the mutex is tried now and then, so that the
+   thread that unlocks it has none to wake. */
 static inline bool fl_lock_until(pthread_mutex_t *mutex, uint64_t until)
 {
     if (until == FL_FOREVER) {

@@ -55,7 +55,7 @@ bool fl_places_put(const fl_py_gil *py, fl_gil *gil)
     if (free_place == PLACES) {
         return false;
     }
-    /* The GIL first: who finds the address finds the GIL (acquire in fl_places_find). */
+    /* The GIL first: a thread that finds the address finds the GIL, too (acquire in fl_places_find). */
     atomic_store_explicit(&places[free_place].gil, gil, memory_order_release);
     atomic_store_explicit(&places[free_place].py, py, memory_order_release);
     return true;

@@ -24,7 +24,7 @@ static uint16_t next_index;
 static fl_tally departed;
 
 static fl_pool seat_pool = FL_POOL_OF(fl_seat);
-static fl_registry_told *told_start, *told_end;
+static fl_registry_callback *on_start, *on_end;
 
 static void seat_free(fl_seat *seat)
 {
@@ -41,7 +41,7 @@ static bool lock_both(fl_gil *gil, bool *mutex, uint64_t until)
         if (!*mutex) {
             return true;
         }
-        /* The main interpreter's is never idle: it outlives all who look. */
+        /* The main interpreter's is never idle: it outlives every caller. */
         if (gil->index == 0 ? fl_lock_until(&gil->py->mutex, until)
                             : pthread_mutex_trylock(&gil->py->mutex) == 0) {
             return true;
@@ -86,7 +86,7 @@ static void thread_exit(void *argument)
             continue;
         }
         if (gil->alive) {
-            told_end(gil, seat);
+            on_end(gil, seat);
             gil->ended++;
             gil->idle = gil->index != 0 && gil->holder == NULL && gil->first == NULL;
         }
@@ -96,10 +96,10 @@ static void thread_exit(void *argument)
     fl_threads_end(thread);
 }
 
-int fl_registry_prepare(fl_registry_told *start, fl_registry_told *end)
+int fl_registry_prepare(fl_registry_callback *start, fl_registry_callback *end)
 {
-    told_start = start;
-    told_end = end;
+    on_start = start;
+    on_end = end;
     return fl_threads_prepare(thread_exit);
 }
 
@@ -206,7 +206,7 @@ fl_seat *fl_registry_seat(fl_gil *gil)
     here->thread->seats = seat;
     seat->of_gil = gil->seats;
     gil->seats = seat;
-    told_start(gil, seat);
+    on_start(gil, seat);
     return here->seat = seat;
 }
 
@@ -335,7 +335,7 @@ void fl_registry_forget(fl_gil *gil)
     pthread_mutex_unlock(&gil->life);
 }
 
-/* None: the lock was not to be had by `until`. There is always one else, from the first hook on. */
+/* 0: the lock was not free by `until`. Otherwise there is at least one, from the first hook on. */
 static size_t all_gils(fl_gil **all, uint64_t until)
 {
     if (!fl_lock_until(&lock, until)) {

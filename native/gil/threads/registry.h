@@ -1,4 +1,4 @@
-/* registry: which GILs and threads there are, and how long what is known of them lives. */
+/* registry: which GILs and threads there are, and how long their records live. */
 #ifndef FL_GIL_THREADS_REGISTRY_H
 #define FL_GIL_THREADS_REGISTRY_H
 
@@ -10,10 +10,10 @@
 #define FL_ENDED_SEATS 1024 /* of ended threads, remembered per GIL; let go half of them at a time */
 
 /* Called for each seat that is made, and for each whose thread ends. Under the mutex. */
-typedef void fl_registry_told(fl_gil *gil, fl_seat *seat);
+typedef void fl_registry_callback(fl_gil *gil, fl_seat *seat);
 
 /* Makes ready; errno or 0. Called with the GIL held, any number of times. */
-int fl_registry_prepare(fl_registry_told *start, fl_registry_told *end);
+int fl_registry_prepare(fl_registry_callback *start, fl_registry_callback *end);
 
 /* Begins to watch a GIL; returns it, or NULL when there are too many or memory is short. Its mutex may be
    held. `main` : it is the main interpreter's. */
@@ -28,9 +28,9 @@ void fl_registry_retire(void);
 /* The present thread's seat at a GIL; makes it when there is none yet. NULL: no memory. Under the mutex. */
 fl_seat *fl_registry_seat(fl_gil *gil);
 
-/* Every GIL that there is something to say about, in order of birth, dead ones too. Calls `visit` with
-   gil->life held, and the mutex as well when it is alive and not idle: what is "under the mutex" may be read
-   and changed, and gil->py is not touched otherwise. */
+/* Visits the record of every GIL, in order of birth, dead ones too. Calls `visit` with gil->life held, and
+   the mutex as well when it is alive and not idle: what is "under the mutex" may be read and changed, and
+   gil->py is not touched otherwise. */
 void fl_registry_each(void (*visit)(fl_gil *gil, void *context), void *context);
 
 /* Likewise, but rather than wait for a lock past `until` (ticks) it returns false, and some GILs are not
@@ -44,7 +44,7 @@ void fl_tally_add(fl_tally *sum, const fl_tally *tally);
 fl_tally fl_registry_departed(void);
 bool fl_registry_departed_until(fl_tally *counted, uint64_t until); /* false: as above */
 
-/* What is kept of GILs and of threads' dealings with them at the moment. */
+/* The records of GILs and of threads at GILs at the moment. */
 typedef struct {
     size_t gils, alive, idle; /* records; of GILs that are watched; of those of them that may be gone */
     size_t seats, pairs, losses;

@@ -95,18 +95,18 @@ void fl_threads_end(fl_thread *thread)
     thread->seats = NULL;
     if (!thread->name[0] && strcmp(name, inherited) != 0) {
         memcpy(thread->name, name, sizeof name);
-        thread->told = false;
+        thread->recorded = false;
     }
     release(thread);
     pthread_mutex_unlock(&lock);
 }
 
 /* Under the lock. */
-static size_t copy(fl_thread_record *records, size_t room, bool untold)
+static size_t copy(fl_thread_record *records, size_t room, bool unrecorded)
 {
     size_t count = 0;
     for (fl_thread *thread = threads; thread; thread = thread->next) {
-        if (untold && thread->told) {
+        if (unrecorded && thread->recorded) {
             continue;
         }
         if (count < room) {
@@ -116,17 +116,17 @@ static size_t copy(fl_thread_record *records, size_t room, bool untold)
                                          .gil = thread->gil,
                                          .ended = thread->ended};
             memcpy(record->name, thread->name, sizeof record->name);
-            thread->told = thread->told || untold;
+            thread->recorded = thread->recorded || unrecorded;
         }
         count++;
     }
     return count;
 }
 
-size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold)
+size_t fl_threads_copy(fl_thread_record *records, size_t room, bool unrecorded)
 {
     pthread_mutex_lock(&lock);
-    size_t count = copy(records, room, untold);
+    size_t count = copy(records, room, unrecorded);
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -160,7 +160,7 @@ static void rename_thread(fl_thread *thread, const fl_thread_name *to)
     if (strlen(thread->name) != size || memcmp(thread->name, to->name, size) != 0) {
         memset(thread->name, 0, sizeof thread->name);
         memcpy(thread->name, to->name, size);
-        thread->told = false;
+        thread->recorded = false;
     }
 }
 
@@ -180,11 +180,11 @@ void fl_threads_name(fl_thread_name *names, size_t count)
     pthread_mutex_unlock(&lock);
 }
 
-void fl_threads_untell(void)
+void fl_threads_record_anew(void)
 {
     pthread_mutex_lock(&lock);
     for (fl_thread *thread = threads; thread; thread = thread->next) {
-        thread->told = false;
+        thread->recorded = false;
     }
     pthread_mutex_unlock(&lock);
 }

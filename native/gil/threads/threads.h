@@ -27,9 +27,9 @@ typedef struct {
     char name[FL_THREAD_NAME];
 } fl_thread_record;
 
-/* Copies of all threads, at most `room`, newest first; returns how many there are. `untold`: only those whose
-   name the recording does not know yet, and it does from now on. */
-size_t fl_threads_copy(fl_thread_record *records, size_t room, bool untold);
+/* Copies of all threads, at most `room`, newest first; returns how many there are. `unrecorded`: only those
+   whose present name the recording does not have; from now on they count as recorded. */
+size_t fl_threads_copy(fl_thread_record *records, size_t room, bool unrecorded);
 
 /* Likewise, of all threads; false: rather than wait for a lock past `until` (ticks) it copied none. */
 bool fl_threads_copy_until(fl_thread_record *records, size_t room, size_t *count, uint64_t until);
@@ -45,8 +45,8 @@ typedef struct {
    the same number, which is used again, the latest is meant. */
 void fl_threads_name(fl_thread_name *names, size_t count);
 
-/* Everything is to be told anew: a recording begins. */
-void fl_threads_untell(void);
+/* A recording begins: it has no names yet. */
+void fl_threads_record_anew(void);
 
 /* How many bytes the records take. */
 size_t fl_threads_bytes(void);

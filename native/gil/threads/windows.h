@@ -1,4 +1,4 @@
-/* windows: the longest wait and the like, for each party that measures since the moment at which it began.
+/* windows: the longest wait, hold and overrun since each window was opened. A window is one observation.
  *
  * Counters only grow, so what was counted between two moments is a difference. A maximum is not: it is kept
  * for each window. gil/observe/snapshot.h opens windows and closes them.

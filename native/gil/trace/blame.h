@@ -1,4 +1,4 @@
-/* blame: who held the lock while whom waited.
+/* blame: which thread held the lock while which other thread waited.
  *
  * The invariant: what fl_blame_wait adds up for one wait - by holder, no thread, and not known - is the
  * length of the wait, to the tick.
@@ -72,7 +72,7 @@ void fl_blame_hold(fl_blame *blame, fl_hold hold);
 /* A wait has ended; `stack` is what the waiter was doing (0: not looked at). */
 void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t start, uint64_t end);
 
-/* Time for which it is known without looking who held the lock. */
+/* Adds time whose holder the caller knows. */
 void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ticks);
 
 /* Threads are merged into FL_BLAME_ENDED, so that their serials need not be kept for ever. O(pairs), and may

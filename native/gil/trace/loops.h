@@ -1,4 +1,4 @@
-/* loops: how late the callbacks of watched event loops ran, for those that tell of it without the GIL.
+/* loops: how late the callbacks of watched event loops ran, for readers without the GIL.
  *
  * fairlead.gil.watch_loop counts in Python and reports each beat here; the endpoint and the recorder read.
  * Sums are kept by the name of the loop's thread, and by callback. Names are never removed, and those that

@@ -1,11 +1,12 @@
 /* pool: memory for many things of one size that come and go, taken by one thread and given back by another.
  *
- * An allocator that keeps memory apart by threads gets such things back where nothing asks for them any more:
- * it never has enough free in the one place, and ever more in all others. Here what was given back is what is
- * given out next, so that there is room for as many as there ever were at once, and for no more.
+ * An allocator with an arena for each thread gets such things back in an arena that no longer needs them:
+ * the allocating thread's arena never has enough free memory, and the others have ever more. This pool
+ * reuses first what was freed last, so it has room for as many things as ever were in use at once, and for
+ * no more.
  *
- * Any thread; takes a lock of its own for a few instructions, and allocates once in FL_POOL_SLAB times
- * at the most. Nothing is given back.
+ * Any thread; takes a lock of its own for a few instructions, and allocates once in FL_POOL_SLAB times at
+ * the most. The pool frees no memory.
  */
 #ifndef FL_GIL_TRACE_POOL_H
 #define FL_GIL_TRACE_POOL_H

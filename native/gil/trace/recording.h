@@ -1,17 +1,19 @@
-/* recording: the file that what happened to the GIL is written into. src/fairlead/record/recording.py reads
- * it, and describes it in full; the two agree on this:
+/* recording: the file of GIL events and counters. src/fairlead/record/recording.py reads it, and describes
+ * it in full; the two agree on this:
  *
  *     file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
  *     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
  *              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
  *
  *     1 META      UTF-8 JSON, one object, always the first block: what was recorded
- *     2 THREADS   UTF-8 JSON, a list of {serial, native_id, name, gil}: threads that are new or have another
- * name now 3 EVENTS    fl_event as it stands in memory (32 bytes), `t` and `value` in nanoseconds of
- * CLOCK_MONOTONIC 4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, column, end_line,
- * end_column], ...]}, innermost first 5 COUNTERS  UTF-8 JSON {t_ns, threads: [...], blame: [[gil, waiter,
- * holder, ns], ...]}: everything counted since the recording's start 6 LOST      u64 t0_ns, u64 t1_ns, u64
- * count: events that found no room 7 END       u64 t_ns
+ *     2 THREADS   UTF-8 JSON, a list of {serial, native_id, name, gil}: threads that are new or renamed
+ *     3 EVENTS    fl_event as it stands in memory (32 bytes), `t` and `value` in ns of CLOCK_MONOTONIC
+ *     4 STACKS    UTF-8 JSON, a list of {id, frames}, the innermost frame first, each as
+ *                 [function, file, line, column, end_line, end_column]
+ *     5 COUNTERS  UTF-8 JSON {t_ns, threads: [...], blame: [[gil, waiter, holder, ns], ...]}: everything
+ *                 counted since the recording's start
+ *     6 LOST      u64 t0_ns, u64 t1_ns, u64 count: events that found no room
+ *     7 END       u64 t_ns
  *
  * All numbers are little-endian, as every machine is that the probe runs on. The events of one GIL stand in
  * the order in which they happened. Blocks are appended whole: a reader that finds the file cut has
@@ -51,7 +53,7 @@ typedef enum {
 
 #define FL_FLAG_FORCED 1u
 #define FL_FLAG_CONTENDED 2u
-#define FL_FLAG_WHOLE 4u /* a drop: tells of the take, too, `value` before it; other: the holder before */
+#define FL_FLAG_WHOLE 4u /* a drop, and its take `value` before it; other: the holder before */
 
 typedef struct {
     int fd;        /* -1: not open */

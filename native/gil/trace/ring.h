@@ -1,8 +1,8 @@
 /* ring: events on their way from where they happen to the file, in bounded memory.
  *
- * One producer and one consumer at a time, which may be different threads. The producer never waits: an event
- * that finds no room is counted, and the next one that finds room is preceded by a record that says how many
- * were lost and between which times. So what comes out is in order, and nothing is missing without a word.
+ * One producer and one consumer at a time, which may be different threads. The producer never waits: an
+ * event that finds no room is counted, and the next one that finds room is preceded by a record that says
+ * how many were lost and between which times. So events come out in order, and every loss is reported.
  */
 #ifndef FL_GIL_TRACE_RING_H
 #define FL_GIL_TRACE_RING_H

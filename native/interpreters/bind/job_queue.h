@@ -7,12 +7,12 @@
 
 #include "interpreters/job_queue.h"
 
-/* What completions are; the kinds between are the worker's (pools/interpreter/worker.py). */
+/* Kinds of completions; those between the two are defined by pools/interpreter/worker.py. */
 #define FL_COMPLETIONS_BEGUN 0
 #define FL_COMPLETIONS_UNREADABLE 255
 
-/* Waits for a permit, as fl_wait_thread. Waits of this kind are never of a greenlet's alone. `look`: of the
-   job queue, for who is likely to be given one soon; NULL: sleep at once. */
+/* Waits for a permit, as fl_wait_thread. It always blocks the whole thread, never a greenlet alone. `spin`:
+   the job queue's, for a thread that is likely to get a permit soon; NULL: sleep at once. */
 int fl_wait_permit(PyObject *what, fl_waitq *waitq, fl_spin *spin, int64_t deadline);
 
 #endif

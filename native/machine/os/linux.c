@@ -1,4 +1,4 @@
-/* Linux: affinity masks of any size, accounts per thread, futexes, eventfds, and who a process is. */
+/* Linux: affinity masks of any size, accounts per thread, futexes, eventfds, and process identities. */
 #define _GNU_SOURCE /* cpu_set_t of any size, RUSAGE_THREAD */
 
 #include "machine/os/unix.h"
@@ -200,17 +200,17 @@ uint64_t fl_process_self(void)
     return fl_load(&mine, relaxed);
 }
 
-bool fl_process_alive(uint64_t who)
+bool fl_process_alive(uint64_t process)
 {
     char number[16];
     struct status found;
     int error = errno;
-    snprintf(number, sizeof number, "%d", fl_process_number(who));
+    snprintf(number, sizeof number, "%d", fl_process_number(process));
     bool alive;
     if (read_status(number, &found)) {
-        alive = !found.ended && identity(&found) == who;
+        alive = !found.ended && identity(&found) == process;
     } else {
-        alive = kill(fl_process_number(who), 0) == 0 || errno != ESRCH; /* /proc may hide others' */
+        alive = kill(fl_process_number(process), 0) == 0 || errno != ESRCH; /* /proc may hide others' */
     }
     errno = error;
     return alive;

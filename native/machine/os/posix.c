@@ -35,35 +35,36 @@ fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
     return FL_USAGE_OK;
 }
 
-/* Sleepers by address. Two addresses may share a bed, so all in it are woken and look. */
-#define BEDS 64
+/* Parked threads by address. Two addresses may share a bucket, so all its threads are woken and check their
+   own word. */
+#define BUCKETS 64
 
-static struct bed {
+static struct bucket {
     pthread_mutex_t mutex;
     pthread_cond_t woken;
-} beds[BEDS];
+} buckets[BUCKETS];
 
-static pthread_once_t beds_made = PTHREAD_ONCE_INIT;
+static pthread_once_t buckets_made = PTHREAD_ONCE_INIT;
 
 /* Also in a forked child, where other threads may have left them locked. */
-static void make_beds(void)
+static void make_buckets(void)
 {
-    for (int i = 0; i < BEDS; i++) {
-        pthread_mutex_init(&beds[i].mutex, NULL);
-        pthread_cond_init(&beds[i].woken, NULL);
+    for (int i = 0; i < BUCKETS; i++) {
+        pthread_mutex_init(&buckets[i].mutex, NULL);
+        pthread_cond_init(&buckets[i].woken, NULL);
     }
 }
 
-static void make_beds_once(void)
+static void make_buckets_once(void)
 {
-    make_beds();
-    pthread_atfork(NULL, NULL, make_beds);
+    make_buckets();
+    pthread_atfork(NULL, NULL, make_buckets);
 }
 
-static struct bed *bed_of(const fl_atomic(uint32_t) *word)
+static struct bucket *bucket_of(const fl_atomic(uint32_t) *word)
 {
-    pthread_once(&beds_made, make_beds_once);
-    return &beds[((uintptr_t)word >> 4) * 2654435761u % BEDS];
+    pthread_once(&buckets_made, make_buckets_once);
+    return &buckets[((uintptr_t)word >> 4) * 2654435761u % BUCKETS];
 }
 
 /* See fl_park. */
@@ -77,14 +78,14 @@ bool fl_park_misses_signals(void)
     return false;
 }
 
-/* A condition does not tell of signals, so a sleeping thread checks for one every 20 ms. */
+/* A condition variable does not report signals, so a sleeping thread checks for one every 20 ms. */
 #define SLICE_NS 20000000
 
 fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
 {
-    struct bed *bed = bed_of(word);
+    struct bucket *bucket = bucket_of(word);
     fl_park_result result = FL_PARK_WOKEN;
-    pthread_mutex_lock(&bed->mutex);
+    pthread_mutex_lock(&bucket->mutex);
     if (fl_load(word, acquire) == value) { /* pairs with the thread that changes it and unparks */
         int64_t now = fl_clock_now();
         int64_t sleep = deadline - now < SLICE_NS ? deadline - now : SLICE_NS;
@@ -95,18 +96,18 @@ fl_park_result fl_park(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadli
         until.tv_nsec = ns % 1000000000;
         if (sleep <= 0) {
             result = FL_PARK_TIMED_OUT;
-        } else if (pthread_cond_timedwait(&bed->woken, &bed->mutex, &until) == ETIMEDOUT) {
+        } else if (pthread_cond_timedwait(&bucket->woken, &bucket->mutex, &until) == ETIMEDOUT) {
             result = fl_clock_now() >= deadline ? FL_PARK_TIMED_OUT : FL_PARK_INTERRUPTED;
         }
     }
-    pthread_mutex_unlock(&bed->mutex);
+    pthread_mutex_unlock(&bucket->mutex);
     return result;
 }
 
 void fl_unpark(const fl_atomic(uint32_t) *word)
 {
-    struct bed *bed = bed_of(word);
-    pthread_mutex_lock(&bed->mutex);
-    pthread_cond_broadcast(&bed->woken);
-    pthread_mutex_unlock(&bed->mutex);
+    struct bucket *bucket = bucket_of(word);
+    pthread_mutex_lock(&bucket->mutex);
+    pthread_cond_broadcast(&bucket->woken);
+    pthread_mutex_unlock(&bucket->mutex);
 }

@@ -11,9 +11,9 @@ uint64_t fl_process_self(void)
     return 0;
 }
 
-bool fl_process_alive(uint64_t who)
+bool fl_process_alive(uint64_t process)
 {
-    (void)who;
+    (void)process;
     return true;
 }
 
