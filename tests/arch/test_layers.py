@@ -214,7 +214,7 @@ def test_lab_never_prints() -> None:
     assert found == []
 
 
-def test_command_needs_no_extra_before_it_is_told_what_to_do() -> None:
+def test_help_of_the_command_needs_no_extra() -> None:
     """``fairlead --help`` must work with click alone, so nothing it imports on its way may need an extra."""
     known = modules()
     seen: set[str] = set()

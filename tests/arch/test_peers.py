@@ -9,7 +9,7 @@ import pytest
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
-def test_page_tells_each_difference_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_lists_each_difference_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     import peers
 

@@ -106,7 +106,7 @@ def test_calls_that_wait_are_advised_threads_and_the_code_runs(shop: Path) -> No
     assert results(shop, made.code) == list(range(40))
 
 
-def test_function_that_changes_what_calls_share_is_never_given_away(shop: Path) -> None:
+def test_function_that_changes_what_calls_share_stays_sequential(shop: Path) -> None:
     made = advised(shop, "shop:sell", "--items", "range(30)", "--budget", "2s")
     assert made.choice.kind == "sequential"
     assert made.work.accumulates == ("total",)
@@ -142,7 +142,7 @@ def test_calls_stay_below_their_bound_and_are_counted(shop: Path) -> None:
     assert results(shop, made.code) == [6, 8, 10, 6, 8, 10, 6, 8]
 
 
-def test_bound_that_is_too_low_is_told(shop: Path) -> None:
+def test_bound_that_is_too_low_is_refused_with_what_to_do(shop: Path) -> None:
     done = command(shop, "advise", "shop:price", "--items", "range(9)", "--budget", "2s", "--max-calls", "6")
     assert done.returncode == 1
     assert "and --max-calls allows 6: allow more, or name fewer --kinds" in done.stderr
@@ -165,7 +165,7 @@ def test_other_results_at_once_are_found_and_never_chosen() -> None:
     assert "results are not those of calls in turn" in (wrong[0].reason or "")
 
 
-def test_results_that_vary_by_themselves_are_not_held_against_anybody() -> None:
+def test_results_that_vary_by_themselves_exclude_no_candidate() -> None:
     def pid(_: int) -> int:
         import os
         import time

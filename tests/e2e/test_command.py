@@ -87,7 +87,7 @@ def test_list_as_json_says_what_can_be_varied_and_what_can_run_here() -> None:
         assert (reason is None) == (not name.startswith(("2.7", "3.6", "3.7", "3.8", "3.9", "3.10")))
 
 
-def test_doctor_tells_the_yield_probe_and_what_each_experiment_lacks(doctor: dict[str, Any]) -> None:
+def test_doctor_reports_the_yield_probe_and_what_each_experiment_lacks(doctor: dict[str, Any]) -> None:
     answer = doctor
     assert answer["yield_probe"].keys() == ({"other", "rr"} if answer["real_time"]["allowed"] else {"other"})
     assert answer["yield_probe"]["other"]["yield"]["alone_us"] > 0
@@ -216,7 +216,7 @@ def test_output_that_was_closed_is_one_line_and_status_1() -> None:
     assert done.stderr == "fairlead: the output cannot be written: Bad file descriptor\n"
 
 
-def test_run_to_a_place_that_cannot_be_looked_at_names_it(tmp_path: Path) -> None:
+def test_run_to_a_place_that_cannot_be_reached_names_it(tmp_path: Path) -> None:
     # as a directory of another user cannot; a name that is too long fails for root, too
     place = tmp_path / ("x" * 300)
     done = fairlead("lab", "run", "square.mutex", "--quick", "--out", str(place))

@@ -179,7 +179,7 @@ print(json.dumps(generate_latest().decode()))
     assert re.search(r"^fairlead_gil_held_seconds_total \d", told, re.MULTILINE)
 
 
-def test_a_cell_of_ipython_is_told_by_the_magic(tmp_path: Path) -> None:
+def test_the_magic_reports_on_a_cell_of_ipython(tmp_path: Path) -> None:
     needs("ipython")
     code = """
 import json

@@ -99,7 +99,7 @@ def test_zoom_buttons_change_what_is_seen_and_all_brings_it_back(opened: Open) -
     assert seen() == "0 ns to 300 ms (300 ms)"
 
 
-def test_pointer_over_a_wait_tells_who_holds_the_gil(opened: Open) -> None:
+def test_pointer_over_a_wait_shows_the_holder_of_the_gil(opened: Open) -> None:
     browser = opened(convoy())
     for _ in range(4):
         click(browser, "in")

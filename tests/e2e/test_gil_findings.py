@@ -78,7 +78,7 @@ def found(program: str) -> tuple[set[str], dict[str, Any]]:
     return set(threads), evidence
 
 
-def test_convoy_names_who_computes_and_who_does_io() -> None:
+def test_convoy_names_the_computing_and_the_io_threads() -> None:
     threads, evidence = found("""
 def compute():
     while not stop.is_set():

@@ -59,7 +59,7 @@ def report(recording: Path, *options: str) -> bytes:
     return subprocess.run(command, check=True, capture_output=True, timeout=100).stdout
 
 
-def test_report_of_a_real_convoy_names_who_computes_and_who_waits(recording: Path) -> None:
+def test_report_of_a_real_convoy_names_the_computing_and_the_waiting_thread(recording: Path) -> None:
     data = json.loads(report(recording, "--format", "json"))
     assert data["problems"] == []
     assert data["trust"]["complete"] is True

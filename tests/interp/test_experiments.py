@@ -371,7 +371,7 @@ def test_process_mutex_in_turns_on_one_core_takes_the_sum_of_all_turns(
 
 
 @pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
-def test_yield_probe_tells_cost_and_effect(interpreter: Interpreter) -> None:
+def test_yield_probe_reports_cost_and_effect(interpreter: Interpreter) -> None:
     answer = run(interpreter, registry.DIRECTORY / "probe_yield.py")
     assert answer["policy"] == "other"
     for name in ("sleep0", "yield"):

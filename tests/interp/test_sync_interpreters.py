@@ -252,7 +252,7 @@ def test_pickle_within_the_process_is_the_same_primitive_and_copying_too() -> No
 
 @not_on_312
 @pytest.mark.parametrize("fair", [False, True])
-def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_gives_its_grant_on(
+def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_passes_its_grant_on(
     new_interpreter: Callable[[], Any], fair: bool
 ) -> None:
     lock = Lock(fair=fair)

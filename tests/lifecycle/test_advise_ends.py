@@ -105,7 +105,7 @@ def ask(*args: str) -> None:
         ("spins_with_the_gil", "shop:spins_with_the_gil did not return within 1 s"),
     ],
 )
-def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, name: str, said: str) -> None:
+def test_function_without_a_result_is_reported_and_leaves_nothing(place: Path, name: str, said: str) -> None:
     with pytest.raises(AdviceError, match=re.escape(said)):
         ask(f"shop:{name}", "--items", "range(100)", "--budget", "2s")
     assert living(f"FAIRLEAD_WHO={place}") == []
@@ -142,7 +142,7 @@ def test_function_that_gives_no_result_is_told_and_leaves_nothing(place: Path, n
     ],
 )
 @pytest.mark.usefixtures("place")
-def test_wrong_words_are_told(args: list[str], said: str) -> None:
+def test_wrong_usage_is_reported(args: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         ask(*args)
 
@@ -200,7 +200,7 @@ def test_in_code_the_same_errors_are_raised() -> None:
         fairlead.advise(len, 7)  # type: ignore[arg-type]
 
 
-def test_function_that_no_other_process_can_have_is_told() -> None:
+def test_function_that_cannot_be_sent_is_refused() -> None:
     lock = threading.Lock()
     with pytest.raises(SerializationError, match="cannot be sent to the measuring processes"):
         fairlead.advise(lambda n: lock.locked() and n, [1])

@@ -54,7 +54,7 @@ def canary(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
 
 
-def test_convoy_is_told_in_one_line_and_stays_scheduled(tmp_path: Path) -> None:
+def test_convoy_is_reported_in_one_line_and_stays_scheduled(tmp_path: Path) -> None:
     ran = canary("work(); until_decided()", tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "interactive 1.0\n"), ran.stderr
     told = TOLD.fullmatch(ran.stderr)

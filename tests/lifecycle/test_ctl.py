@@ -134,7 +134,7 @@ def test_program_is_switched_to_and_fro_and_says_so() -> None:
     assert said == off + on + off + on
 
 
-def test_order_to_a_stopped_process_is_obeyed_when_it_goes_on_whoever_looks_meanwhile() -> None:
+def test_order_to_a_stopped_process_is_obeyed_when_it_continues_even_after_status_requests() -> None:
     with program(SERVE) as process:
         line(process)
         process.send_signal(signal.SIGSTOP)
@@ -233,7 +233,7 @@ def test_what_takes_no_orders_is_named_in_one_line() -> None:
     assert (ran.returncode, ran.stderr) == (2, f"fairlead: there is no process {process.pid}\n")
 
 
-def test_process_that_has_ended_and_was_not_waited_for_is_told_from_one_that_is_not_there() -> None:
+def test_process_that_has_ended_and_was_not_waited_for_is_reported_as_running_no_program() -> None:
     with program("pass") as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         for words in (["ctl", "status"], ["run"], ["record"], ["top"]):

@@ -51,7 +51,7 @@ def test_discover_empty_machine_finds_the_running_one_as_it_is_started() -> None
         ".local/share/pythons/bin/python3.99",
     ],
 )
-def test_discover_every_place_is_looked_at(home: Path, place: str) -> None:
+def test_discover_every_place_is_searched(home: Path, place: str) -> None:
     interpreter(home / place)
     assert names(discover()) == ["3.99"]
 
@@ -64,7 +64,7 @@ def test_discover_every_place_is_looked_at(home: Path, place: str) -> None:
         ("UV_PYTHON_INSTALL_DIR", "cpython-3.99/bin/python"),
     ],
 )
-def test_discover_place_moved_by_a_variable_is_looked_at(
+def test_discover_place_moved_by_a_variable_is_searched(
     home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, place: str
 ) -> None:
     monkeypatch.setenv(variable, str(home / "moved"))
@@ -162,7 +162,7 @@ def test_discover_stopped_by_a_signal_ends_what_hangs(home: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"])
-def test_discover_passes_over_places_that_cannot_be_looked_at(
+def test_discover_passes_over_places_that_cannot_be_read(
     home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     # as another user's home cannot; a name that is too long fails for root, too
@@ -171,7 +171,7 @@ def test_discover_passes_over_places_that_cannot_be_looked_at(
     assert names(discover()) == ["3.99"]
 
 
-def test_discover_passes_over_a_program_that_cannot_be_looked_at(home: Path) -> None:
+def test_discover_passes_over_a_program_that_cannot_be_read(home: Path) -> None:
     (home / "tools/python3.98").symlink_to(home / ("x" * 300))
     interpreter(home / "tools/python3.99")
     assert names(discover()) == ["3.99"]

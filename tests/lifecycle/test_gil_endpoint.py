@@ -29,7 +29,7 @@ def answers(port: int) -> bool:
         return False
 
 
-def test_c_call_that_keeps_the_gil_is_told_with_its_thread_and_its_stack() -> None:
+def test_c_call_that_keeps_the_gil_is_reported_with_its_thread_and_its_stack() -> None:
     text = """
 def inner():
     keep()
@@ -264,7 +264,7 @@ os.execv(sys.executable, [sys.executable, "-c", again % server.port])
         assert asked.ask("/healthz")[0] == 200
 
 
-def test_interpreter_that_hangs_in_its_finalisation_is_told() -> None:
+def test_interpreter_that_hangs_in_its_finalisation_is_reported() -> None:
     text = """
 import atexit
 atexit.register(keep)
@@ -313,7 +313,7 @@ def test_clients_that_are_silent_cost_the_program_nothing_but_a_place() -> None:
             one.close()
 
 
-def test_policy_is_told() -> None:
+def test_metrics_name_the_policy() -> None:
     with program('gil.schedule(policy="interactive")\nprint("on", flush=True)\nhear()') as asked:
         assert asked.line() == "on"
         assert metrics(asked.port)["fairlead_gil_policy", (("policy", "interactive"),)] == 1

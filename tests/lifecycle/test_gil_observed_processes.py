@@ -190,7 +190,7 @@ except OutputError as error:
     assert [problem for problem in recording.problems if "cut" in problem or "damaged" in problem] == []
 
 
-def test_full_disk_at_the_end_of_the_process_is_told_on_stderr(tmp_path: Path) -> None:
+def test_full_disk_at_the_end_of_the_process_is_reported_on_stderr(tmp_path: Path) -> None:
     program = """
 import resource
 gil.record(sys.argv[1]).start()

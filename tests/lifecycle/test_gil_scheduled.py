@@ -136,7 +136,7 @@ except KeyboardInterrupt:
     assert run(program) == "interrupted"
 
 
-def test_many_short_threads_leave_nobody_waiting() -> None:
+def test_many_short_threads_leave_no_waiter() -> None:
     program = """
 gil.schedule()
 gil.schedule()

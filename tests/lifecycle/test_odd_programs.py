@@ -249,7 +249,7 @@ def test_program_that_fails_to_begin_says_why_at_once(monkeypatch: pytest.Monkey
     assert "ZeroDivisionError: division by zero" in str(failed.value)
 
 
-def test_idle_loop_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attaching_to_an_idle_loop_fails_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "ANSWER_S", 0.1)
     code = "import select; print('ready', flush=True); select.select([], [], [])"
     with running(code) as process, pytest.raises(InterpreterFailedError) as failed:

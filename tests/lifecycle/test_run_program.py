@@ -269,7 +269,7 @@ def test_environment_behind_a_launcher_is_what_the_launcher_made_of_it(tmp_path:
         ("subprocess.run(['echo', 'stock 0.05'])", None),
     ],
 )
-def test_python_that_is_started_unscheduled_is_told_of_in_one_line(
+def test_python_that_is_started_unscheduled_is_reported_in_one_line(
     start: str, says: str | None, program: Path
 ) -> None:
     code = f"import os, subprocess, sys\nwords = [sys.executable, 'app.py']\n{start}"
@@ -346,7 +346,7 @@ def test_program_that_cannot_be_scheduled_goes_on_if_that_is_enough(bare: Path, 
 
 
 @pytest.mark.skipif(not FREE_THREADED, reason="this build has a GIL")
-def test_free_threaded_program_runs_as_it_is_and_is_told_so(tmp_path: Path) -> None:
+def test_free_threaded_program_runs_unscheduled_with_one_line_that_says_so(tmp_path: Path) -> None:
     ran = fairlead("run", "--", sys.executable, "-c", "print('ran')", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "ran\n")
     assert "free-threaded build: there is no GIL to schedule; it runs as it is" in ran.stderr

@@ -16,7 +16,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "shared_stress.py"
 @pytest.mark.parametrize(
     "rounds", [4, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
 )
-def test_event_outlives_the_kills_of_who_sets_it_and_who_waits(rounds: int) -> None:
+def test_event_survives_kills_of_setters_and_waiters(rounds: int) -> None:
     command = [sys.executable, str(TOOL), "--of", "event", "--rounds", str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100 + rounds, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

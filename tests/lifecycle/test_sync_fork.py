@@ -91,7 +91,7 @@ assert counter.sum() == 0
 """)
 
 
-def test_forked_child_finds_a_rate_limiter_as_it_was_and_nobody_waits() -> None:
+def test_forked_child_finds_a_rate_limiter_as_it_was_without_waiters() -> None:
     run("""
 clock = ManualClock()
 limiter = RateLimiter(1, burst=2, clock=clock)
@@ -115,7 +115,7 @@ for other in others: other.join()
 
 
 @pytest.mark.parametrize("lock", ["Lock", "RLock"])
-def test_forked_child_can_use_a_condition_whoever_held_its_lock_or_waited(lock: str) -> None:
+def test_forked_child_can_use_a_condition_that_other_threads_held_or_waited_for(lock: str) -> None:
     run(
         f"theirs, mine = Condition({lock}()), Condition({lock}())"
         + """
@@ -302,7 +302,7 @@ if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
     )
 
 
-def test_forked_child_has_a_channel_without_room_of_its_own_where_nobody_waits() -> None:
+def test_forked_child_has_a_rendezvous_channel_of_its_own_without_waiters() -> None:
     run("""
 sender, receiver = channel(0)
 others = [start(sender.send, number) for number in range(2)]
@@ -322,7 +322,7 @@ for other in others: other.join()
 """)
 
 
-def test_forked_child_has_an_exchanger_where_nobody_waits() -> None:
+def test_forked_child_has_an_exchanger_without_waiters() -> None:
     run("""
 exchanger = Exchanger()
 other = start(exchanger.exchange, "of the parent")

@@ -67,7 +67,7 @@ assert theirs.locked() and tasks.locked()
 """)
 
 
-def test_forked_child_is_inside_a_readers_writer_lock_as_its_thread_was_and_nobody_else() -> None:
+def test_forked_child_holds_a_readers_writer_lock_as_its_thread_did_and_no_other_does() -> None:
     run("""
 import asyncio
 mine, theirs, tasks = RWLock(), RWLock(), RWLock()
@@ -113,7 +113,7 @@ stay.set()
 """)
 
 
-def test_forked_child_is_inside_a_stamped_lock_as_its_thread_was_and_nobody_else() -> None:
+def test_forked_child_holds_a_stamped_lock_as_its_thread_did_and_no_other_does() -> None:
     run("""
 from fairlead.errors import NotHeldError
 mine, theirs = StampedLock(), StampedLock()
@@ -208,7 +208,7 @@ theirs.run(int)
 
 
 @pytest.mark.parametrize("kind", ["Lock", "RLock"])
-def test_forked_child_holds_its_own_lock_though_a_new_thread_looks_first(kind: str) -> None:
+def test_forked_child_holds_its_own_lock_even_if_a_new_thread_checks_first(kind: str) -> None:
     run(
         f"mine = {kind}()"
         + """
@@ -227,7 +227,7 @@ in_child(child)
     )
 
 
-def test_forked_child_is_in_its_own_section_though_a_new_thread_looks_first() -> None:
+def test_forked_child_is_in_its_own_section_even_if_a_new_thread_checks_first() -> None:
     run("""
 from fairlead.sync import CombiningLock
 mine = CombiningLock()

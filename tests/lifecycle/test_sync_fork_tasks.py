@@ -37,7 +37,7 @@ def ends(ticket, value=True):
 """
 
 
-def test_task_that_was_told_to_look_takes_what_is_there_in_the_child() -> None:
+def test_task_that_was_notified_takes_what_is_there_in_the_child() -> None:
     run(
         LOOP
         + """
@@ -87,9 +87,7 @@ in_child(child)
 
 @pytest.mark.parametrize("make", ["SimpleQueue()", "Queue()", "PriorityQueue()", "Queue(2)"])
 @pytest.mark.parametrize("first", ["the task", "others"])
-def test_object_that_a_task_was_granted_is_the_tasks_and_nobody_elses_in_the_child(
-    make: str, first: str
-) -> None:
+def test_object_that_a_task_was_granted_reaches_that_task_alone_in_the_child(make: str, first: str) -> None:
     run(
         LOOP
         + f"queue, first = {make}, {first!r}"

@@ -145,7 +145,7 @@ assert lock.acquire(False)
 
 
 @pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-def test_what_was_granted_to_a_greenlet_that_is_killed_before_it_resumes_is_given_on(fair: bool) -> None:
+def test_grant_to_a_greenlet_that_is_killed_before_it_resumes_is_passed_on(fair: bool) -> None:
     run(
         f"lock = Lock(fair={fair})"
         + """

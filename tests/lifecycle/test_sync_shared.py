@@ -83,7 +83,7 @@ def test_lock_goes_to_processes_of_every_start_method(tmp_path: Path) -> None:
     assert not done.stderr  # nor has a resource tracker anything to say
 
 
-def test_death_with_the_lock_is_told_until_somebody_recovers() -> None:
+def test_death_with_the_lock_is_reported_until_a_process_recovers_it() -> None:
     run(
         SHARED
         + """
@@ -114,7 +114,7 @@ with kept:
     )
 
 
-def test_who_waits_is_told_and_tasks_too() -> None:
+def test_waiting_threads_and_tasks_learn_of_the_owners_death() -> None:
     run(
         SHARED
         + """
@@ -145,7 +145,7 @@ assert told == [child] * 3
     )
 
 
-def test_waiters_that_are_killed_keep_nobody_from_the_lock() -> None:
+def test_waiters_that_are_killed_keep_no_process_from_the_lock() -> None:
     run(
         SHARED
         + """
@@ -206,7 +206,7 @@ for child in children:
     )
 
 
-def test_death_at_an_end_of_a_queue_is_told_once_and_leaves_it_whole() -> None:
+def test_death_at_an_end_of_a_queue_is_reported_once_and_leaves_it_whole() -> None:
     run(
         SHARED
         + """
@@ -264,7 +264,7 @@ assert queue.empty()
     )
 
 
-def test_death_of_one_who_came_to_a_barrier_breaks_it() -> None:
+def test_death_of_a_process_that_waits_at_a_barrier_breaks_it() -> None:
     run(
         SHARED
         + """

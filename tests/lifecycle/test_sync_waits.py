@@ -43,7 +43,7 @@ until(lambda: waits() == ())
     )
 
 
-def test_forks_while_others_look_and_wait_leave_children_that_can() -> None:
+def test_forks_while_other_threads_list_waits_and_wait_leave_children_that_can_do_both() -> None:
     run(
         NAMES
         + """
@@ -73,7 +73,7 @@ for thread in threads:
     )
 
 
-def test_look_while_the_interpreter_ends_finds_who_still_waits_without_a_stack() -> None:
+def test_waits_at_the_end_of_the_interpreter_lists_waiters_without_a_stack() -> None:
     out = run(
         NAMES
         + """

@@ -65,7 +65,7 @@ def test_beside_another_allocator(allocator: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("clock", ["+1d", "+1d x10", "-3d"])
-def test_beside_a_library_that_tells_another_time(clock: str) -> None:
+def test_scheduling_works_beside_a_library_that_fakes_the_time(clock: str) -> None:
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
         pytest.skip("libfaketime is not installed")
@@ -222,7 +222,7 @@ int hold_mutex(pthread_mutex_t *mutex, double how_long)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
-def test_a_look_at_another_gil_waits_for_threads_of_lower_priority(tmp_path: Path) -> None:
+def test_reading_another_gil_lets_threads_of_lower_priority_run(tmp_path: Path) -> None:
     """On one core, a real-time thread that spins until another unlocks keeps that other from running."""
     library = compiled(tmp_path / "holder.so", HOLD_MUTEX, "-shared", "-fPIC", "-pthread")
     program = """

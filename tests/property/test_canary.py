@@ -37,7 +37,7 @@ def share(factor: float, noise: float, wanted: Callable[[CanaryVerdict], bool]) 
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.5, 1.5])
-def test_no_difference_is_seldom_told_for_one(noise: float) -> None:
+def test_no_difference_is_seldom_reported_as_one(noise: float) -> None:
     assert share(1.0, noise, lambda v: v.decision == "keep") <= 0.05
     assert share(1.10, noise, lambda v: "more than 10 %" in v.reason) <= 0.07  # two figures, either may err
 
@@ -54,7 +54,7 @@ def test_longer_waits_at_the_99th_percentile_outweigh_shorter_ones_on_average() 
     assert (verdict.decision, verdict.reason) == ("stock", "threads wait more than 10 % longer")
 
 
-def test_no_gain_to_tell_is_stock_and_earlier_no_decision() -> None:
+def test_no_measurable_gain_ends_in_stock_and_leaves_it_undecided_before() -> None:
     rng = random.Random(1)
     pairs = [
         (CanaryWindow(1.0, 1.0), CanaryWindow(rng.uniform(0.5, 2), rng.uniform(0.5, 2))) for _ in range(24)

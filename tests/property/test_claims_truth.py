@@ -102,7 +102,7 @@ def test_a_published_figure_on_the_other_side_is_a_contradiction_only_once_it_is
         ((1.03, 1.07), "3 threads are no slower, or by less than 10 %"),
     ],
 )
-def test_a_difference_below_the_threshold_is_told_as_small_and_not_as_none(
+def test_a_difference_below_the_threshold_is_reported_as_small_and_not_as_none(
     ends: tuple[float, float], sentence: str
 ) -> None:
     claim = Declared(

@@ -44,7 +44,7 @@ def test_interval_of_the_exponent_holds_the_true_one_as_often_as_it_says(
 
 
 @pytest.mark.parametrize(("count", "noise"), [(5, 0.05), (8, 0.1), (15, 0.2)])
-def test_a_square_is_told_from_a_line_and_a_cube(count: int, noise: float) -> None:
+def test_a_square_is_distinguished_from_a_line_and_a_cube(count: int, noise: float) -> None:
     random = np.random.default_rng(count)
     found = [fit(draw(random, 2.0, (50, 100, 200, 400), count, noise)) for _ in range(TRIALS)]
     assert all(one.low > 1 and one.high < 3 for one in found)  # type: ignore[operator]

@@ -160,7 +160,7 @@ def test_find_long_hold_is_said_where_other_holds_lost_their_core() -> None:
 @pytest.mark.parametrize(
     ("overrun_off_cpu", "kinds"), [(0.5, ["long-hold"]), (0.99, ["convoy"])], ids=["C code", "no core"]
 )
-def test_find_convoy_is_behind_those_who_let_go_when_asked(overrun_off_cpu: float, kinds: list[str]) -> None:
+def test_find_convoy_is_behind_holders_that_drop_when_asked(overrun_off_cpu: float, kinds: list[str]) -> None:
     """Half of the holds are not asked to end, so that more was held before requests than after them."""
     holder = GilThread(
         serial=1, name="a", native_id=1, acquisitions=49, held_seconds=2.72, max_held_seconds=0.13,

@@ -69,13 +69,13 @@ def test_limit_that_is_no_time_is_refused(seconds: float) -> None:
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="asks a free-threaded build, which has no GIL"
 )
 @pytest.mark.parametrize("ask", [fairlead.gil.serve, lambda: fairlead.gil.observe().start()])
-def test_free_threaded_build_is_told_what_to_ask_instead(ask: Callable[[], object]) -> None:
+def test_free_threaded_build_is_refused_with_what_to_use_instead(ask: Callable[[], object]) -> None:
     with pytest.raises(UnsupportedInterpreterError, match=r"free-threaded build.*fairlead\.sync\.waits"):
         ask()
 
 
 @observable
-def test_one_process_serves_once_and_a_taken_port_is_told() -> None:
+def test_one_process_serves_once_and_a_taken_port_is_reported() -> None:
     with fairlead.gil.serve("0") as server:
         assert repr(server) == f"<fairlead.gil.Server at http://127.0.0.1:{server.port}, going on>"
         with pytest.raises(UsageError, match=f"already, at {server.url}"):
@@ -101,7 +101,7 @@ def test_action_is_for_one_process_and_names_the_tokens_file(tmp_path: Path) -> 
     assert current() is None
 
 
-def test_reason_why_a_program_cannot_serve_is_told() -> None:
+def test_reason_why_a_program_cannot_serve_is_reported() -> None:
     settings = {"address": "0", "token_file": "/no/such/file", "stalled_after": 1, "busy_after": None}
     told = launched.begin(json.dumps({**settings, "pid": os.getpid()}))
     assert told is not None

@@ -88,7 +88,7 @@ def test_two_spinners_hold_and_wait_within_the_time_there_is() -> None:
     assert sum(thread.requests for thread in seen.threads) >= forced_drops
 
 
-def test_nobody_else_holds_when_one_thread_is_alone() -> None:
+def test_no_other_thread_holds_when_one_is_alone() -> None:
     for _ in range(50):  # what runs the tests may have a thread of its own, which wakes up now and then
         with fairlead.gil.observe() as seen:
             spin(0.02)

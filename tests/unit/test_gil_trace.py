@@ -85,7 +85,7 @@ def test_words_say_what_happens_at_each_switch() -> None:
     )
 
 
-def test_strip_shows_who_holds_and_who_waits() -> None:
+def test_strip_shows_the_holder_and_the_waiters() -> None:
     one, other, axis = gil_timeline.strip(trace())
     assert one.startswith("cpu-1  " + "#" * 32 + "...")
     assert other.startswith("cpu-2  " + "." * 32 + "#" * 19)
@@ -101,7 +101,7 @@ def test_picture_is_well_formed_and_has_every_hold_wait_and_line() -> None:
     }  # fmt: skip
 
 
-def test_a_trace_in_which_nobody_let_go_has_no_picture() -> None:
+def test_a_trace_without_a_drop_has_no_picture() -> None:
     still = replace(trace(), events=trace().events[:3])
     assert gil_timeline.svg(still) == ""
     assert list(gil_timeline.strip(still)) == []

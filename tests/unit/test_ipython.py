@@ -35,7 +35,7 @@ class Shell:
         return SimpleNamespace(error_in_exec=None)
 
 
-def test_cell_is_run_and_its_threads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cell_is_run_and_its_threads_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     shell = Shell()
     ipython.load_ipython_extension(shell)
     lock = threading.Barrier(2)

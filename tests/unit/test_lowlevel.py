@@ -110,7 +110,7 @@ def test_documented_lock_excludes_threads_and_tasks() -> None:
     assert lock.acquire(timeout=0)
 
 
-def test_documented_lock_is_given_on_by_a_task_that_was_granted_and_cancelled() -> None:
+def test_documented_lock_is_passed_on_by_a_task_that_was_granted_and_cancelled() -> None:
     async def main() -> None:
         lock = documented()()
         assert lock.acquire()
@@ -245,7 +245,7 @@ def test_mailbox_that_is_dropped_with_a_closed_loop_hands_over_without_a_word(
     assert not any(task.done() for task in tasks)
 
 
-def test_loop_whose_mailbox_nobody_holds_is_told_by_an_error() -> None:
+def test_wait_of_a_loop_that_does_not_keep_its_mailbox_raises() -> None:
     class Done:
         def done(self) -> bool:
             return False

@@ -47,7 +47,7 @@ def write(path: Path, *samples: Sample) -> Path:
     return path
 
 
-def test_read_results_gives_back_what_was_written_from_a_file_and_from_its_directory(tmp_path: Path) -> None:
+def test_read_results_returns_what_was_written_by_file_and_by_directory(tmp_path: Path) -> None:
     samples = (
         sample(50, details={"passes": [1, 2.5, None]}),
         sample(100, status="timeout", wall_s=None, reason="x"),

@@ -48,7 +48,9 @@ def test_scope_that_ends_by_time_takes_nothing(run: Run, lock: Lock) -> None:
     run(main)
 
 
-def test_task_that_was_granted_and_is_cancelled_before_it_resumes_gives_it_on(run: Run, lock: Lock) -> None:
+def test_task_that_was_granted_and_is_cancelled_before_it_resumes_passes_the_grant_on(
+    run: Run, lock: Lock
+) -> None:
     async def main() -> None:
         entered: list[str] = []
 

@@ -87,7 +87,7 @@ def test_action_that_raises_breaks_the_barrier() -> None:
         party.result()
 
 
-def test_who_comes_while_the_action_runs_waits_for_the_next_time() -> None:
+def test_thread_that_comes_while_the_action_runs_waits_for_the_next_phase() -> None:
     begun, go_on, acts = Event(), Event(), []
 
     def action() -> None:
@@ -110,7 +110,7 @@ def test_who_comes_while_the_action_runs_waits_for_the_next_time() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["abort", "reset"])
-def test_last_one_that_acts_while_the_barrier_is_broken_lets_nobody_through(meanwhile: str) -> None:
+def test_action_on_a_barrier_that_breaks_meanwhile_lets_no_thread_through(meanwhile: str) -> None:
     barrier = Barrier(2, lambda: getattr(barrier, meanwhile)())
     party = arrive(barrier, "thread")
     with pytest.raises(errors.BrokenBarrierError):
@@ -138,7 +138,7 @@ def test_timeout_breaks_it_for_all_until_it_is_reset() -> None:
     assert [one.result() for one in parties] == [0, 1, 2]
 
 
-def test_timeouts_while_the_last_one_acts_are_of_all_or_of_nobody() -> None:
+def test_timeout_while_the_action_runs_breaks_the_barrier_for_all() -> None:
     begun, go_on = Event(), Event()
 
     def action() -> None:
@@ -295,7 +295,7 @@ def test_loop_closed_with_a_waiter_breaks_it() -> None:
     gc.collect()
 
 
-def test_async_with_waits_and_gives_the_place() -> None:
+def test_async_with_waits_and_returns_the_place() -> None:
     barrier = Barrier(2)
 
     async def party() -> int:
@@ -326,7 +326,7 @@ def test_senseless_actions_and_timeouts_are_refused() -> None:
     assert barrier.statistics() == (2, 0, False)
 
 
-def test_it_tells_its_state_and_is_not_pickled_with_what_is_of_one_interpreter() -> None:
+def test_it_shows_its_state_and_is_not_pickled_with_what_is_of_one_interpreter() -> None:
     barrier = Barrier(2)
     assert repr(barrier).startswith("<fairlead.sync.Barrier whole, 0 of 2 waiting, at 0x")
     assert barrier.parties == 2

@@ -316,7 +316,7 @@ def test_peek_waits_and_takes_nothing() -> None:
     run(main())
 
 
-def test_resize_makes_room_for_those_who_wait_and_shrinks_without_losing_any() -> None:
+def test_resize_makes_room_for_waiting_putters_and_shrinks_without_losing_items() -> None:
     async def main() -> None:
         line = Queue(1)
         line.put(0)
@@ -370,7 +370,7 @@ def test_put_and_get_between_grant_and_resume_take_nothing_that_was_promised() -
     run(main())
 
 
-def test_queue_tells_its_state() -> None:
+def test_queue_shows_its_state() -> None:
     line = Queue(7)
     line.put(1)
     assert repr(line).startswith("<fairlead.sync.Queue of 1, maxsize=7, 0 getting, 0 putting, at 0x")

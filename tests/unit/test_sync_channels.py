@@ -81,7 +81,7 @@ def test_trio_tasks_send_and_receive() -> None:
 
 
 @each_kind
-def test_last_sender_that_closes_wakes_who_waits(make: Callable[[], tuple[Any, Any]]) -> None:
+def test_closing_the_last_sender_wakes_waiting_receivers(make: Callable[[], tuple[Any, Any]]) -> None:
     sender, receiver = make()
 
     async def main() -> None:
@@ -119,7 +119,7 @@ def test_receivers_get_what_was_sent_before_the_end() -> None:
 
 
 @pytest.mark.parametrize("capacity", [1, None])
-def test_last_receiver_that_closes_drops_what_is_left_and_tells_senders(capacity: int | None) -> None:
+def test_closing_the_last_receiver_drops_what_is_left_and_fails_senders(capacity: int | None) -> None:
     sender, receiver = channel(capacity)
     second = receiver.clone()
     item = type("Item", (), {})()
@@ -228,7 +228,7 @@ def test_broadcast_reaches_every_receiver_from_its_beginning_on() -> None:
     assert [list(one) for one in (first, second, third)] == [[0, 1, 2], [1, 2], [1, 2]]
 
 
-def test_broadcast_tells_who_lags_how_many_it_missed_and_goes_on_with_the_oldest() -> None:
+def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_with_the_oldest() -> None:
     sender, receiver = broadcast(3)
     for number in range(8):
         sender.send(number)
@@ -251,7 +251,7 @@ def test_broadcast_tells_who_lags_how_many_it_missed_and_goes_on_with_the_oldest
     run(main())
 
 
-def test_broadcast_without_receivers_goes_to_nobody_and_a_late_one_begins_then() -> None:
+def test_broadcast_without_receivers_is_dropped_and_a_late_receiver_starts_after_it() -> None:
     sender, receiver = broadcast(2)
     receiver.close()
     assert sender.send(1) == 0
@@ -260,7 +260,7 @@ def test_broadcast_without_receivers_goes_to_nobody_and_a_late_one_begins_then()
     assert late.receive() == 2
 
 
-def test_watch_gives_the_latest_value_and_wakes_for_one_not_seen() -> None:
+def test_watch_returns_the_latest_value_and_wakes_for_a_new_one() -> None:
     sender, receiver = watch("first")
     assert receiver.value == "first"
     assert not receiver.has_changed()

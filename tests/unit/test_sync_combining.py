@@ -226,7 +226,7 @@ def test_task_that_is_cancelled_before_its_turn_runs_nothing() -> None:
     run(main())
 
 
-def test_task_that_is_cancelled_in_its_turn_hinders_nobody() -> None:
+def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:
     async def main() -> None:
         lock, begun, go = CombiningLock(), threading.Event(), threading.Event()
 

@@ -91,7 +91,7 @@ def test_notify_all_wakes_all_and_notify_of_many_so_many(condition: Condition) -
         assert condition.wait(timeout=0.001) is False
 
 
-def test_a_notice_goes_to_nobody_who_comes_later(condition: Condition) -> None:
+def test_a_notification_does_not_reach_later_waiters(condition: Condition) -> None:
     order: list[str] = []
     early = in_thread(condition, order, "early")
     until(waiting(condition, 1))
@@ -414,7 +414,7 @@ def test_thread_s_wait_in_a_task_is_refused(condition: Condition) -> None:
     run(main())
 
 
-def test_loop_closed_with_a_waiter_releases_nobody_elses_lock(condition: Condition) -> None:
+def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(condition: Condition) -> None:
     loop = asyncio.new_event_loop()
     task = loop.create_task(in_task(condition, []))
     loop.run_until_complete(until_async(waiting(condition, 1)))
@@ -451,7 +451,7 @@ def test_senseless_locks_are_refused() -> None:
         Condition(Lock(), fair=True)
 
 
-def test_it_tells_its_state_and_is_not_pickled() -> None:
+def test_it_shows_its_state_and_is_not_pickled() -> None:
     condition = Condition(fair=True)
     assert condition.statistics() == (0, (False, 0, 0, True))
     assert repr(condition).startswith("<fairlead.sync.Condition <fairlead.sync.RLock unlocked")

@@ -85,7 +85,7 @@ def test_notified_waiter_that_is_cancelled_before_it_is_woken_notifies_the_next(
     run(main())
 
 
-def test_waiter_that_is_notified_and_whose_time_is_over_before_it_has_the_lock_was_notified() -> None:
+def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_notified() -> None:
     condition, results = Condition(Lock()), []
 
     def wait(timeout: float | None) -> None:

@@ -86,7 +86,7 @@ def test_time_outs_are_kept_and_leave_nothing_behind(kind: Any) -> None:
     assert subject.statistics() == (1, 0)
 
 
-def test_who_waits_when_it_comes_to_nothing_is_woken_though_it_goes_up_at_once() -> None:
+def test_waiters_wake_when_the_count_reaches_zero_even_if_it_rises_at_once() -> None:
     event = CountdownEvent(1)
 
     async def main() -> None:
@@ -145,7 +145,7 @@ def test_destructor_may_count_down() -> None:
 
 
 @kinds
-def test_it_tells_its_state_and_its_pickle_is_the_same_one(kind: Any) -> None:
+def test_it_shows_its_state_and_its_pickle_is_the_same_one(kind: Any) -> None:
     subject = kind(2)
     assert repr(subject).startswith(f"<fairlead.sync.{kind.__name__} value=2, 0 waiting, at 0x")
     assert subject.value == 2
@@ -156,7 +156,7 @@ def test_it_tells_its_state_and_its_pickle_is_the_same_one(kind: Any) -> None:
     assert weakref.ref(subject)() is subject
 
 
-def test_countdown_begins_with_nothing_to_come_and_a_latch_must_be_told() -> None:
+def test_countdown_starts_at_zero_and_a_latch_needs_a_count() -> None:
     assert CountdownEvent().is_set()
     with pytest.raises(TypeError):
         Latch()  # type: ignore[call-arg]

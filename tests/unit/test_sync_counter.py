@@ -89,7 +89,7 @@ def test_sums_are_exact_beyond_64_bits() -> None:
     assert int(counter) == 0
 
 
-def test_statistics_tell_how_many_can_add_undisturbed() -> None:
+def test_statistics_show_how_many_threads_can_add_uncontended() -> None:
     counter = StripedCounter(3)
     total, stripes = counter.statistics()
     assert total == 3

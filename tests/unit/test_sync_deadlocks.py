@@ -115,7 +115,7 @@ def test_circles_of_threads_are_found_each_once_and_chains_are_none(
     assert find_deadlocks() == ()
 
 
-def test_detector_tells_each_deadlock_once_and_again_when_it_comes_about_again() -> None:
+def test_detector_reports_each_deadlock_once_and_again_if_it_recurs() -> None:
     told: list[Deadlock] = []
     with detect_deadlocks(interval=0.005, on_deadlock=told.append):
         for times in (1, 2):
@@ -250,7 +250,7 @@ def test_tasks_with_reentrant_and_readers_writer_locks_are_found(kind: Any) -> N
     run(main())
 
 
-def test_who_gives_up_or_has_a_choice_and_who_reads_behind_a_writer_are_no_deadlock() -> None:
+def test_timed_waits_selects_and_readers_behind_a_writer_are_no_deadlock() -> None:
     first, second, event, together = Lock(), Lock(), Event(), threading.Barrier(2)
     shared = RWLock()
 
@@ -292,7 +292,7 @@ def test_who_gives_up_or_has_a_choice_and_who_reads_behind_a_writer_are_no_deadl
     assert find_deadlocks() == ()
 
 
-def test_locks_that_are_always_taken_in_one_order_are_never_told() -> None:
+def test_locks_that_are_always_taken_in_one_order_are_never_reported() -> None:
     """Threads and tasks take several locks at once, in an order that cannot end in a circle."""
     locks = [Lock(), RLock(), Lock(fair=True)]
     told: list[Deadlock] = []

@@ -24,7 +24,7 @@ def test_event_is_set_and_cleared() -> None:
     assert event.statistics() == (False, 0)
 
 
-def test_all_who_wait_wake_though_the_event_is_cleared_at_once() -> None:
+def test_all_waiters_wake_even_if_the_event_is_cleared_at_once() -> None:
     event = Event()
     threads = [Thread(event.wait) for _ in range(20)]
 
@@ -58,7 +58,7 @@ async def _wait(event: Event) -> bool:
     return await event.wait_async()
 
 
-def test_who_waits_after_a_clear_waits_for_the_next_set() -> None:
+def test_wait_after_a_clear_lasts_until_the_next_set() -> None:
     event = Event()
     event.set()
     event.clear()
@@ -89,7 +89,7 @@ def test_senseless_timeouts_are_refused(timeout: object) -> None:
         Event().wait(timeout)  # type: ignore[arg-type]
 
 
-def test_event_tells_its_state() -> None:
+def test_event_shows_its_state() -> None:
     event = Event()
     assert repr(event).startswith("<fairlead.sync.Event unset, 0 waiting, at 0x")
     event.set()

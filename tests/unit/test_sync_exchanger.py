@@ -75,7 +75,7 @@ def test_trio_tasks_exchange_and_one_cancelled_after_that_has_what_it_got() -> N
     assert seen == ["c", "d"]
 
 
-def test_who_leaves_keeps_its_item_and_the_next_two_meet() -> None:
+def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
     exchanger: Exchanger[Any] = Exchanger()
     item = type("Item", (), {})()
     gone, bringing = weakref.ref(item), [item]
@@ -123,7 +123,7 @@ def test_cancelled_after_it_has_met_a_task_returns_and_is_cancelled_at_its_next_
     run(main())
 
 
-def test_loop_closed_with_one_that_waits_leaves_nobody_for_the_next() -> None:
+def test_closing_a_loop_with_a_waiter_leaves_no_partner_for_the_next() -> None:
     exchanger: Exchanger[int] = Exchanger()
     loop = asyncio.new_event_loop()
     task = loop.run_until_complete(waiting(exchanger, 1))
@@ -136,7 +136,7 @@ def test_loop_closed_with_one_that_waits_leaves_nobody_for_the_next() -> None:
     gc.collect()
 
 
-def test_closing_ends_every_wait_and_refuses_who_comes() -> None:
+def test_closing_ends_every_wait_and_refuses_later_calls() -> None:
     async def main() -> None:
         for kind in "thread", "task":
             exchanger: Exchanger[int] = Exchanger()

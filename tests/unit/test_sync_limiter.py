@@ -15,7 +15,7 @@ from fairlead import errors
 from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
 
 
-def test_each_thread_and_task_borrows_one_token_and_gives_it_back() -> None:
+def test_each_thread_and_task_borrows_one_token_and_returns_it() -> None:
     limiter, inside, most = CapacityLimiter(2), [0], [0]
 
     def thread() -> None:
@@ -183,7 +183,7 @@ def test_thread_that_would_wait_for_its_own_tasks_tokens_gets_an_error() -> None
     run(main())
 
 
-def test_limiter_tells_its_state_and_is_not_pickled() -> None:
+def test_limiter_shows_its_state_and_is_not_pickled() -> None:
     assert repr(CapacityLimiter(2)) == "<fairlead.sync.CapacityLimiter 0 of 2 borrowed, 0 waiting>"
     with pytest.raises(TypeError, match="cannot pickle"):
         pickle.dumps(CapacityLimiter(2))

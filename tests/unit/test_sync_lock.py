@@ -143,7 +143,7 @@ def test_fair_lock_is_taken_in_the_order_of_waiting() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_fair_lock_is_not_to_be_had_past_those_who_wait() -> None:
+def test_fair_lock_cannot_be_taken_past_its_waiters() -> None:
     """The lock is the waiter's in the instant of the release, before its thread runs."""
     lock = Lock(fair=True)
     lock.acquire()
@@ -154,7 +154,7 @@ def test_fair_lock_is_not_to_be_had_past_those_who_wait() -> None:
     assert waiter.result() is True
 
 
-def test_who_waited_for_long_is_served_before_who_comes() -> None:
+def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     lock = Lock()
     lock.acquire()
     waiter = Thread(lock.acquire)
@@ -250,7 +250,7 @@ def test_destructor_may_release(lock: Lock) -> None:
     assert waiter.result() is True
 
 
-def test_lock_tells_its_state() -> None:
+def test_lock_shows_its_state() -> None:
     lock = Lock()
     assert lock.statistics() == (False, 0, False)
     assert repr(lock).startswith("<fairlead.sync.Lock unlocked, 0 waiting, at 0x")

@@ -82,7 +82,7 @@ def test_loop_closed_with_a_queued_waiter_loses_nothing(fair: bool) -> None:
 
 
 @kinds
-def test_loop_closed_with_a_granted_waiter_gives_the_permit_on(fair: bool) -> None:
+def test_closing_a_loop_with_a_granted_waiter_passes_the_permit_on(fair: bool) -> None:
     semaphore = Semaphore(0, fair=fair)
     loop = asyncio.new_event_loop()
     tasks = [new_waiter(loop, semaphore) for _ in range(3)]
@@ -100,7 +100,7 @@ def test_loop_closed_with_a_granted_waiter_gives_the_permit_on(fair: bool) -> No
 
 
 @kinds
-def test_loop_closed_after_it_was_told_of_a_grant_gives_the_permit_on(fair: bool) -> None:
+def test_closing_a_loop_that_was_notified_of_a_grant_passes_the_permit_on(fair: bool) -> None:
     """The future is completed and the task would resume in the next turn, which never comes."""
     semaphore = Semaphore(0, fair=fair)
     loop = asyncio.new_event_loop()

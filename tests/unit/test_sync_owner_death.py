@@ -43,7 +43,7 @@ def in_a_thread_that_ends_when(event: Event, lock: Lock | RLock) -> threading.Th
 
 
 @pytest.mark.parametrize("make", [Lock, RLock, lambda: Lock(fair=True)], ids=["Lock", "RLock", "fair"])
-def test_who_comes_to_wait_is_warned_once_and_waits(make: Callable[[], Lock | RLock]) -> None:
+def test_thread_that_comes_to_wait_is_warned_once_and_waits(make: Callable[[], Lock | RLock]) -> None:
     lock = make()
     ended_with(lock)
     with pytest.warns(OwnerDeathWarning, match="is held by a thread that has ended") as told:
@@ -105,7 +105,7 @@ def test_tasks_that_wait_and_that_come_are_warned() -> None:
     run(main())
 
 
-def test_lock_of_a_task_whose_loops_thread_has_ended_is_told() -> None:
+def test_lock_of_a_task_whose_loops_thread_has_ended_is_reported() -> None:
     lock = Lock()
     Thread(run, take_along(lock)).result()
     until(lambda: ended(lock))
@@ -117,7 +117,7 @@ async def take_along(lock: Lock) -> None:
     await lock.acquire_async()
 
 
-def test_lock_that_breaks_lets_all_who_wait_and_who_come_fail() -> None:
+def test_lock_that_breaks_fails_present_and_later_waiters() -> None:
     lock, leave = Lock(on_owner_death="break"), Event()
     assert (lock.on_owner_death, Lock().on_owner_death) == ("break", "warn")
     holder = in_a_thread_that_ends_when(leave, lock)
@@ -144,7 +144,7 @@ def test_lock_that_breaks_lets_all_who_wait_and_who_come_fail() -> None:
     assert lock.statistics().waiting == 0
 
 
-def test_lock_that_breaks_does_so_for_who_comes_first_after_the_end() -> None:
+def test_lock_that_breaks_fails_the_first_caller_after_its_owner_ended() -> None:
     for call in (
         lambda lock: lock.acquire(False),
         lambda lock: lock.acquire(),
@@ -156,7 +156,7 @@ def test_lock_that_breaks_does_so_for_who_comes_first_after_the_end() -> None:
             call(lock)
 
 
-def test_lock_that_breaks_is_a_lock_as_long_as_nobody_ends_with_it() -> None:
+def test_lock_that_breaks_is_an_ordinary_lock_while_its_owners_live() -> None:
     lock, inside = Lock(on_owner_death="break"), [0]
 
     def work() -> None:
@@ -182,7 +182,7 @@ def test_bad_words_are_refused() -> None:
         Condition(Lock(on_owner_death="break"))
 
 
-def test_many_threads_that_end_while_others_wait_are_each_told_of() -> None:
+def test_many_threads_that_end_while_others_wait_are_each_reported() -> None:
     """Whenever a holder ends, before or while another begins to wait, that one is told."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -218,7 +218,7 @@ IDS = ["RLock", "RWLock written", "RWLock read", "CapacityLimiter"]
 
 
 @pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_that_ended_inside_is_told_to_tasks_and_threads_that_come(which: int) -> None:
+def test_task_that_ended_as_holder_is_reported_to_tasks_and_threads_that_come(which: int) -> None:
     taken, wanted = faces()[which]
 
     async def main() -> None:
@@ -248,7 +248,7 @@ def test_task_that_ended_inside_is_told_to_tasks_and_threads_that_come(which: in
 
 
 @pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_of_trio_that_ended_inside_is_told(which: int) -> None:
+def test_task_of_trio_that_ended_as_holder_is_reported(which: int) -> None:
     trio = pytest.importorskip("trio")
     taken, wanted = faces()[which]
 
@@ -264,7 +264,7 @@ def test_task_of_trio_that_ended_inside_is_told(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_that_lives_is_not_told_of(which: int) -> None:
+def test_task_that_lives_is_not_reported(which: int) -> None:
     taken, wanted = faces()[which]
 
     async def stay(leave: asyncio.Event) -> None:
@@ -286,7 +286,7 @@ def test_task_that_lives_is_not_told_of(which: int) -> None:
     run(main())
 
 
-def test_what_gather_wraps_in_a_task_of_its_own_is_held_by_nobody_then_and_told() -> None:
+def test_acquire_that_gather_wraps_in_a_task_is_reported_as_held_by_an_ended_task() -> None:
     lock = RLock()
 
     async def main() -> None:
@@ -309,17 +309,17 @@ def test_what_gather_wraps_in_a_task_of_its_own_is_held_by_nobody_then_and_told(
     ],
     ids=["written", "read"],
 )
-def test_thread_that_ended_inside_a_rwlock_is_told_to_who_comes(calls: Any) -> None:
+def test_thread_that_ended_as_holder_of_a_rwlock_is_reported_to_newcomers(calls: Any) -> None:
     told_to_who_comes(*calls(RWLock()))
 
 
 @pytest.mark.parametrize("taken", ["acquire_read", "acquire_write"])
-def test_thread_that_ended_inside_a_stamped_lock_is_told_to_who_comes(taken: str) -> None:
+def test_thread_that_ended_as_holder_of_a_stamped_lock_is_reported_to_newcomers(taken: str) -> None:
     lock = StampedLock()
     told_to_who_comes(getattr(lock, taken), lock.acquire_write, lock.acquire_write_async)
 
 
-def test_thread_that_ended_with_a_token_is_told_to_who_comes() -> None:
+def test_thread_that_ended_with_a_token_is_reported_to_newcomers() -> None:
     limiter = CapacityLimiter(1)
     told_to_who_comes(limiter.acquire, limiter.acquire, limiter.acquire_async)
 
@@ -344,7 +344,7 @@ def told_to_who_comes(take: Any, wait: Any, wait_async: Any) -> None:
             run(main())
 
 
-def test_token_on_behalf_of_a_task_that_is_done_is_anybodys_to_give_back_and_not_told_of() -> None:
+def test_token_on_behalf_of_a_task_that_is_done_may_be_returned_by_any_thread_and_is_not_reported() -> None:
     limiter = CapacityLimiter(1)
 
     async def main() -> None:
@@ -403,7 +403,7 @@ class LetsGoWhenLookedAt:
         return True
 
 
-def test_borrower_that_gives_back_and_ends_while_it_is_looked_at_is_not_told_of() -> None:
+def test_borrower_that_returns_its_token_and_ends_during_the_lookup_is_not_reported() -> None:
     limiter = CapacityLimiter(1)
     Thread(limiter.acquire).result()
     [(borrower, loan)] = limiter._lent.items()
@@ -427,7 +427,7 @@ class EndsWhenLookedAt(asyncio.Task[None]):
 
 
 @pytest.mark.parametrize("which", range(3), ids=IDS[:3])
-def test_task_that_lets_go_and_ends_while_it_is_looked_at_is_not_told_of(which: int) -> None:
+def test_task_that_releases_and_ends_during_the_lookup_is_not_reported(which: int) -> None:
     taken, wanted = faces()[which]
     inside, leave = Event(), Event()
 

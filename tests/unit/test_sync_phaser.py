@@ -166,7 +166,7 @@ async def arrives(phaser: Phaser) -> Any:
     return await phaser.arrive_and_wait_async()
 
 
-def test_who_comes_while_a_phase_is_advanced_is_of_the_next() -> None:
+def test_party_that_arrives_while_a_phase_is_advanced_belongs_to_the_next() -> None:
     inside, go_on = threading.Event(), threading.Event()
 
     def on_advance(phase: int, _: int) -> None:

@@ -171,7 +171,7 @@ def test_queue_in_a_cycle_is_collected_with_what_it_holds() -> None:
     assert dead() is None
 
 
-def test_queue_tells_its_state() -> None:
+def test_queue_shows_its_state() -> None:
     line = SimpleQueue()
     line.put(1)
     assert repr(line).startswith("<fairlead.sync.SimpleQueue of 1, 0 waiting, at 0x")

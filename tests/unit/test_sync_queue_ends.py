@@ -117,7 +117,7 @@ def test_shutdown_wakes_every_kind_of_waiter_in_every_loop(kind: Any, immediate:
                 call()
 
 
-def test_shutdown_lets_those_who_wait_get_what_there_is() -> None:
+def test_shutdown_lets_notified_getters_take_what_is_left() -> None:
     """The getters have been woken, and not resumed, when the queue is shut down."""
 
     async def main() -> None:

@@ -86,7 +86,7 @@ def test_time_between_permits_is_rounded_up_so_that_there_are_never_too_many() -
     assert limiter.acquire(False) is True
 
 
-def test_timeout_that_is_known_not_to_suffice_is_refused_at_once_and_holds_up_nobody() -> None:
+def test_timeout_that_cannot_suffice_is_refused_at_once_and_delays_no_other_waiter() -> None:
     limiter, clock = slow()
     assert limiter.acquire(timeout=0.999) is False
     first = Thread(limiter.acquire, True, 1.0)
@@ -98,7 +98,7 @@ def test_timeout_that_is_known_not_to_suffice_is_refused_at_once_and_holds_up_no
     assert first.result() is True
 
 
-def test_who_wants_many_is_not_passed_by_those_who_want_one() -> None:
+def test_waiter_for_many_permits_is_not_passed_by_waiters_for_one() -> None:
     limiter, clock = slow(burst=3)
     log: list[str] = []
     many = queue(limiter, log, "many", 3)
@@ -141,7 +141,7 @@ def test_threads_and_tasks_of_two_libraries_are_served_in_the_order_of_waiting()
     run(main())
 
 
-def test_cancelled_waiter_gives_its_place_back_and_those_behind_are_served_sooner() -> None:
+def test_cancelled_waiter_leaves_its_place_and_those_behind_are_served_sooner() -> None:
     async def main() -> None:
         limiter, clock = slow(burst=2)
         log: list[str] = []
@@ -219,7 +219,7 @@ def in_threads(limiter: RateLimiter, n: int) -> None:
 
 
 @pytest.mark.parametrize("use", [in_asyncio, in_trio, in_threads])
-def test_by_the_clock_of_the_system_nobody_is_early_and_everybody_is_served(
+def test_by_the_system_clock_no_waiter_is_early_and_all_are_served(
     use: Callable[[RateLimiter, int], None],
 ) -> None:
     limiter = RateLimiter(1000, burst=2)
@@ -342,7 +342,7 @@ def test_no_timer_and_no_cycle_keeps_a_limiter_alive() -> None:
     assert gone() is None
 
 
-def test_loop_whose_port_has_no_timers_is_told() -> None:
+def test_loop_whose_mailbox_has_no_timers_is_refused() -> None:
     class Future:
         def done(self) -> bool:
             return False

@@ -202,7 +202,7 @@ def test_trio_tasks_meet_and_a_cancellation_after_that_is_the_next_checkpoints()
     assert seen == ["late", "sent"]
 
 
-def test_loop_closed_with_one_that_waits_and_one_that_was_given_something_loses_nothing() -> None:
+def test_closing_a_loop_with_a_waiter_and_a_granted_receiver_loses_nothing() -> None:
     sender, receiver = channel(0)
     loop = asyncio.new_event_loop()
     first = loop.run_until_complete(waiting(receiver, receiver.receive_async))
@@ -218,7 +218,7 @@ def test_loop_closed_with_one_that_waits_and_one_that_was_given_something_loses_
 
 
 @pytest.mark.parametrize("end", ["sender", "receiver"])
-def test_closing_wakes_who_waits_and_refuses_who_comes(end: str) -> None:
+def test_closing_wakes_waiters_and_refuses_later_calls(end: str) -> None:
     sender, receiver = channel(0)
     calls = (
         (receiver.receive, receiver.receive_async) if end == "sender" else (sender.send, sender.send_async)
@@ -243,7 +243,7 @@ def test_closing_wakes_who_waits_and_refuses_who_comes(end: str) -> None:
     run(main())
 
 
-def test_what_was_given_back_is_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
+def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
     async def main() -> None:
         for receives in True, False:
             sender, receiver = channel(0)
@@ -305,7 +305,7 @@ def test_destructor_may_try_to_send() -> None:
     assert thread.result() == "from a destructor"
 
 
-def test_cycle_through_what_is_sent_and_what_was_given_back_is_collected() -> None:
+def test_cycle_through_sent_and_returned_items_is_collected() -> None:
     class Item:
         held: Any = None
 

@@ -101,7 +101,7 @@ def test_trio_task_takes_it_again_and_no_other_task_does(lock: RLock) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nobody", "thread", "task for thread", "thread for task"])
-def test_release_by_who_does_not_hold_it_is_refused_and_changes_nothing(lock: RLock, wrong: str) -> None:
+def test_release_by_a_thread_without_the_lock_is_refused_and_changes_nothing(lock: RLock, wrong: str) -> None:
     async def main() -> None:
         if wrong == "task for thread":
             with pytest.raises(errors.NotHeldError):
@@ -321,7 +321,7 @@ def test_acquire_async_outside_of_a_task_is_refused(lock: RLock) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on(lock: RLock) -> None:
+def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on(lock: RLock) -> None:
     lock.acquire()
     loop = asyncio.new_event_loop()
     tasks = [loop.run_until_complete(waiter(lock)) for _ in range(2)]
@@ -370,7 +370,7 @@ def test_condition_of_threading_takes_it(lock: RLock) -> None:
     assert lock._recursion_count() == 0
 
 
-def test_it_tells_its_state_and_is_not_pickled() -> None:
+def test_it_shows_its_state_and_is_not_pickled() -> None:
     lock = RLock()
     assert repr(lock).startswith("<fairlead.sync.RLock unlocked count=0, 0 waiting, at 0x")
     with lock, lock:

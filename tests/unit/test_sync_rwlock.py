@@ -61,7 +61,7 @@ def test_one_upgradable_reads_beside_others_and_writes_when_they_have_gone(lock:
         Inside(lock.reading).wait().go()
 
 
-def test_nobody_writes_between_the_reading_and_the_writing_of_an_upgrade(lock: RWLock) -> None:
+def test_no_other_writer_comes_between_the_read_and_the_write_of_an_upgrade(lock: RWLock) -> None:
     log: list[str] = []
     lock.upgradable.acquire()
     reader = Inside(lock.reading).wait()
@@ -124,7 +124,7 @@ def test_phases_of_reading_and_writing_alternate(lock: RWLock) -> None:
     assert log[3] == "B"
 
 
-def test_writer_is_not_starved_by_readers_who_take_turns(lock: RWLock) -> None:
+def test_writer_is_not_starved_by_readers_that_take_turns(lock: RWLock) -> None:
     """The next reader comes before the last one has gone, and has to wait for the writer all the same."""
     log: list[str] = []
     reader = Inside(lock.reading).wait()
@@ -140,7 +140,7 @@ def test_writer_is_not_starved_by_readers_who_take_turns(lock: RWLock) -> None:
     assert log == [f"{who} {turn}" for turn in range(5) for who in ("writer", "reader")]
 
 
-def test_who_reads_comes_in_again_while_a_writer_waits(lock: RWLock) -> None:
+def test_reader_can_read_again_while_a_writer_waits(lock: RWLock) -> None:
     with lock.reading:
         writer = Inside(lock.writing)
         waits(lock, 1)
@@ -150,7 +150,7 @@ def test_who_reads_comes_in_again_while_a_writer_waits(lock: RWLock) -> None:
     writer.wait().go()
 
 
-def test_who_writes_may_do_all_and_reads_on_when_it_has_written(lock: RWLock) -> None:
+def test_writer_can_acquire_every_view_and_keep_reading_after_its_write(lock: RWLock) -> None:
     with lock.writing, lock.writing, lock.upgradable, lock.reading:
         assert lock.statistics() == (0, False, True, 0)
     lock.writing.acquire()
@@ -163,7 +163,7 @@ def test_who_writes_may_do_all_and_reads_on_when_it_has_written(lock: RWLock) ->
     lock.reading.release()
 
 
-def test_who_reads_cannot_write_nor_become_upgradable(lock: RWLock) -> None:
+def test_reader_can_neither_write_nor_become_upgradable(lock: RWLock) -> None:
     async def main() -> None:
         async with lock.reading:
             with pytest.raises(errors.DeadlockError, match="begin with `upgradable`"):
@@ -180,7 +180,7 @@ def test_who_reads_cannot_write_nor_become_upgradable(lock: RWLock) -> None:
 
 
 @pytest.mark.parametrize("name", ["reading", "upgradable", "writing"])
-def test_release_by_who_has_not_acquired_is_refused_and_changes_nothing(lock: RWLock, name: str) -> None:
+def test_release_without_acquire_is_refused_and_changes_nothing(lock: RWLock, name: str) -> None:
     face: RWLockView = getattr(lock, name)
 
     async def other() -> None:
@@ -319,7 +319,7 @@ def test_upgrade_cancelled_after_it_was_granted_leaves_its_task_upgradable(lock:
     run(main())
 
 
-def test_writer_that_gives_up_lets_those_in_who_waited_behind_it(lock: RWLock) -> None:
+def test_writer_that_gives_up_lets_in_the_readers_behind_it(lock: RWLock) -> None:
     async def main() -> None:
         log: list[str] = []
         async with lock.reading:
@@ -390,7 +390,7 @@ def test_destructor_may_release(lock: RWLock) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_its_place_on(lock: RWLock) -> None:
+def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_its_place_on(lock: RWLock) -> None:
     lock.writing.acquire()
     log: list[str] = []
     loop = asyncio.new_event_loop()
@@ -406,7 +406,7 @@ def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_its_place_on(lock:
     gc.collect()
 
 
-def test_many_holders_are_told_apart(lock: RWLock) -> None:
+def test_many_holders_are_distinguished(lock: RWLock) -> None:
     """More than the table of holders has room for at first, and they go in another order."""
 
     async def main() -> None:
@@ -466,7 +466,7 @@ def test_acquire_async_outside_of_a_task_is_refused(lock: RWLock) -> None:
         lock.reading.acquire_async().send(None)
 
 
-def test_it_tells_its_state_and_is_neither_pickled_nor_subclassed(lock: RWLock) -> None:
+def test_it_shows_its_state_and_is_neither_pickled_nor_subclassed(lock: RWLock) -> None:
     assert repr(lock).startswith("<fairlead.sync.RWLock open, 0 readers, 0 waiting, at 0x")
     with lock.upgradable:
         assert repr(lock).startswith("<fairlead.sync.RWLock upgradable, 0 readers,")

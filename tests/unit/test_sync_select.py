@@ -117,7 +117,7 @@ def test_of_two_that_are_granted_at_once_one_is_taken_and_the_other_stays(fair: 
 
 
 @pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-def test_what_a_loser_would_have_been_given_goes_to_who_waits_behind_it(fair: bool) -> None:
+def test_grant_of_a_case_that_lost_goes_to_the_waiter_behind_it(fair: bool) -> None:
     async def main() -> None:
         event, lock = Event(), Lock(fair=fair)
         await lock.acquire_async()

@@ -92,7 +92,7 @@ def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
     assert nobody_waits(of, came)
 
 
-def test_who_chooses_both_sides_does_not_meet_itself() -> None:
+def test_select_on_both_sides_does_not_meet_itself() -> None:
     sender, receiver = channel(0)
     exchanger: Exchanger[str] = Exchanger()
     both = (sender.send_async(1), receiver.receive_async())
@@ -105,7 +105,7 @@ def test_who_chooses_both_sides_does_not_meet_itself() -> None:
     assert nobody_waits(receiver)
 
 
-def test_who_gives_up_has_sent_and_received_nothing() -> None:
+def test_select_that_times_out_has_sent_and_received_nothing() -> None:
     sender, receiver = channel(0)
     exchanger: Exchanger[int] = Exchanger()
 
@@ -154,7 +154,7 @@ def test_cancelled_after_it_has_sent_or_exchanged_it_has_and_is_cancelled_at_its
     assert nobody_waits(receiver)
 
 
-def test_what_came_for_one_that_is_cancelled_goes_to_the_next_who_receives() -> None:
+def test_item_for_a_cancelled_select_goes_to_the_next_receiver() -> None:
     sender, receiver = channel(0)
 
     async def main() -> None:
@@ -197,7 +197,7 @@ def test_trio_cancels_one_that_has_exchanged_at_its_next_checkpoint() -> None:
     assert seen == ["mine", (1, "yours")]
 
 
-def test_closing_ends_who_chooses() -> None:
+def test_closing_fails_selects_that_wait() -> None:
     sender, receiver = channel(0)
     exchanger: Exchanger[int] = Exchanger()
     threads = [
@@ -245,7 +245,7 @@ def test_signal_handler_that_raises_ends_it_with_nothing_sent() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_loop_closed_and_selections_collected_leave_nobody_waiting() -> None:
+def test_closed_loops_and_collected_selections_leave_no_waiter() -> None:
     sender, receiver = channel(0)
 
     class Item:

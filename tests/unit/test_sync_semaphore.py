@@ -82,7 +82,7 @@ def test_more_than_it_ever_has_is_refused_by_a_bounded_semaphore() -> None:
         BoundedSemaphore(2).acquire(n=3)
 
 
-def test_who_wants_many_is_not_starved_by_those_who_want_one() -> None:
+def test_waiter_for_many_permits_is_not_starved_by_waiters_for_one() -> None:
     semaphore = Semaphore(4)
     semaphore.acquire(n=4)
     many = Thread(lambda: semaphore.acquire(n=4))
@@ -105,7 +105,7 @@ def test_who_wants_many_is_not_starved_by_those_who_want_one() -> None:
     assert semaphore.statistics() == (4, 0, False)
 
 
-def test_fair_semaphore_serves_who_wants_many_in_turn() -> None:
+def test_fair_semaphore_serves_a_waiter_for_many_permits_in_turn() -> None:
     semaphore, order = Semaphore(0, fair=True), []
     threads = []
     for me, wanted in enumerate([2, 1, 3, 1]):

@@ -71,7 +71,7 @@ def test_thread_is_woken_by_a_release() -> None:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, lambda body: trio.run(lambda: body)], ids=["asyncio", "trio"])
-def test_task_waits_and_a_thread_gives_it_the_lock(run: object) -> None:
+def test_task_waits_until_a_thread_releases_the_lock(run: object) -> None:
     lock = shared.Lock()
     lock.acquire()
 
@@ -133,7 +133,7 @@ def test_exception_of_a_signal_handler_ends_the_wait() -> None:
     lock.release()
 
 
-def test_semaphore_counts_what_any_process_gives() -> None:
+def test_semaphore_counts_releases_of_any_process() -> None:
     semaphore = shared.Semaphore(2)
     same = pickle.loads(pickle.dumps(semaphore))
     with semaphore:
@@ -156,7 +156,7 @@ def test_semaphore_counts_what_any_process_gives() -> None:
             shared.Semaphore(value, owned=True)
 
 
-def test_owned_permits_are_given_by_who_has_them() -> None:
+def test_owned_permits_are_released_by_their_owner_only() -> None:
     semaphore = shared.Semaphore(3, owned=True)
     with pytest.raises(errors.NotHeldError):
         semaphore.release()
@@ -194,7 +194,7 @@ def test_tasks_and_threads_wait_for_permits_and_for_an_event() -> None:
     assert "set>" in repr(event)
 
 
-def test_queue_gives_what_was_put_in_order_and_of_any_size() -> None:
+def test_queue_returns_messages_of_any_size_in_order() -> None:
     queue = shared.Queue(capacity_bytes=128)
     same = pickle.loads(pickle.dumps(queue))
     for number in range(300):  # around the ring, at every place of it
@@ -335,7 +335,7 @@ def test_barrier_lets_threads_and_tasks_through_together_again_and_again() -> No
             shared.Barrier(parties)  # type: ignore[arg-type]
 
 
-def test_who_looks_late_learns_how_its_phase_ended_however_often_others_met_since() -> None:
+def test_late_waiter_learns_how_its_phase_ended_however_many_phases_have_passed() -> None:
     barrier = shared.Barrier(2)
     for end in (barrier._come, barrier.reset):
         late = barrier._come()
@@ -351,7 +351,7 @@ def test_who_looks_late_learns_how_its_phase_ended_however_often_others_met_sinc
             assert barrier._met(*late)
 
 
-def test_who_gives_up_breaks_the_barrier_for_all_until_it_is_reset() -> None:
+def test_timeout_breaks_the_barrier_for_all_until_it_is_reset() -> None:
     barrier = shared.Barrier(3)
     thread = Thread(barrier.wait)
     until(lambda: barrier.n_waiting == 1)

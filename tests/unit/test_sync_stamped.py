@@ -49,7 +49,7 @@ class Inside:
         self._thread.result()
 
 
-def test_who_looks_learns_whether_somebody_began_to_write() -> None:
+def test_optimistic_reader_learns_whether_a_write_began() -> None:
     lock = StampedLock()
     stamp = lock.optimistic_read()
     assert stamp > 0
@@ -67,7 +67,7 @@ def test_who_looks_learns_whether_somebody_began_to_write() -> None:
     assert lock.statistics() == (0, False, 0)
 
 
-def test_who_has_looked_never_believes_a_change_in_part() -> None:
+def test_validated_optimistic_read_never_sees_half_a_write() -> None:
     """Threads that change two values one after another, and some that look at both."""
     lock, values, seen = StampedLock(), [0, 0], [0]
     done = threading.Event()
@@ -149,7 +149,7 @@ def test_conversions_need_no_wait_or_return_nothing() -> None:
     assert lock.statistics() == (0, False, 0)
 
 
-def test_one_who_reads_alone_passes_the_writers_that_wait() -> None:
+def test_sole_reader_converts_to_writer_ahead_of_waiting_writers() -> None:
     lock = StampedLock()
     log: list[str] = []
     stamp = lock.acquire_read()
@@ -199,7 +199,7 @@ def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() ->
         lock.reading.__exit__()
 
 
-def test_thread_that_would_wait_for_itself_is_told() -> None:
+def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
     lock = StampedLock()
     for mode in ("reading", "writing"):
         with getattr(lock, mode):
@@ -341,7 +341,7 @@ def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> No
     assert lock.statistics() == (0, False, 0)
 
 
-def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on() -> None:
+def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on() -> None:
     lock, loop = StampedLock(), asyncio.new_event_loop()
     stamp = lock.acquire_read()
 
@@ -365,7 +365,7 @@ def test_loop_closed_with_a_queued_and_a_granted_waiter_gives_the_lock_on() -> N
     assert lock.statistics() == (0, False, 0)
 
 
-def test_waits_names_all_who_are_inside() -> None:
+def test_waits_names_all_holders() -> None:
     lock = StampedLock()
     readers = [Inside(lock, "reading").wait() for _ in range(2)]
     writer = Inside(lock, "writing")

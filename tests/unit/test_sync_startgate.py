@@ -55,7 +55,7 @@ def test_wait_at_a_closed_gate_ends_with_its_time(processes: bool) -> None:
     assert gate.is_open()
 
 
-def test_chain_of_wake_ups_goes_past_tasks_and_those_who_left() -> None:
+def test_chain_of_wake_ups_passes_tasks_and_waiters_that_left() -> None:
     gate = StartGate()
 
     async def main() -> None:

@@ -296,7 +296,7 @@ def test_thread_wakes_a_task_and_a_task_a_thread() -> None:
 
 
 @kinds
-def test_coroutine_that_is_closed_while_it_waits_gives_back(fair: bool) -> None:
+def test_coroutine_that_is_closed_while_it_waits_passes_its_grant_on(fair: bool) -> None:
     async def main() -> None:
         lock = Lock(fair=fair)
         await lock.acquire_async()
@@ -319,7 +319,7 @@ def test_coroutine_that_is_closed_while_it_waits_gives_back(fair: bool) -> None:
     run(main())
 
 
-def test_thread_that_waits_for_what_its_own_task_holds_is_told() -> None:
+def test_thread_that_waits_for_a_lock_of_its_own_task_gets_a_deadlock_error() -> None:
     async def main() -> None:
         lock = Lock()
         async with lock:

@@ -183,7 +183,7 @@ def test_everyone_inside_a_readers_writer_lock_is_an_owner() -> None:
             assert " writing of " in wait.primitive
 
 
-def test_choice_is_seen_once_for_each_thing_and_a_timeout_is_told() -> None:
+def test_select_is_listed_once_for_each_case_with_its_timeout() -> None:
     lock, event = Lock(), Event()
     lock.acquire()
 
@@ -303,7 +303,7 @@ def test_signal_handler_shows_what_the_main_thread_waits_for_and_all_others() ->
     assert "thread 'the waiter' has waited" in file.getvalue()
 
 
-def test_looks_while_queues_change_find_only_what_is_there() -> None:
+def test_waits_during_changes_of_queues_lists_only_what_is_there() -> None:
     """Threads and tasks of two loops come and go by every way at a few locks; somebody looks all the time."""
     locks = [Lock(), RLock(), Lock(fair=True)]
     event, over = Event(), threading.Event()
@@ -344,7 +344,7 @@ def test_looks_while_queues_change_find_only_what_is_there() -> None:
     assert not any(lock.locked() for lock in locks)
 
 
-def test_owner_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of(
+def test_owner_that_releases_and_ends_during_the_lookup_is_not_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lock = Lock()
@@ -379,7 +379,7 @@ def test_owner_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of(
     assert [owner for owner in wait.owners if owner.ended] == []
 
 
-def test_task_that_lets_go_and_ends_while_it_is_looked_up_is_not_told_of_beside_another_of_its_thread(
+def test_task_that_releases_and_ends_during_the_lookup_is_not_reported_beside_another_of_its_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lock = RWLock()

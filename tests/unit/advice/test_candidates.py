@@ -60,7 +60,7 @@ def test_one_call_is_made_alone() -> None:
     assert found({"requests": 1})[0] == {"sequential": [1]}
 
 
-def test_state_without_a_lock_is_for_nobody_else() -> None:
+def test_function_with_unlocked_state_has_the_sequential_candidate_only() -> None:
     counts, refused = found(accumulates=("total",))
     assert counts == {"sequential": [1]}
     assert refused["threads"] == "calls change what they share (total), and know no lock"

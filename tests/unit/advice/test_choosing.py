@@ -147,7 +147,7 @@ def test_results_that_vary_are_said_to() -> None:
     )
 
 
-def test_few_calls_are_told_from_how_many_on_a_pool_pays() -> None:
+def test_advice_for_few_calls_says_from_how_many_on_a_pool_pays() -> None:
     ways = [candidate("sequential", 1, 1.0), candidate("processes", 2, 1.2, start_s=0.7, call_s=0.005)]
     pick = choose(ways, work(), 100, 2)
     assert pick.kind == "sequential"

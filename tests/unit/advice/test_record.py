@@ -59,7 +59,7 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
     assert not is_advice(tmp_path / "none.json")
 
 
-def test_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_place_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="choose another place"):
         advice().save(tmp_path / "file" / "a.json")

@@ -43,7 +43,7 @@ def test_fit_of_a_clean_law_finds_it(law: Callable[[float], float], exponent: fl
     assert drawn == pytest.approx([law(size) for size in SIZES], rel=0.1)
 
 
-def test_fit_of_a_line_does_not_tell_n_from_n_log_n_and_says_so() -> None:
+def test_fit_of_a_line_cannot_separate_n_from_n_log_n_and_says_so() -> None:
     found = fit(series(lambda n: 1e-3 * n))
     assert (found.model, found.coefficients) == ("undecided", None)
     assert found.exponent == pytest.approx(1, abs=0.05)

@@ -39,7 +39,7 @@ def test_hardware_is_read_from_what_the_kernel_says(tmp_path: Path) -> None:
     }
 
 
-def test_hardware_that_the_system_does_not_tell_is_none(tmp_path: Path) -> None:
+def test_hardware_that_the_system_does_not_report_is_none(tmp_path: Path) -> None:
     found = hardware(tmp_path)
     assert set(found) == {
         "memory_mib", "caches", "smt", "governor", "hypervisor", "libc", "distribution"

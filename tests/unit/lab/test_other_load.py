@@ -94,7 +94,7 @@ def test_read_counts_an_ended_child_as_our_own() -> None:
     assert after.idle_s - before.idle_s <= (after.at_s - before.at_s) * CORES + 0.02 * CORES
 
 
-def test_stolen_time_and_throttling_are_told_apart_from_other_load() -> None:
+def test_stolen_time_and_throttling_are_counted_apart_from_other_load() -> None:
     readings = iter(
         [
             Reading(0.0, 0.0, 0.0, stolen_s=1.0, throttled_s=5.0),

@@ -211,7 +211,7 @@ def test_run_series_that_cannot_run_is_recorded_once_with_its_reason(bench: Benc
     assert (sample.status, sample.reason, "n" in sample.params) == ("skipped", "refused here", False)
 
 
-def test_run_of_a_directory_that_somebody_else_writes_to_is_refused(bench: Bench) -> None:
+def test_run_into_a_directory_that_another_run_writes_to_is_refused(bench: Bench) -> None:
     def intrude() -> None:
         with pytest.raises(OutputError, match="another run"):
             bench.run()

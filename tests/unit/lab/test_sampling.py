@@ -137,7 +137,7 @@ def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_s
     assert re.fullmatch(said, skips["a", 1000] or "")
 
 
-def test_turns_skipped_series_is_told_once_and_not_run() -> None:
+def test_turns_skipped_series_is_reported_once_and_not_run() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}
     assert ("a", 20) not in drive.seen(0)

@@ -21,7 +21,7 @@ def test_workloads_have_the_answers_that_are_known() -> None:
 
 
 @pytest.mark.parametrize("work", workloads.catalogue(), ids=lambda work: work.name)
-def test_workload_gives_what_is_right_every_time(work: workloads.Workload) -> None:
+def test_workload_returns_the_right_result_every_time(work: workloads.Workload) -> None:
     if work.name.startswith("pyperformance-"):
         pytest.importorskip("pyperformance")
     with SequentialPool() as pool:
@@ -53,7 +53,7 @@ def test_workload_has_as_many_items_as_asked_for() -> None:
     assert len(fib.items(0.0001)) == 1
 
 
-def test_party_counts_answers_that_are_wrong_and_lets_go_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_counts_wrong_results_and_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(registry.DIRECTORY)
     methods = importlib.import_module("probe_methods")
     answers = iter([1, 2, 1, 3])

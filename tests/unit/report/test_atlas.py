@@ -47,7 +47,7 @@ def test_every_claim_has_a_picture_with_a_row_of_each_machine_and_interpreter() 
     assert len(page) < 500_000
 
 
-def test_a_dot_lies_within_its_interval_and_machines_of_one_name_are_told_apart() -> None:
+def test_a_dot_lies_within_its_interval_and_machines_of_one_name_are_distinguished() -> None:
     page = atlas.render([("runs/a", machine("north")), ("runs/b", machine("north", 2))])
     assert "north (runs/a), " in page
     assert "north (runs/b), " in page

@@ -280,7 +280,7 @@ def test_families_come_in_order_with_cures_beside_their_squares(summary: Summary
     assert (work.id, work.title, len(work.subjects)) == ("models.io", "I/O", 3)
 
 
-def test_losses_are_told_once_for_all_that_they_are_true_of() -> None:
+def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
     from fairlead.lab.analysis.summarise import summarise
 
     reason = "no room"

@@ -106,7 +106,7 @@ def test_advice_gathers_the_sizes_that_it_is_about(comparison: Comparison) -> No
     assert "! b, n = 50, 100: more samples" in comparison_text.render(advised)
 
 
-def test_what_only_one_run_has_and_what_differs_is_told() -> None:
+def test_what_only_one_run_has_and_what_differs_is_listed() -> None:
     a, b = run(environment={"cores": 2}), run(environment={"cores": 8}, problems=("line 3: cut",))
     alone = replace(a.series[0], experiment="square.semaphore")
     page = comparison_text.render(compared(replace(a, series=(*a.series, alone)), b, a))
@@ -164,7 +164,7 @@ def test_page_has_every_run_and_every_cell(comparison: Comparison) -> None:
     assert len(page) < 100_000
 
 
-def test_json_gives_back_the_comparison(comparison: Comparison) -> None:
+def test_json_contains_the_comparison(comparison: Comparison) -> None:
     data = json_module.loads(comparison_json.render(comparison))
     assert data["version"] == 2
     assert [one["name"] for one in data["runs"]] == ["runs/0", "runs/1", "runs/2"]

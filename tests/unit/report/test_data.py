@@ -34,7 +34,7 @@ def loaded(summary: Summary) -> dict:
     return json_module.loads(json.render(summary), parse_constant=refuse)
 
 
-def test_json_gives_back_every_cell(summary: Summary) -> None:
+def test_json_contains_every_cell(summary: Summary) -> None:
     results = loaded(summary)["results"]
     cells = [(s, c) for s in summary.series for c in s.cells]
     assert len(results) == len(cells)
@@ -67,7 +67,7 @@ def test_json_holds_environment_interpreters_skips_and_problems(summary: Summary
     assert data["failures"] == []
 
 
-def test_json_gives_back_every_claim_and_the_conditions(summary: Summary) -> None:
+def test_json_contains_every_claim_and_the_conditions(summary: Summary) -> None:
     data = loaded(summary)
     assert data["conditions"]["rejected"] == 3
     told = [(c["topic"], c["interpreter"], c["value"], c["low"], c["verdict"]) for c in data["claims"]]
@@ -97,7 +97,7 @@ def test_json_has_null_where_a_number_is_not_finite() -> None:
     assert data["environment"] == {"load": [None]}
 
 
-def test_json_of_interpreters_with_one_name_tells_them_apart() -> None:
+def test_json_distinguishes_interpreters_of_one_name() -> None:
     rng = random.Random(1)
     twins = [summaries.interpreter(version=v) for v in ("3.13.0", "3.13.1")]
     data = loaded(summaries.summary(*(summaries.series(rng, python=p) for p in twins)))

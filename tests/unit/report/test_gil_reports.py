@@ -91,7 +91,7 @@ def test_text_names_the_policy_and_the_load(
     assert ("fairlead run" in summary.findings[0].advice) == (modes in ([], [0]))
 
 
-def test_text_threads_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_text_distinguishes_threads_of_one_name(tmp_path: Path) -> None:
     simulation = Simulation(example("saturation"), until_ns=100 * MS)
     for thread in simulation.threads:
         thread.name = "same\x1b[31m"

@@ -139,7 +139,7 @@ def test_head_of_the_page_is_five_claims_with_a_picture_each(page: Page) -> None
     assert sum(tag == "svg" and a.get("role") == "img" for tag, a in head) == 5
 
 
-def test_every_claim_is_told_with_what_would_falsify_it(summary: Summary, page: Page) -> None:
+def test_every_claim_is_shown_with_what_would_falsify_it(summary: Summary, page: Page) -> None:
     rows = page.visible
     for claim in summary.claims:
         assert claims.interval(claim) in rows
@@ -214,7 +214,7 @@ def test_medians_lie_where_the_axes_say() -> None:
     assert y0 > y1 > y2
 
 
-def test_losses_and_legend_and_environment_are_told(summary: Summary, page: Page) -> None:
+def test_losses_and_legend_and_environment_are_shown(summary: Summary, page: Page) -> None:
     assert "needs fork, and this build was made without it" in page.visible
     assert summary.problems[0] in page.visible
     for verdict, (meaning, what) in words.VERDICTS.items():
@@ -344,7 +344,7 @@ def themes() -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("theme", themes(), ids=["light", "dark"])
-def test_colours_can_be_told_from_the_ground(theme: dict[str, str]) -> None:
+def test_colours_stand_out_from_the_background(theme: dict[str, str]) -> None:
     text = ("ink", "soft", "link", "new", "settled", "open", "contradicts", "undecided")
     assert {name: contrast(theme[name], theme["ground"]) >= 4.5 for name in text} == dict.fromkeys(text, True)
     marks = (*(f"c{i}" for i in range(8)), "reference")

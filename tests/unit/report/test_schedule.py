@@ -28,7 +28,7 @@ def test_three_starts_run_in_the_published_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["start", "pass"])
-def test_who_is_woken_never_runs_in_the_same_pass_and_runs_first_in_the_next(kind: str) -> None:
+def test_woken_thread_never_runs_in_the_same_pass_and_runs_first_in_the_next(kind: str) -> None:
     drawn = schedule.passes(kind, 6)  # type: ignore[arg-type]
     for now, following in pairwise(drawn):
         assert now.waits is not None

@@ -32,7 +32,7 @@ def test_fits_eighty_columns_in_plain_characters(summary: Summary) -> None:
         assert page.replace("±", "").isascii()
 
 
-def test_a_run_on_one_interpreter_is_told_in_twenty_lines() -> None:
+def test_a_run_on_one_interpreter_fits_in_twenty_lines() -> None:
     curve = summaries.series(random.Random(1))
     found = [summaries.ratio_claim(curve, topic=f"claim {i}", main=i < 15) for i in range(20)]
     page = text.render(summaries.summary(curve, claims=tuple(found)))
@@ -55,7 +55,7 @@ def test_a_claim_stands_in_one_line_with_its_verdict_times_and_source(summary: S
     assert all(who.label in page for who in roster)
 
 
-def test_machine_and_what_disturbed_the_run_are_told_once(summary: Summary) -> None:
+def test_machine_and_what_disturbed_the_run_are_shown_once(summary: Summary) -> None:
     page = " ".join(text.render(summary, detail=2).split())
     assert page.count("quiet: load 2 %, core speed ± 20 %, stolen 0 %, throttled 0 s; ") == 1
     assert page.count("samples, 3 rejected") == 1
@@ -130,7 +130,7 @@ def test_figure_that_was_not_measured_is_a_dash_and_has_no_column_where_none_was
     assert "-" not in row.split()
 
 
-def test_skips_failures_notes_and_problems_are_told() -> None:
+def test_skips_failures_notes_and_problems_are_shown() -> None:
     rng = random.Random(1)
     failed = replace(
         summaries.series(rng, note="two sizes cannot show a bend"),

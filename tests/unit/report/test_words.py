@@ -60,11 +60,11 @@ def test_clean_leaves_only_what_can_be_seen(text: str, shown: str) -> None:
         ("yester\u202eday", "yester\ufffdday"),
     ],
 )
-def test_moment_is_told_in_utc(text: str, shown: str) -> None:
+def test_moment_is_shown_in_utc(text: str, shown: str) -> None:
     assert names.moment(text) == shown
 
 
-def test_labels_are_told_apart_when_version_and_name_are_the_same() -> None:
+def test_labels_differ_when_version_and_name_are_the_same() -> None:
     rng = random.Random(1)
     twins = [summaries.interpreter(path=f"/opt/{i}/python") for i in range(2)]
     twins += [summaries.interpreter("3.13#2"), summaries.interpreter(build={"debug": True})]
@@ -212,5 +212,5 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
         (None, "s", "-"),
     ],
 )
-def test_metric_is_told_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
+def test_metric_is_shown_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
     assert units.metric(value, unit) == shown

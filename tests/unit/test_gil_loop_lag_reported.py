@@ -77,7 +77,7 @@ def test_metrics_of_the_endpoint_are_those_of_the_watch() -> None:
     in_a_thread("told by metrics", main())
 
 
-def test_loop_that_is_late_now_is_told_to_be_overdue() -> None:
+def test_loop_that_is_late_now_is_reported_as_overdue() -> None:
     async def main() -> None:
         with fairlead.gil.serve("0") as server, fairlead.gil.watch_loop(interval=0.005):
             until(lambda: asked(server.port)['fairlead_loop_overdue_seconds{loop="overdue"}'] > 0)
@@ -87,7 +87,7 @@ def test_loop_that_is_late_now_is_told_to_be_overdue() -> None:
     in_a_thread("overdue", main())
 
 
-def test_recording_and_top_tell_what_the_watch_says(tmp_path: Path) -> None:
+def test_recording_and_top_report_what_the_watch_counts(tmp_path: Path) -> None:
     async def main() -> fairlead.gil.LoopLag:
         with fairlead.gil.watch_loop(interval=0.005, threshold=0.02) as earlier:
             await late(earlier, 1)  # before the recording, which does not count it
