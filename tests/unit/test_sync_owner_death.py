@@ -70,6 +70,7 @@ def test_thread_that_waits_already_is_warned_and_goes_on_when_another_releases(k
         holder.join()
         until(lambda: told)
         if kind is Lock:
+            until(waits)  # the waiter was awake to warn
             assert waits()[-1].owners[0].thread == 0
             assert "held by a thread that has ended" in str(waits()[-1])
             lock.release()
