@@ -9,12 +9,13 @@ each when it is raised and how to go on.
 
 import sys
 from _pickle import PicklingError
-from typing import TYPE_CHECKING, Any
 
 if sys.implementation.name == "cpython":
     from _queue import Empty
 else:  # PyPy has the module of Python only
     from queue import Empty
+
+TYPE_CHECKING = False  # not typing's, which is slow to import: everything imports this
 
 __all__ = [
     "AdviceError",
@@ -57,13 +58,29 @@ __all__ = [
     "WrongSegmentError",
 ]
 
+NOTE = "Why, and what to do: fairlead explain "
+"""How the note of each error begins; the name of its class follows."""
+
+
+class _Note:
+    """The note of an error, made when its traceback is shown: raising one does not pay for it."""
+
+    def __get__(self, error: BaseException | None, kind: type[BaseException]) -> list[str]:
+        if error is None:
+            raise AttributeError("__notes__")  # a class has none
+        name = next(one.__name__ for one in kind.__mro__ if one.__module__ == __name__)
+        notes: list[str] = error.__dict__.setdefault("__notes__", [f"{NOTE}{name}"])
+        return notes
+
 
 class FairleadError(Exception):
     """Base of everything that fairlead raises on purpose."""
 
+    __notes__ = _Note()
+
     def __init_subclass__(cls) -> None:
         if cls.__doc__ and cls.__module__ == __name__:
-            cls.__doc__ += f"\n\nWhy, and what to do: docs/reference/errors.md#{cls.__name__.lower()}"
+            cls.__doc__ += f"\n\n{NOTE}{cls.__name__}, or docs/reference/errors.md#{cls.__name__.lower()}"
 
 
 class UsageError(FairleadError, ValueError):
@@ -247,6 +264,7 @@ class ResourceBusyError(FairleadError, RuntimeError):
 if TYPE_CHECKING:
     import threading
     from queue import Full
+    from typing import Any
 
     class BrokenBarrierError(FairleadError, threading.BrokenBarrierError): ...
 
@@ -255,7 +273,7 @@ if TYPE_CHECKING:
     class QueueShutDown(ChannelClosedError): ...
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for those who use them
     if name not in {"QueueFull", "QueueShutDown", "BrokenBarrierError"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

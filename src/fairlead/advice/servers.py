@@ -23,7 +23,7 @@ from statistics import median
 from fairlead import machine
 from fairlead.advice import load_output
 from fairlead.advice.loss import expected_loss, versus
-from fairlead.errors import AdviceError, UsageError
+from fairlead.errors import NOTE, AdviceError, UsageError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.lab.isolation.stop import Stop
@@ -363,5 +363,6 @@ def _takes_connections(port: int, ended: Callable[[], int | None], stop: Stop) -
 
 
 def _last_line(said: bytes) -> str:
-    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
-    return f": {lines[-1][:200]}" if lines else ""
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+    told = [line for line in lines if line and not line.startswith(NOTE)]
+    return f": {told[-1][:200]}" if told else ""

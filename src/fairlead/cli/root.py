@@ -13,6 +13,7 @@ COMMANDS = {
     "ctl": "Look at a running program's scheduler, or switch it.",
     "demo": "Show a slow server and what makes it fast, in some 15 seconds.",
     "doctor": "Say what this machine and its interpreters can measure.",
+    "explain": "Say why an error of fairlead is raised, and what to do.",
     "lab": "Measure how concurrency scales on this machine.",
     "record": "Run a program and record its GIL.",
     "report": "Show what a recording of the GIL, or a saved advice, says.",
