@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import TYPE_CHECKING, Any
-
 # the packages first, so that the functions of their names stand before them
 import fairlead.gil.endpoint
 import fairlead.gil.observe
 import fairlead.gil.schedule  # noqa: F401
 
+TYPE_CHECKING = False  # not typing's, which takes longer to import than all of this
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from os import PathLike
+    from typing import Any
 
     from fairlead.gil.endpoint.server import Server as Server
     from fairlead.gil.observe.loop_lag import LoopLag as LoopLag

@@ -88,46 +88,86 @@ from fairlead._native import (
 from fairlead._native import (
     StripedCounterStatistics as StripedCounterStatistics,
 )
-from fairlead.sync._channels import (
-    BroadcastReceiver,
-    BroadcastSender,
-    OneshotReceiver,
-    OneshotSender,
-    Receiver,
-    Sender,
-    WatchReceiver,
-    WatchSender,
-    broadcast,
-    channel,
-    oneshot,
-    watch,
-)
-from fairlead.sync._channels import (
-    ChannelStatistics as ChannelStatistics,
-)
-from fairlead.sync._clock import ManualClock
-from fairlead.sync._condition import Condition
-from fairlead.sync._condition import ConditionStatistics as ConditionStatistics
-from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
 from fairlead.sync._handles import from_handle, handle
-from fairlead.sync._limiter import CapacityLimiter
-from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
-from fairlead.sync._once import (
-    Flag,
-    ResourceGuard,
-    once,
-)
-from fairlead.sync._once import (
-    FlagStatistics as FlagStatistics,
-)
-from fairlead.sync._once import (
-    OnceStatistics as OnceStatistics,
-)
-from fairlead.sync._once import (
-    ResourceGuardStatistics as ResourceGuardStatistics,
-)
-from fairlead.sync._startgate import StartGate
-from fairlead.sync._waits import Actor, Wait, dump_waits, waits
+
+TYPE_CHECKING = False  # not typing's, which takes longer to import than all that is imported here
+if TYPE_CHECKING:
+    from fairlead.sync._channels import (
+        BroadcastReceiver,
+        BroadcastSender,
+        OneshotReceiver,
+        OneshotSender,
+        Receiver,
+        Sender,
+        WatchReceiver,
+        WatchSender,
+        broadcast,
+        channel,
+        oneshot,
+        watch,
+    )
+    from fairlead.sync._channels import (
+        ChannelStatistics as ChannelStatistics,
+    )
+    from fairlead.sync._clock import ManualClock
+    from fairlead.sync._condition import Condition
+    from fairlead.sync._condition import ConditionStatistics as ConditionStatistics
+    from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
+    from fairlead.sync._limiter import CapacityLimiter
+    from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
+    from fairlead.sync._once import (
+        Flag,
+        ResourceGuard,
+        once,
+    )
+    from fairlead.sync._once import (
+        FlagStatistics as FlagStatistics,
+    )
+    from fairlead.sync._once import (
+        OnceStatistics as OnceStatistics,
+    )
+    from fairlead.sync._once import (
+        ResourceGuardStatistics as ResourceGuardStatistics,
+    )
+    from fairlead.sync._startgate import StartGate
+    from fairlead.sync._waits import Actor, Wait, dump_waits, waits
+
+_WHERE = {
+    "Actor": "_waits",
+    "BroadcastReceiver": "_channels",
+    "BroadcastSender": "_channels",
+    "CapacityLimiter": "_limiter",
+    "CapacityLimiterStatistics": "_limiter",
+    "ChannelStatistics": "_channels",
+    "Condition": "_condition",
+    "ConditionStatistics": "_condition",
+    "Deadlock": "_deadlocks",
+    "Detector": "_deadlocks",
+    "Flag": "_once",
+    "FlagStatistics": "_once",
+    "ManualClock": "_clock",
+    "OnceStatistics": "_once",
+    "OneshotReceiver": "_channels",
+    "OneshotSender": "_channels",
+    "Receiver": "_channels",
+    "ResourceGuard": "_once",
+    "ResourceGuardStatistics": "_once",
+    "Sender": "_channels",
+    "StartGate": "_startgate",
+    "Wait": "_waits",
+    "WatchReceiver": "_channels",
+    "WatchSender": "_channels",
+    "broadcast": "_channels",
+    "channel": "_channels",
+    "detect_deadlocks": "_deadlocks",
+    "dump_waits": "_waits",
+    "find_deadlocks": "_deadlocks",
+    "once": "_once",
+    "oneshot": "_channels",
+    "waits": "_waits",
+    "watch": "_channels",
+}
+"""What is imported when it is asked for, each with its module."""
 
 __all__ = [
     "Actor",
@@ -183,3 +223,19 @@ __all__ = [
     "waits",
     "watch",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that there is
+
+    def __getattr__(name: str) -> object:
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copyreg
 import sys
-from typing import Any
 
 from fairlead import _native
 from fairlead._native import (
@@ -25,6 +24,12 @@ from fairlead._native import (
     SimpleQueue,
 )
 from fairlead.errors import WrongProcessError
+
+TYPE_CHECKING = False  # not typing's, which is slow to import
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object
 
 Shared = (
     Barrier

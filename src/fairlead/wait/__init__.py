@@ -9,12 +9,14 @@ thread, and makes it the first time.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from importlib import import_module
-from types import ModuleType
-from typing import Any
 
 from fairlead._native import Mailbox, Operation, use_mailboxes, use_tasks
+
+TYPE_CHECKING = False  # not typing's, which is slow to import: every program that waits imports this
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from types import ModuleType
+    from typing import Any
 
 __all__ = [
     "Mailbox",
@@ -49,6 +51,8 @@ def _adapters() -> Iterator[ModuleType]:
         if library in sys.modules:
             # not `import`, which costs more than all the rest: this is asked at every wait of a task
             if library not in _imported:
+                from importlib import import_module
+
                 _imported[library] = import_module(f"fairlead.wait._{library}")
             yield _imported[library]
 
