@@ -90,6 +90,12 @@ def questions() -> dict[str, dict[str, Timed]]:
             "asyncio.Lock": timed_async(ASYNC_WITH, x=asyncio.Lock()),
             "fairlead Lock": timed_async(ASYNC_WITH, x=sync.Lock()),
         },
+        "async rlock, async with": {
+            "asyncio.Lock": timed_async(ASYNC_WITH, x=asyncio.Lock()),
+            "fairlead RLock": timed_async(ASYNC_WITH, x=sync.RLock()),
+            "fairlead RWLock.reading": timed_async(ASYNC_WITH, x=sync.RWLock().reading),
+            "fairlead RWLock.writing": timed_async(ASYNC_WITH, x=sync.RWLock().writing),
+        },
         "async lock, calls": {
             "asyncio.Lock": timed_async("await x.acquire(); x.release()", x=asyncio.Lock()),
             "fairlead Lock": timed_async("await x.acquire_async(); x.release()", x=sync.Lock()),

@@ -258,8 +258,11 @@ def task_serial() -> int:
 def task_ended(task: object, /) -> bool:
     """Whether this task or greenlet, as its library knows it, has ended; of anything else False."""
 
-def use_tasks(finder: Callable[[], object | None], /) -> None:
-    """Sets what says which task runs in this thread: it returns an object that is the task's own, or None."""
+def current_task() -> object | None:
+    """The task that runs in this thread at this moment, as its library knows it; None: no task does.
+
+    Where gevent runs in this thread, the greenlet; None for the thread's first one.
+    """
 
 # primitives
 @final
@@ -474,8 +477,8 @@ class RLock:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
         """As release()."""
-    def __aenter__(self) -> Operation[bool]:
-        """As acquire_async()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
     def __aexit__(self, *exc_info: object) -> Operation[None]:
         """As release(), in an awaitable that is done."""
     def _is_owned(self) -> bool:
@@ -593,8 +596,8 @@ class RWLockView:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
         """As release()."""
-    def __aenter__(self) -> Operation[bool]:
-        """As acquire_async()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
     def __aexit__(self, *exc_info: object) -> Operation[None]:
         """As release(), in an awaitable that is done."""
 

@@ -219,3 +219,27 @@ turn.set()
 thread.join()
 assert handled == [threading.get_ident()]
 """)
+
+
+def test_tasks_of_a_trio_that_keeps_its_running_task_elsewhere_are_told_apart() -> None:
+    """Asked by the function that the adapter then has: in a program of its own, for it is asked for once."""
+    out = run("""
+import trio
+from fairlead.lowlevel import current_task
+from fairlead.sync import RLock
+from fairlead.wait import _trio
+
+_trio.run_context = _trio.task
+lock = RLock()
+
+async def other():
+    print(current_task() is trio.lowlevel.current_task(), lock.acquire(False), end=" ")
+
+async def main():
+    async with lock, trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+    print(lock.locked(), end="")
+
+trio.run(main)
+""")
+    assert out == "True False False"

@@ -119,6 +119,14 @@ def test_text_names_the_waiter_the_owner_and_where_both_are() -> None:
         assert lines[0].split(" has waited")[0] in file.getvalue()
 
 
+def test_text_goes_nowhere_in_a_process_without_standard_streams(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    dump_waits()
+    assert capsys.readouterr().out == ""
+
+
 def test_owner_that_runs_is_shown_where_it_is() -> None:
     lock = Lock()
     lock.acquire()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from fairlead._native import ConditionQueue, Lock, LockStatistics, Operation, RLock, RLockStatistics
@@ -77,15 +77,18 @@ class Condition:
         self._lock.__exit__(*exc_info)
 
     def __aenter__(self) -> Operation[Any]:
-        self._lost.pop(threading.get_ident(), None)
+        if self._lost:
+            self._lost.pop(threading.get_ident(), None)
         return self._lock.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: object, traceback: object
+    ) -> Awaitable[None]:
         if kind is GeneratorExit and (times := self._lost.pop(threading.get_ident(), 0)):
             if times > 1:
                 self._lost[threading.get_ident()] = times - 1
-            return
-        self._lock.release()
+            return _nothing()
+        return self._lock.__aexit__()
 
     def _held(self) -> bool:
         """As far as the lock can tell: an RLock by whom, a Lock only whether."""
@@ -191,6 +194,10 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.Condition {self._lock!r}, {self._notices.waiting()} waiting>"
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _elsewhere(lock: Lock, notices: ConditionQueue) -> Condition:

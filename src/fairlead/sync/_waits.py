@@ -129,12 +129,14 @@ def waits() -> tuple[Wait, ...]:
 
 def dump_waits(file: TextIO | None = None) -> None:
     """Writes what ``waits()`` finds as text, to standard error or a file; a signal handler may."""
-    file = sys.stderr if file is None else file
+    out = sys.stderr if file is None else file
+    if out is None:
+        return  # a process without standard streams
     found = waits()
-    print(f"fairlead.sync: {len(found) or 'nothing'} waiting at {time.monotonic():.3f} s", file=file)
+    print(f"fairlead.sync: {len(found) or 'nothing'} waiting at {time.monotonic():.3f} s", file=out)
     for wait in found:
-        print(f"\n{wait}", file=file)
-    file.flush()
+        print(f"\n{wait}", file=out)
+    out.flush()
 
 
 class Seen(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from fairlead._native import Mailbox, Operation, use_mailboxes, use_tasks
+from fairlead._native import Mailbox, Operation, current_task, use_mailboxes
 
 TYPE_CHECKING = False  # not typing's, which is slow to import: every program that waits imports this
 if TYPE_CHECKING:
@@ -76,21 +76,6 @@ def current_mailbox() -> Mailbox:
     )
 
 
-def current_task() -> object | None:
-    """The task that runs in this thread at this moment, as its library knows it; None: no task does.
-
-    Where gevent runs in this thread, the greenlet; None for the thread's first one.
-    """
-    for adapter in _adapters():
-        if (task := adapter.task()) is not None:
-            return task  # type: ignore[no-any-return]
-    if "gevent.hub" in sys.modules:
-        from fairlead.wait import _gevent
-
-        return _gevent.task()  # type: ignore[no-any-return]
-    return None
-
-
 def others_run() -> bool:
     """Whether a call that blocks lets others of this thread run meanwhile: in a greenlet of gevent."""
     if "gevent.hub" not in sys.modules:
@@ -139,4 +124,3 @@ async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
 
 
 use_mailboxes(current_mailbox)
-use_tasks(current_task)

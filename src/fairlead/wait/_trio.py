@@ -60,14 +60,14 @@ def _call_later(seconds: float, function: Callable[[], None]) -> trio.CancelScop
     return scope
 
 
-thread_local = trio.lowlevel.in_trio_task.__globals__.get("GLOBAL_RUN_CONTEXT")
-"""What in_trio_task() looks at, which native code asks at every acquire and release of an RLock: it has an
-attribute ``task`` while one runs in this thread. None, should a release of trio keep that elsewhere."""
-
-
 def task() -> trio.lowlevel.Task | None:
     """The task that runs in this thread, or None."""
     return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
+
+
+run_context = trio.lowlevel.in_trio_task.__globals__.get("GLOBAL_RUN_CONTEXT", task)
+"""What in_trio_task() looks at, which native code asks at every acquire and release of an RLock: it has an
+attribute ``task`` while one runs in this thread. A function, should a release of trio keep that elsewhere."""
 
 
 def mailbox() -> Mailbox | None:

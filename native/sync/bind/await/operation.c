@@ -64,6 +64,17 @@ PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, f
     return (PyObject *)self;
 }
 
+PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                             fl_conclude conclude)
+{
+    uint32_t left = wanted;
+    int taken = attempt(wrapper, &left);
+    if (taken != 0) {
+        return taken < 0 ? NULL : fl_operation_done(state);
+    }
+    return fl_operation_of(state, wrapper, wanted, attempt, conclude);
+}
+
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
                             fl_finish finish)
 {

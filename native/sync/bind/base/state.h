@@ -72,24 +72,22 @@ int fl_run_handlers(void);
     X(PyTypeObject, segment_type)                                                                          \
     X(PyObject, done)         /* the awaitable that is over */                                             \
     X(PyObject, current_mailbox) /* finds the Mailbox of the loop that runs here */                         \
-    X(PyObject, current_task) /* finds the task that runs here */                                          \
     X(PyObject, task_number)  /* numbers the task that runs here */                                        \
-    X(PyObject, running_loop) /* asyncio's functions, once they were asked for; under the GIL */           \
+    X(PyObject, running_loop) /* of asyncio, once it was found; see task.c */                              \
     X(PyObject, task_of)                                                                                   \
+    X(PyObject, trio_context) /* and what the other adapters say of theirs */                              \
+    X(PyObject, greenlet_of)                                                                               \
     X(PyObject, name_done)                                                                                 \
     X(PyObject, name_set_result)                                                                           \
     X(PyObject, name_asyncio)                                                                              \
+    X(PyObject, name_asyncio_tasks)                                                                        \
     X(PyObject, name_trio)                                                                                 \
-    X(PyObject, name_trio_adapter)                                                                         \
-    X(PyObject, name_thread_local)                                                                         \
     X(PyObject, name_dict)                                                                                 \
     X(PyObject, name_task)                                                                                 \
-    X(PyObject, name_current_task)                                                                         \
-    X(PyObject, name_gevent)                                                                               \
-    X(PyObject, name_running_loop)
+    X(PyObject, name_gevent)
 
-/* Per interpreter. Written by the exec functions, and by fairlead.wait at its import, so that threads may
-   read it without a lock. */
+/* Per interpreter. Written by the exec functions, by fairlead.wait at its import, and once each by task.c, so
+   that threads may read it without a lock. */
 typedef struct {
 #define FL_STATE_FIELD(type, name) type *name;
     FL_STATE_OBJECTS(FL_STATE_FIELD)

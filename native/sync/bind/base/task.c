@@ -1,50 +1,63 @@
 /* Which task or greenlet runs in this thread: the holder's identity for what only its holder may release.
  *
  * Asked at every acquire and release of an RLock, so that a thread without a loop must learn quickly that it
- * has none: a few look-ups in dictionaries, one call of asyncio's C function, and where trio was imported a
- * look at its variable of this thread. The finder, which is Python and knows the adapters, is asked only
- * where there is a task to be found.
+ * has none, and that a task allocates nothing: what asyncio and trio have for it, which is C, is found once
+ * and kept.
  */
 #include "sync/bind/base/wait.h"
 
-/* A new reference; NULL: not there, or an exception is set. */
-static PyObject *imported(PyObject *name)
+/* What keep() has kept in this place of the state, borrowed; or NULL. */
+static PyObject *kept(PyObject **place)
 {
-    return fl_dict_get(PyImport_GetModuleDict(), name);
+    fl_atomic(PyObject *) *kept_at = (void *)place;
+    return fl_load(kept_at, acquire); /* pairs with keep() */
 }
 
-/* A function of asyncio's; a new reference, or NULL as of imported(). Kept once it was found. */
-static PyObject *of_asyncio(fl_state *state, PyObject **kept, PyObject *name)
+/* Keeps what was found, whose reference is stolen, until the module goes. NULL stays NULL. */
+static PyObject *keep(PyObject **place, PyObject *found)
 {
-#ifndef Py_GIL_DISABLED
-    if (*kept != NULL) {
-        return Py_NewRef(*kept);
+    fl_atomic(PyObject *) *kept_at = (void *)place;
+    PyObject *first = NULL;
+    if (found != NULL && !fl_cas(kept_at, &first, found, acq_rel, acquire)) {
+        Py_DECREF(found); /* without a GIL another thread was quicker; pairs with itself, and kept() */
+        return first;
     }
-#endif
-    PyObject *asyncio = imported(state->name_asyncio);
-    if (asyncio == NULL) {
-        return NULL;
-    }
-    PyObject *function = PyObject_GetAttr(asyncio, name);
-    Py_DECREF(asyncio);
-    if (function == NULL) { /* another thread is about to import it */
-        PyErr_Clear();
-    }
-#ifndef Py_GIL_DISABLED
-    Py_XSETREF(*kept, Py_XNewRef(function));
-#endif
-    return function;
+    return found;
 }
 
-/* The result of the function, which is stolen; NULL for None. */
-static PyObject *called(PyObject *function, PyObject *argument)
+/* What this module of asyncio has under a name, borrowed; NULL: not there, or an exception is set. */
+static PyObject *of_asyncio(PyObject **place, PyObject *module_name, const char *name)
 {
-    if (function == NULL) {
-        return NULL;
+    PyObject *found = kept(place);
+    PyObject *module = found == NULL ? fl_dict_get(PyImport_GetModuleDict(), module_name) : NULL;
+    if (module != NULL) {
+        found = keep(place, PyObject_GetAttrString(module, name));
+        Py_DECREF(module);
+        if (found == NULL) { /* another thread is about to import it */
+            PyErr_Clear();
+        }
     }
-    PyObject *found =
-        argument == NULL ? PyObject_CallNoArgs(function) : PyObject_CallOneArg(function, argument);
-    Py_DECREF(function);
+    return found;
+}
+
+/* What an adapter says of its library, borrowed; NULL: the program has not imported that, or an exception is
+   set. */
+static PyObject *of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name)
+{
+    PyObject *found = kept(place);
+    if (found == NULL && PyDict_Contains(PyImport_GetModuleDict(), library) > 0) {
+        PyObject *module = PyImport_ImportModule(adapter); /* waits, if another thread imports it */
+        if (module != NULL) {
+            found = keep(place, PyObject_GetAttrString(module, name));
+            Py_DECREF(module);
+        }
+    }
+    return found;
+}
+
+/* A new reference; NULL for None. */
+static PyObject *not_none(PyObject *found)
+{
     if (found == Py_None) {
         Py_CLEAR(found);
     }
@@ -53,62 +66,46 @@ static PyObject *called(PyObject *function, PyObject *argument)
 
 PyObject *fl_running_loop(fl_state *state)
 {
-    return called(of_asyncio(state, &state->running_loop, state->name_running_loop), NULL);
+    PyObject *function = of_asyncio(&state->running_loop, state->name_asyncio, "_get_running_loop");
+    return function == NULL ? NULL : not_none(PyObject_CallNoArgs(function));
 }
 
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
 {
-    return called(of_asyncio(state, &state->task_of, state->name_current_task), loop);
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *function = of_asyncio(&state->task_of, state->name_asyncio_tasks, "current_task");
+    return function == NULL ? NULL : not_none(PyObject_CallOneArg(function, loop));
+#else /* where that function is Python, and allocates */
+    PyObject *tasks = of_asyncio(&state->task_of, state->name_asyncio_tasks, "_current_tasks");
+    return tasks == NULL ? NULL : fl_dict_get(tasks, loop);
+#endif
 }
 
 /* trio's variable of each thread has a task while one runs there. Its dictionary is asked: an attribute that
    is not there is an exception, which costs more than all the rest. */
-static int has_task(fl_state *state, PyObject *thread_local)
+static PyObject *trio_task(fl_state *state)
 {
-    PyObject *names = PyObject_GetAttr(thread_local, state->name_dict);
-    int has = names == NULL ? -1 : PyDict_Contains(names, state->name_task);
+    PyObject *context =
+        of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context");
+    if (context == NULL || PyCallable_Check(context)) {
+        return context == NULL ? NULL : not_none(PyObject_CallNoArgs(context));
+    }
+    PyObject *names = PyObject_GetAttr(context, state->name_dict);
+    PyObject *task = names == NULL ? NULL : fl_dict_get(names, state->name_task);
     Py_XDECREF(names);
-    return has;
-}
-
-/* Whether a task of trio may run here; -1: an exception. */
-static int in_trio(fl_state *state)
-{
-    int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
-    if (may_be <= 0) {
-        return may_be;
-    }
-    PyObject *adapter = imported(state->name_trio_adapter), *thread_local = NULL;
-    if (adapter != NULL) {
-        thread_local = PyObject_GetAttr(adapter, state->name_thread_local);
-        Py_DECREF(adapter);
-    }
-    if (thread_local == NULL) { /* not imported, or by another thread and not whole yet: the finder waits */
-        PyErr_Clear();
-        return 1;
-    }
-    may_be = thread_local == Py_None || has_task(state, thread_local); /* None: the finder knows */
-    Py_DECREF(thread_local);
-    return PyErr_Occurred() ? -1 : may_be;
+    return task;
 }
 
 PyObject *fl_task_here(fl_state *state)
 {
-    if (state->current_task == NULL) {
-        return NULL;
+    PyObject *task = trio_task(state); /* first: in guest mode an asyncio loop runs underneath */
+    if (task != NULL || PyErr_Occurred()) {
+        return task;
     }
-    int may_be = in_trio(state);
-    if (may_be == 0) {
-        PyObject *loop = fl_running_loop(state);
-        may_be = loop != NULL;
-        Py_XDECREF(loop);
-    }
-    if (may_be <= 0) {
-        return NULL;
-    }
-    PyObject *task = PyObject_CallNoArgs(state->current_task);
-    if (task == Py_None) {
-        Py_CLEAR(task);
+    PyObject *loop = fl_running_loop(state);
+    if (loop != NULL) {
+        task = fl_asyncio_task(state, loop);
+        Py_DECREF(loop);
     }
     return task;
 }
@@ -119,17 +116,9 @@ PyObject *fl_holder_here(fl_state *state)
     if (task != NULL || PyErr_Occurred()) {
         return task;
     }
-    int may_be = PyDict_Contains(PyImport_GetModuleDict(), state->name_gevent);
-    if (may_be <= 0) {
-        return NULL;
-    }
-    PyObject *adapter = PyImport_ImportModule("fairlead.wait._gevent");
-    PyObject *greenlet = adapter == NULL ? NULL : PyObject_CallMethod(adapter, "task", NULL);
-    Py_XDECREF(adapter);
-    if (greenlet == Py_None) {
-        Py_CLEAR(greenlet);
-    }
-    return greenlet;
+    PyObject *greenlet =
+        of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task");
+    return greenlet == NULL ? NULL : not_none(PyObject_CallNoArgs(greenlet));
 }
 
 int fl_caller_here(fl_state *state, fl_caller *me)
@@ -213,15 +202,14 @@ static PyObject *task_serial(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ig
     return PyLong_FromUnsignedLongLong(number < UINT64_C(1) << 24 ? number : 0);
 }
 
-static PyObject *use_tasks(PyObject *module, PyObject *finder)
+static PyObject *current_task(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
-    fl_state *state = fl_state_of(module);
-    Py_XSETREF(state->current_task, Py_NewRef(finder));
-    Py_RETURN_NONE;
+    PyObject *task = fl_holder_here(fl_state_of(module));
+    return task != NULL || PyErr_Occurred() ? task : Py_NewRef(Py_None);
 }
 
 static PyMethodDef functions[] = {
-    {"use_tasks", use_tasks, METH_O, FL_DOC(module, use_tasks)},
+    {"current_task", current_task, METH_NOARGS, FL_DOC(module, current_task)},
     {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, FL_DOC(module, name_tasks)},
     {"task_ended", task_ended, METH_O, FL_DOC(module, task_ended)},
     {"task_serial", task_serial, METH_NOARGS, FL_DOC(module, task_serial)},
@@ -236,11 +224,8 @@ int fl_task_exec(PyObject *module)
         const char *name;
     } names[] = {
         {&state->name_asyncio, "asyncio"},
-        {&state->name_running_loop, "_get_running_loop"},
-        {&state->name_current_task, "current_task"},
+        {&state->name_asyncio_tasks, "asyncio.tasks"},
         {&state->name_trio, "trio"},
-        {&state->name_trio_adapter, "fairlead.wait._trio"},
-        {&state->name_thread_local, "thread_local"},
         {&state->name_dict, "__dict__"},
         {&state->name_task, "task"},
         {&state->name_gevent, "gevent.hub"},

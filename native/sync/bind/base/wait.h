@@ -147,6 +147,11 @@ typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
                        fl_conclude conclude);
 
+/* What __aenter__ returns, which `async with` awaits at once: done if it could be taken, else that operation.
+   NULL with an exception set. */
+PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                             fl_conclude conclude);
+
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */
 int fl_operation_join(PyObject *operation);

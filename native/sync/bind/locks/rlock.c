@@ -75,12 +75,9 @@ static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
     return fl_wait_thread(self, waitq, 1, owner, deadline);
 }
 
-static int take(PyObject *self, int64_t deadline)
+/* As fl_wait_thread; the reference to the task is stolen. */
+static int take_as(PyObject *self, fl_caller me, int64_t deadline)
 {
-    fl_caller me;
-    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
-        return -1;
-    }
     int taken = again(self, &me);
     if (taken == 0 && (taken = take_once(self, &me, deadline)) > 0) {
         hold(self, me.task, 1);
@@ -88,6 +85,12 @@ static int take(PyObject *self, int64_t deadline)
     }
     Py_XDECREF(me.task);
     return taken;
+}
+
+static int take(PyObject *self, int64_t deadline)
+{
+    fl_caller me;
+    return fl_caller_here(fl_wrapper_state(self), &me) < 0 ? -1 : take_as(self, me, deadline);
 }
 
 static void give(PyObject *self)
@@ -161,20 +164,14 @@ static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
                                             "the call without _async");
         return -1;
     }
-    int taken = again(self, &me);
-    if (taken == 0 && fl_sem_try(fl_wrapper_waitq(self), 1, fl_owner_task())) {
-        hold(self, NULL, 0); /* the operation's finish says who */
-        taken = 1;
-    }
-    Py_DECREF(me.task);
-    return taken;
+    return take_as(self, me, 0);
 }
 
 static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
 {
     rlock *lock = (rlock *)self;
     if (lock->holder != NULL) {
-        Py_RETURN_TRUE; /* taken again */
+        Py_RETURN_TRUE; /* taken at once */
     }
     PyObject *task = fl_task_here(fl_wrapper_state(self));
     if (task == NULL) {
@@ -291,6 +288,11 @@ static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssiz
     return release(self, NULL);
 }
 
+static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_enter(fl_wrapper_state(self), self, 1, attempt, finish);
+}
+
 static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release_once(self) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
@@ -381,7 +383,7 @@ static PyMethodDef methods[] = {
     {"_holders", holders, METH_NOARGS, FL_DOC(RLock, _holders)},
     {"__enter__", enter, METH_NOARGS, FL_DOC(RLock, __enter__)},
     {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(RLock, __exit__)},
-    {"__aenter__", acquire_async, METH_NOARGS, FL_DOC(RLock, __aenter__)},
+    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RLock, __aenter__)},
     {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RLock, __aexit__)},
     {"_is_owned", is_owned, METH_NOARGS, FL_DOC(RLock, _is_owned)},
     {"_recursion_count", recursion_count, METH_NOARGS, FL_DOC(RLock, _recursion_count)},

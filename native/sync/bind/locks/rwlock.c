@@ -57,6 +57,12 @@ static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ss
     return release(op, NULL);
 }
 
+static PyObject *aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return fl_operation_enter(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
+                              fl_rwlock_finish);
+}
+
 static PyObject *aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     PyObject *released = release(op, NULL);
@@ -94,7 +100,7 @@ static PyMethodDef side_methods[] = {
     {"acquire_async", acquire_async, METH_NOARGS, FL_DOC(RWLockView, acquire_async)},
     {"__enter__", enter, METH_NOARGS, FL_DOC(RWLockView, __enter__)},
     {"__exit__", FL_METHOD(side_exit), METH_FASTCALL, FL_DOC(RWLockView, __exit__)},
-    {"__aenter__", acquire_async, METH_NOARGS, FL_DOC(RWLockView, __aenter__)},
+    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RWLockView, __aenter__)},
     {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RWLockView, __aexit__)},
     {NULL, NULL, 0, NULL},
 };
@@ -113,7 +119,7 @@ static PyType_Spec side_spec =
     FL_TYPE("fairlead.sync.RWLockView", sizeof(fl_rwlock_view),
             Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, side_slots);
 
-/* A face is made when it is asked for: kept in the lock it would be a cycle. */
+/* A view is made when it is asked for: kept in the lock it would be a cycle. */
 static PyObject *view(PyObject *op, void *mode)
 {
     fl_waitq *waitq = fl_wrapper_waitq(op);

@@ -170,23 +170,27 @@ static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wan
     return fl_wait_thread(op, self->wrapper.waitq, wanted, fl_caller_owner(me), deadline);
 }
 
-int fl_rwlock_come_in(PyObject *op, int64_t deadline)
+/* As fl_rwlock_come_in, with *wanted set to what is to be had of the wait queue; the reference to the task is
+   stolen. */
+static int come_in_as(PyObject *op, fl_caller me, int64_t deadline, uint32_t *wanted)
 {
-    fl_caller me;
-    uint32_t wanted;
     fl_rwlock *self = fl_rwlock_of_view(op);
-    if (fl_caller_here(fl_wrapper_state(op), &me) < 0) {
-        return -1;
-    }
-    int taken = plan(self, &me, ((fl_rwlock_view *)op)->mode, &wanted);
+    int taken = plan(self, &me, ((fl_rwlock_view *)op)->mode, wanted);
     if (taken == 0) {
-        taken = take(op, self, &me, wanted, deadline);
+        taken = take(op, self, &me, *wanted, deadline);
     }
     if (taken == 1 && enlist(self, &me, ((fl_rwlock_view *)op)->mode) < 0) {
         taken = -1;
     }
     Py_XDECREF(me.task);
     return taken;
+}
+
+int fl_rwlock_come_in(PyObject *op, int64_t deadline)
+{
+    fl_caller me;
+    uint32_t wanted;
+    return fl_caller_here(fl_wrapper_state(op), &me) < 0 ? -1 : come_in_as(op, me, deadline, &wanted);
 }
 
 int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
@@ -227,7 +231,6 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
 int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
 {
     fl_caller me;
-    fl_rwlock *self = fl_rwlock_of_view(op);
     if (fl_caller_here(fl_wrapper_state(op), &me) < 0) {
         return -1;
     }
@@ -236,13 +239,10 @@ int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
                                             "threads use the call without _async");
         return -1;
     }
-    int taken = plan(self, &me, ((fl_rwlock_view *)op)->mode, wanted);
-    if (taken == 0) {
-        taken = fl_rw_try(self->wrapper.waitq, *wanted, fl_owner_task());
-    } else {
-        *wanted = FL_RW_NONE; /* the wait queue is not asked */
+    int taken = come_in_as(op, me, 0, wanted);
+    if (taken == 1) {
+        *wanted = FL_RW_NONE; /* nothing is left for fl_rwlock_finish */
     }
-    Py_DECREF(me.task);
     return taken;
 }
 
@@ -250,6 +250,9 @@ PyObject *fl_rwlock_finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused
 {
     fl_rwlock *self = fl_rwlock_of_view(op);
     fl_caller me;
+    if (wanted == FL_RW_NONE) {
+        Py_RETURN_TRUE; /* it came in at once */
+    }
     int failed = fl_caller_here(fl_wrapper_state(op), &me);
     if (failed == 0 && me.task != NULL) {
         failed = enlist(self, &me, ((fl_rwlock_view *)op)->mode);
