@@ -3,9 +3,10 @@
     python tools/words.py            lists what is wrong, and ends with 1 if anything is
     python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
 
-Three rules: no banned word (``BANNED``), no sentence of more than ``LONGEST`` words, and in the sources
-(``sources()``), comments included, no pronoun in place of an actor (``PRONOUN``). What an editor or the
-command line shows of the code (``shown()``) is checked for banned words. For each file and rule,
+No banned word (``BANNED``) and no sentence of more than ``LONGEST`` words in the documents; no pronoun in
+place of an actor (``PRONOUN``) in the sources (``sources()``), comments included. What an editor or the
+command line shows of the code (``shown()``) is checked for banned words, the comments in C of the rooms
+``CLEAN`` for "who" and "told", and the names of tests for all of these (``NAME``). For each file and rule,
 ``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has fewer the
 list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
 """
@@ -16,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -40,8 +42,22 @@ PRONOUN = r"\b(?:who(?:m?ever)|(?:some|any|no|every)body|(?:some|any|every)one)\
 """What stands for a thread, task, waiter, holder, caller or process that could be named."""
 
 
-def documents() -> list[Path]:
-    return sorted(
+ACTOR = r"\bwhom?\b|\btold\b"
+"""Words of a comment in C for which the name of a thread, waiter, caller or notification would stand."""
+
+CLEAN = ("gil", "interpreters", "machine", "module", "tests")
+"""The rooms of native/ whose comments name every actor."""
+
+NAME = (
+    r"\b(?:def|void|class) test_(?:\w+_)?"
+    r"(?:who(?:m|ever)?|(?:some|any|no|every)bod(?:y|ys|ies)|told|tells?)(?:_\w+)?\("
+)
+"""A test whose name does not name its actor, or says "told" for reported, shown, raised or distinguished."""
+
+
+@cache
+def documents() -> frozenset[Path]:
+    return frozenset(
         [
             ROOT / "README.md",
             ROOT / "CONTRIBUTING.md",
@@ -52,17 +68,31 @@ def documents() -> list[Path]:
     )
 
 
-def shown() -> list[Path]:
+@cache
+def shown() -> frozenset[Path]:
     """The docstrings of the core, and the texts of the command line."""
     package = ROOT / "src" / "fairlead"
-    return [package / "_native.pyi", *sorted((package / "cli").rglob("*.py"))]
+    return frozenset([package / "_native.pyi", *(package / "cli").rglob("*.py")])
 
 
-def sources() -> list[Path]:
+@cache
+def sources() -> frozenset[Path]:
     """All that is written by hand in C and Python, but for the tests in Python."""
     folders = [ROOT / name for name in ("native", "src", "benchmarks", "examples")]
-    files = [path for folder in folders for end in ("c", "h", "py") for path in folder.rglob(f"*.{end}")]
-    return sorted(files)
+    return frozenset(
+        path for folder in folders for end in ("c", "h", "py") for path in folder.rglob(f"*.{end}")
+    )
+
+
+@cache
+def tests() -> frozenset[Path]:
+    return frozenset([*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "native" / "tests").glob("test_*.c")])
+
+
+@cache
+def clean() -> frozenset[Path]:
+    rooms = [ROOT / "native" / name for name in CLEAN]
+    return frozenset(path for room in rooms for end in ("c", "h") for path in room.rglob(f"*.{end}"))
 
 
 def prose(text: str) -> str:
@@ -97,6 +127,23 @@ def pronouns(text: str) -> list[tuple[str, int, str]]:
     ]
 
 
+def actors(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every comment in C that does not name its actor."""
+    return [
+        ("actor", text.count("\n", 0, comment.start() + match.start()) + 1, match[0])
+        for comment in re.finditer(r"/\*.*?\*/", text, re.DOTALL)
+        for match in re.finditer(ACTOR, comment[0], re.IGNORECASE)
+    ]
+
+
+def names(text: str) -> list[tuple[str, int, str]]:
+    """(rule, line, what) of every test whose name does not name its actor."""
+    return [
+        ("name", text.count("\n", 0, match.start()) + 1, match[0].rstrip("("))
+        for match in re.finditer(NAME, text)
+    ]
+
+
 def breaches(text: str) -> list[tuple[str, int, str]]:
     """(rule, line, what) of every breach in a document."""
     text = prose(text)
@@ -112,14 +159,21 @@ def breaches_of(path: Path) -> list[tuple[str, int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return breaches(text)
-    return (banned(text) if path in shown() else []) + pronouns(text)
+    found = names(text) if path in tests() else []
+    if path in sources():
+        found += pronouns(text)
+    if path in shown():
+        found += banned(text)
+    if path in clean():
+        found += actors(text)
+    return found
 
 
 def counted() -> dict[tuple[str, str], int]:
     """How often each rule is broken in each document."""
     return Counter(
         (str(path.relative_to(ROOT)), rule)
-        for path in {*documents(), *shown(), *sources()}
+        for path in documents() | shown() | sources() | tests()
         for rule, _, _ in breaches_of(path)
     )
 

@@ -83,7 +83,7 @@ bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t k
 bool fl_job_queue_notify(fl_job_queue *job_queue, uint32_t worker, uint8_t kind, fl_item *what);
 
 /* Ends the job without a reply: the state that it was in; ENDED or REPLIED: nothing was done. When it was
-   RUNNING, *worker says by whom. */
+   RUNNING, *worker gets its worker. */
 fl_job_state fl_job_queue_take_back(fl_job_queue *job_queue, fl_job *job, uint32_t *worker);
 /* Ends the first job that is queued; NULL: none is. A reference for the caller. */
 fl_job *fl_job_queue_clear(fl_job_queue *job_queue);

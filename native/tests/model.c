@@ -296,10 +296,10 @@ uint64_t fl_process_self(void)
     return identity(self);
 }
 
-bool fl_process_alive(uint64_t who)
+bool fl_process_alive(uint64_t process)
 {
     fl_model_point();
-    int thread = fl_process_number(who) - 1;
+    int thread = fl_process_number(process) - 1;
     return thread < 0 || thread >= MODEL_THREADS || threads[thread].state != DEAD;
 }
 

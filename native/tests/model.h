@@ -12,7 +12,7 @@
  * from time to time: as often as the scenario allows, and beyond that once nothing else can go on, but only
  * where there are deaths.
  *
- * Threads that do the same are not told apart: of those that have not begun the first one begins.
+ * Threads that do the same are interchangeable: of those that have not begun the first one begins.
  *
  * An execution is a list of choices. The search is depth first over those lists, and runs each from the
  * start, so that nothing needs to be saved but the list; printed, it replays the failure.

@@ -35,7 +35,7 @@ bool model_call_python(void)
     return false;
 }
 
-/* A thread's waiter is gone when the wait is over; who touches it afterwards spoils the poison. */
+/* A thread's waiter is gone when the wait is over; a write to it afterwards spoils the poison. */
 struct model_frame frames[MODEL_THREADS][4];
 
 void model_poison(fl_waiter *waiter)
@@ -111,10 +111,10 @@ bool model_run_loop(fl_waitq *here, bool close_when_interrupted, bool *refused)
     return model_run_loop_as(here, 1, fl_owner_task(), close_when_interrupted, refused);
 }
 
-/* In the loop's thread. Whether one of those who were posted has been granted something, or refused. */
+/* In the loop's thread. Whether one of the posted waiters has been granted something, or refused. */
 static bool see_to_posted(void)
 {
-    bool told = false;
+    bool decided = false;
     fl_waiter *next;
     fl_mailbox_hear(mailbox);
     for (fl_waiter *posted = fl_mailbox_drain(mailbox); posted != NULL; posted = next) {
@@ -126,19 +126,19 @@ static bool see_to_posted(void)
         uint32_t state = fl_load(&posted->state, acquire);
         if (state == FL_GRANTED || state == FL_REFUSED) {
             bool raised = model_call_python(); /* the future's set_result() */
-            told |= !raised || FL_MODEL_BREAK != 46; /* it is called again */
+            decided |= !raised || FL_MODEL_BREAK != 46; /* it is called again */
         }
         fl_waiter_unref(posted);
     }
-    return told;
+    return decided;
 }
 
 bool model_run_loop_of(fl_choice *choice)
 {
-    bool told = fl_choice_decided(choice), given_up = false;
-    while (!told && !given_up) {
+    bool decided = fl_choice_decided(choice), given_up = false;
+    while (!decided && !given_up) {
         given_up = fl_park(&wakeup, 0, FL_FOREVER) == FL_PARK_INTERRUPTED;
-        told = see_to_posted();
+        decided = see_to_posted();
     }
     return given_up;
 }

@@ -1,5 +1,5 @@
-/* Those who meet and choose, one of them or both: whatever comes in whichever order, each handoff goes over
- * once or not at all, and who chooses has one thing.
+/* Meetings in which one side or both select: in every order of arrivals each handoff is made once or not at
+ * all, and a select has one result.
  */
 #include "sync/coordination/meeting.h"
 #include "scenarios.h"
@@ -170,7 +170,7 @@ static void choose_in_a_loop(const want wants[2], bool closes)
     bool has = winner != FL_CHOICE_NONE && fl_load(&pointers[winner]->state, acquire) != FL_REFUSED;
     if (has && given_up && fl_waiter_abandon(pointers[winner], FL_CANCELLED)) {
         has = false; /* given back */
-    } else if (has) { /* in the other case the loop was closed, and who sent has sent */
+    } else if (has) { /* otherwise the loop was closed, and the sender has sent */
         has = fl_cas(&pointers[winner]->state, &granted, FL_TAKEN, acq_rel, acquire) ||
               wants[winner].side == FL_MEET_SEND;
     }

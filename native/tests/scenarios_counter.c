@@ -3,7 +3,7 @@
 #include "scenarios.h"
 
 static fl_counter *counter;
-static int64_t taken, added; /* by fl_counter_take; by those who have done so */
+static int64_t taken, added; /* by fl_counter_take; by finished adders */
 
 static void begin_with(uint32_t stripes)
 {

@@ -59,8 +59,8 @@ static void loop_with_a_task(void)
     }
 }
 
-/* A loop that goes on in the child, where its task has what it was granted before, takes what it was told to
-   look for, or is cancelled. */
+/* A loop that goes on in the child, where its task has what it was granted before, takes what it was
+   notified of, or is cancelled. */
 static void loop_that_forks(void)
 {
     fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, fl_owner_task());

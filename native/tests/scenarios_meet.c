@@ -1,11 +1,11 @@
-/* Those who send and who receive, and those who exchange: every order of coming, leaving and giving back. */
+/* Senders and receivers, and exchangers: every order of arriving, leaving and returning an item. */
 #include "sync/coordination/meeting.h"
 #include "scenarios.h"
 
 #include <string.h>
 
-/* Each thread has a handoff to send. It is in one place; a thread that was told that it is sent has it no
-   more. */
+/* Each thread has a handoff to send. It is in one place: a thread whose send has succeeded no longer has
+   it. */
 static fl_handoff handoffs[MODEL_THREADS];
 static bool sent[MODEL_THREADS];
 static uint32_t received[MODEL_THREADS];
@@ -152,7 +152,7 @@ static void receive_and_close(void)
     close_meeting();
 }
 
-/* Each gets what one other had, who gets what it had. */
+/* Each gets the item of one other, which gets its own. */
 static fl_handoff *swapped[MODEL_THREADS];
 
 static void begin_exchange(void)

@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* A condition: condition beside a lock. Who sees the flag passes the notice on, so that one notice for all
-   who wait is enough, unless one takes it along. */
+/* A condition: condition beside a lock. A waiter that sees the flag passes the notification on, so that one
+   notification is enough for all waiters, unless one of them keeps it. */
 static fl_waitq *condition;
 static bool flag, for_all;
-static int waits, served; /* who waits has a number, and is woken in that order */
+static int waits, served; /* a waiter has a number, and is woken in that order */
 
 static void begin_condition(void)
 {

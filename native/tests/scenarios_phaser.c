@@ -109,7 +109,7 @@ static void arrive_and_go(void)
     arrive(&root, true);
 }
 
-/* Of a node that has perhaps arrived: it counts from the phase on that it is told. */
+/* Of a node that has perhaps arrived: it counts from the phase on that its registration returned. */
 static void come_late_and_go(void)
 {
     uint32_t first;

@@ -175,7 +175,7 @@ static void end_queue(void)
 {
     model_end_poison();
     MODEL_CHECK(elements == put - got - thrown_away);
-    /* who was sent away with nothing left nothing behind, unless another had it then and gave it back */
+    /* a refused getter left nothing behind, unless another one had it then and returned it */
     MODEL_CHECK(elements == 0 || !some_refused || some_left);
     MODEL_CHECK((uint32_t)waitq->word == (thrown_away ? 0 : elements));
     MODEL_CHECK((uint32_t)slots->word + elements == most + slots->owner);

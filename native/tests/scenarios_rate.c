@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define INTERVAL 3
-#define LONG_INTERVAL 10 /* so that those who come meanwhile wait */
+#define LONG_INTERVAL 10 /* so that newcomers wait */
 #define MOST 8
 
 /* What was kept: readings of the clock before and after. */
@@ -149,7 +149,7 @@ static void take_three_times(void)
     take_now();
 }
 
-/* The head looks in time, or has been told to. */
+/* The head of the queue checks in time, or has been notified to. */
 static void observe(void)
 {
     fl_waitq_lock(waitq);

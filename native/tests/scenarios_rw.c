@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Who is inside, and how many phases of writing have begun. */
+/* The holders, and how many phases of writing have begun. */
 static uint32_t reading, writing, phases;
 static bool upgradable;
 

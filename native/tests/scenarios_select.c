@@ -99,8 +99,8 @@ static void give_both_and_barge(void)
     }
 }
 
-/* The second is given, taken by another, and given again once it is kept for who was woken for it, who may
-   have chosen the first. */
+/* The second permit is released, taken by another thread, and released again once it is kept for the woken
+   waiter, whose select may have committed to the first. */
 static void give_both_and_second_again(void)
 {
     give_both();
@@ -109,7 +109,7 @@ static void give_both_and_second_again(void)
     }
 }
 
-/* A task that chooses: its loop is told, is cancelled by a signal, and closes at the end. */
+/* A task that selects: its loop is notified, is cancelled by a signal, and closes at the end. */
 static void loop_that_chooses(void)
 {
     fl_waiter *pointers[2];
@@ -138,7 +138,7 @@ static void loop_that_chooses(void)
 static const model_scenario scenarios[] = {
     {"select-2", 3, 1, PATIENT, begin_empty, end_two, {choose, give_both_and_barge}},
     {"select-2-overdue", 3, 0, IMPATIENT, begin_empty, end_two, {choose_within_a_time, give_both_and_barge}},
-    /* who waits is woken by the first that is given to the second, and served first by what comes then */
+    /* the waiter is woken by the first release of the second, and served first by the next one */
     {"select-2-again", 3, 0, 200000, begin_empty, end_two, {choose, give_both_and_second_again}},
     {"select-2-task-again", 3, 0, 90000, begin_empty, end_two,
      {loop_that_chooses, give_both_and_second_again}},

@@ -73,7 +73,7 @@ static void look_once(void)
     look(&seen);
 }
 
-/* As one who looks, and goes on to write if nothing has changed. */
+/* As an optimistic reader that converts to a writer if nothing has changed. */
 static void look_and_write(void)
 {
     uint32_t seen;
@@ -85,7 +85,7 @@ static void look_and_write(void)
     }
 }
 
-/* As one who reads, and goes on to write if it is alone. */
+/* As a reader that converts to a writer if it is the only one. */
 static void read_and_write(void)
 {
     if (!come_in(FL_RW_READ, FL_FOREVER)) {

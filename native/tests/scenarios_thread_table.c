@@ -1,4 +1,4 @@
-/* One that looks at who sleeps while parked threads come and go: what it holds stays as it was. */
+/* One thread reads the table while parked threads come and go: a record that it holds stays as it was. */
 #include "sync/wait/thread_table.h"
 #include "scenarios.h"
 
@@ -75,7 +75,7 @@ static void look(void)
     }
 }
 
-/* One takes the lock and ends; a waiter for it, or a newcomer, is told, and then gives up. */
+/* One thread takes the lock and ends; a waiter or a newcomer learns that, and then gives up. */
 static bool dead;
 
 static void begin_death(void)

@@ -31,7 +31,7 @@ static uint64_t total(const fl_blame *blame)
     return sum;
 }
 
-static void test_a_wait_is_split_by_who_held(void)
+static void test_a_wait_is_split_by_holders(void)
 {
     fl_blame blame = {0};
     fl_blame_hold(&blame, (fl_hold){100, 200, 1, 0});
@@ -45,7 +45,7 @@ static void test_a_wait_is_split_by_who_held(void)
     fl_blame_free(&blame);
 }
 
-static void test_a_wait_with_no_hold_in_it_is_nobodys(void)
+static void test_a_wait_without_a_hold_has_no_holder(void)
 {
     fl_blame blame = {0};
     fl_blame_wait(&blame, 3, 0, 10, 30);
@@ -103,7 +103,7 @@ static void test_few_threads_are_accounted_exactly(void)
         want[i] = random_below(100);
     }
     for (int step = 0; step < 20000; step++) {
-        uint32_t next = 1; /* who has waited longest */
+        uint32_t next = 1; /* the longest waiter */
         for (uint32_t i = 2; i <= THREADS; i++) {
             next = want[i] < want[next] ? i : next;
         }
@@ -232,8 +232,8 @@ static void test_merging_again_and_again_takes_no_more_memory(void)
 
 int main(void)
 {
-    test_a_wait_is_split_by_who_held();
-    test_a_wait_with_no_hold_in_it_is_nobodys();
+    test_a_wait_is_split_by_holders();
+    test_a_wait_without_a_hold_has_no_holder();
     test_an_empty_wait_adds_nothing();
     test_losses_are_kept_by_stacks();
     test_few_threads_are_accounted_exactly();

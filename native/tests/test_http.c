@@ -111,7 +111,7 @@ static bool local(const char *host)
     return fl_http_names_this_machine((fl_http_part){host, strlen(host)});
 }
 
-static void test_names_of_other_machines_are_told_from_this_one(void)
+static void test_names_of_this_machine_are_recognised_and_no_others(void)
 {
     CHECK(local("localhost") && local("LocalHost:9911") && local("127.0.0.1") && local("10.1.2.3:80"));
     CHECK(local("[::1]") && local("[::1]:9911"));
@@ -183,7 +183,7 @@ int main(void)
 {
     test_requests_are_taken_apart();
     test_what_is_no_request_is_refused();
-    test_names_of_other_machines_are_told_from_this_one();
+    test_names_of_this_machine_are_recognised_and_no_others();
     test_the_token_must_be_the_whole_token();
     test_nothing_breaks_it();
     return 0;

@@ -105,7 +105,7 @@ static void *take_some_back(void *argument)
     return NULL;
 }
 
-static void test_every_job_ends_once_whoever_wants_to_end_it(void)
+static void test_every_job_ends_once_whichever_side_ends_it(void)
 {
     pthread_t workers[WORKERS], reader, other;
     uint32_t numbers[WORKERS];
@@ -192,7 +192,7 @@ static void test_parts_keep_the_whole_and_a_lender_that_is_gone_is_not_needed(vo
 int main(void)
 {
     CHECK(fl_waitq_setup());
-    test_every_job_ends_once_whoever_wants_to_end_it();
+    test_every_job_ends_once_whichever_side_ends_it();
     test_parts_keep_the_whole_and_a_lender_that_is_gone_is_not_needed();
     return 0;
 }

@@ -81,7 +81,7 @@ static void names_that_find_no_place_are_added_up(void)
     CHECK(strcmp(found.callbacks[FL_LOOP_CALLBACKS - 1].name, FL_LOOP_OTHERS) == 0);
 }
 
-static void too_many_at_a_time_are_not_told_of(void)
+static void too_many_at_a_time_are_not_counted(void)
 {
     for (int i = 0; i < FL_LOOPS; i++) {
         CHECK_EQUAL(fl_loops_open("many", FAR), i);
@@ -103,7 +103,7 @@ int main(void)
     a_loop_of_a_known_name_goes_on_where_that_ended();
     the_worst_of_a_name_is_overdue_until_it_is_closed();
     names_that_find_no_place_are_added_up();
-    too_many_at_a_time_are_not_told_of();
+    too_many_at_a_time_are_not_counted();
     nothing_is_left_in_the_child_of_a_fork();
     return 0;
 }

@@ -36,7 +36,7 @@ static int64_t some_time(int round)
     return round % 3 == 0 ? fl_clock_now() + 1000 * (round % 50) : FL_FOREVER;
 }
 
-/* What is sent: whose, and the how many-th. Written by its sender alone, and read by who receives it. */
+/* An item: its sender, and its number there. Written by the sender alone, and read by the receiver. */
 static struct {
     int sender, number;
 } items[PAIRS][ROUNDS];

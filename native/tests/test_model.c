@@ -53,7 +53,7 @@ static void take_two_within_a_time(void)
     use(2, 1);
 }
 
-/* Two uses in a row: the second may pass those who wait. */
+/* Two uses in a row: the second may pass the waiters. */
 static void lock_twice(void)
 {
     use(1, FL_FOREVER);
@@ -93,7 +93,7 @@ static void begin_two_permits(void)
     model_begin(2, 0);
 }
 
-/* An event: all who wait when it is set wake, though it is cleared at once. */
+/* An event: all that wait when it is set wake, even if it is cleared at once. */
 static bool set_done;
 
 static void begin_event(void)
@@ -120,7 +120,7 @@ static void set_flag(void)
     fl_flag_set(waitq);
 }
 
-/* A count: who waits when it comes to nothing wakes, though it goes up at once. */
+/* A count: the waiters wake when it reaches zero, even if it rises at once. */
 static void begin_count(void)
 {
     begin_event();
@@ -140,7 +140,8 @@ static void count_down_up_and_down(void)
     count_down();
 }
 
-/* Who was queued, as `waiting` says, when it came to nothing is woken; who was not waits for the next. */
+/* A waiter that was queued (`waiting`) when the count reached zero is woken; a later one waits for the next
+   zero. */
 static bool queued;
 
 static void count_down_once(void)
@@ -229,44 +230,44 @@ static const model_scenario *scenario_at(size_t index)
 
 static const char *const broken_as[] = {
     "not at all",
-    "who queues does not look again whether there is something to take",
-    "who leaves does not pass on the nudge that it had",
+    "a waiter that has queued does not check again whether there is something to take",
+    "a waiter that leaves does not pass on the wake-up that it had",
     "a waiter is written to after it was granted",
-    "a nudged waiter that finds nothing in a closed cell goes on waiting",
-    "what is given pays no debt",
-    "the holder of a combining lock lets go without looking whether a waiter has queued since it looked",
-    "a thread that was let go together with others wakes none of them",
-    "a condition's waiter that is cancelled takes its notice along",
-    "who waits when a count comes to nothing sleeps on if it goes up at once",
-    "who leaves a barrier does not break it",
-    [13] = "a writer that ends lets the next writer in before those who wait to read",
-    [31] = "who ends looks for those who wait before it is struck off",
-    [30] = "who sleeps goes on while it is held",
-    [16] = "who chooses among several is granted what comes second, too",
-    [15] = "what is sent wakes one of those who wait for it",
-    [17] = "time in which nothing is taken gathers for ever",
-    [18] = "who leaves does not tell the next that it is due earlier",
-    [19] = "what was granted and not used is given back though others were granted something since",
-    [42] = "what a stripe has is moved while others take the sum",
-    [43] = "who takes the sum overwrites what is added meanwhile",
-    [40] = "a writer begins to change what is read without saying so",
-    [41] = "one of several who read goes on to write",
+    "a woken waiter that finds nothing in a closed queue goes on waiting",
+    "released permits pay no debt",
+    "the holder of a combining lock releases it without a second check for queued waiters",
+    "a thread that is woken for a group wakes none of the others",
+    "a condition's waiter that is cancelled keeps its notification",
+    "a waiter sleeps on if the count that reached zero rises at once",
+    "a waiter that leaves a barrier does not break it",
+    [13] = "a writer that ends lets the next writer in before the waiting readers",
+    [31] = "an ending thread looks for its waiters before it is unregistered",
+    [30] = "a parked thread goes on while another reads its record",
+    [16] = "a select is granted a second case, too",
+    [15] = "a broadcast wakes one of its waiters only",
+    [17] = "unused time of a rate accumulates without bound",
+    [18] = "a waiter that leaves does not notify the next one that it is due earlier",
+    [19] = "an unused permit of a rate is returned although others were granted one since",
+    [42] = "a stripe is moved while another thread takes the sum",
+    [43] = "taking the sum overwrites what is added meanwhile",
+    [40] = "a writer begins without invalidating optimistic reads",
+    [41] = "one of several readers converts to a writer",
     [45] = "a forked child takes a waiter out of a queue that is its parent's",
-    [46] = "a handler that raises while a task is told costs its wake-up",
-    [48] = "who was notified and has the lock wakes none of the others that were",
-    [47] = "who leaves after a signal stays in the queue",
-    [49] = "who was woken, and taken out once it had chosen something else, is taken out again",
+    [46] = "a handler that raises while a task is notified costs its wake-up",
+    [48] = "a notified waiter that has the lock does not wake the next notified one",
+    [47] = "a waiter that leaves after a signal stays in the queue",
+    [49] = "a woken select that was removed after committing to another case is removed again",
     [14] = "a writer that gives up leaves the readers barred",
-    [20] = "who meets one that has left keeps what that one had",
-    [21] = "what a receiver gives back stays, though another waits for it",
-    [22] = "who comes when all have arrived counts for that phase",
-    [23] = "who waits for the end of a phase does not look whether that has come",
-    [24] = "who comes and chooses meets another before it has won for itself",
-    [25] = "who wins a choice does not wait until it is known whether its own side has met another",
-    [26] = "who chooses meets itself",
+    [20] = "a party that meets one that has left keeps its item",
+    [21] = "an item that a receiver returns stays although another waits for it",
+    [22] = "a party that comes after all have arrived counts for that phase",
+    [23] = "a waiter for the end of a phase does not check whether it has ended",
+    [24] = "an arriving select meets a partner before it has committed",
+    [25] = "a select that commits does not wait for the outcome of its own meeting",
+    [26] = "a select meets itself",
     [27] = "a newcomer meets none when the first in the queue is of its own side",
-    [28] = "who was nudged while its choice was claimed is not looked at",
-    [29] = "who runs what may raise has not left those queues whose grant it could not give back",
+    [28] = "a select that was woken while it was claimed is not re-checked",
+    [29] = "a select runs code that may raise before it has left the queues whose grant it could not return",
 };
 
 int main(int argc, char **argv)

@@ -287,7 +287,7 @@ static const model_scenario scenarios[] = {
 
 static const char *const broken_as[] = {
     [0] = "not at all",
-    [11] = "who takes back a job does not wake who waits for it",
+    [11] = "taking back a job does not wake its waiter",
     [44] = "a thread that stops waiting for a job that has a reply leaves it to none",
     [12] = "the reader is not woken for the first of the news",
 };

@@ -51,7 +51,7 @@ static bool lives(int process)
     return fl_process_alive((uint64_t)(process + 1) << 32);
 }
 
-/* Whichever process died with the lock, it is told. */
+/* The death of any process that held the lock is reported. */
 static void took(fl_shm_result result)
 {
     int before = holder; /* which may die now, but not have it any more */
@@ -95,7 +95,7 @@ static void use_twice(void)
     use();
 }
 
-/* As a caller who is told of the death, and then recovers. */
+/* As a caller that gets an owner-death error and then recovers the lock. */
 static void use_when_told(void)
 {
     fl_shm_result result = lock(false);
@@ -190,7 +190,7 @@ static void end_flag(void)
     MODEL_CHECK(shared.flag.word & 1);
 }
 
-/* A queue with room for `room` bytes. A message says who put it, and is its how many-th. */
+/* A queue with room for `room` bytes. A message has its sender and its number there. */
 static uint64_t room;
 static uint32_t got[MODEL_THREADS][4], last[MODEL_THREADS][MODEL_THREADS];
 
@@ -422,12 +422,12 @@ static const model_scenario scenarios[] = {
 static const char *const broken_as[] = {
     [0] = "not at all",
     [31] = "a notification that wakes none forgets those that have asked meanwhile",
-    [34] = "what is set wakes one of those who wait",
-    [35] = "who puts says so before the message is there",
-    [36] = "who gets does not tell those who want room",
-    [37] = "who comes does not see that its phase is over, and takes the place of another",
-    [33] = "who takes a lock says who it is in a second step",
-    [32] = "two take over from the same dead owner",
+    [34] = "setting the event wakes one waiter only",
+    [35] = "a putter announces its message before it is there",
+    [36] = "a getter does not notify the waiting putters of the room",
+    [37] = "a party does not see that its phase is over, and takes another's place",
+    [33] = "a process that takes a lock writes its identity in a second step",
+    [32] = "two processes take over from the same dead owner",
 };
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "gil/threads/kernel.h"
 
-/* TSan keeps account of who has a mutex, and here none gives it back. */
+/* TSan keeps account of the owner of a mutex, and here none unlocks it. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic pid_t sleeper;

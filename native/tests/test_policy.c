@@ -4,7 +4,7 @@
 #include "check.h"
 #include "policy_help.h"
 
-static void test_drop_with_nobody_waiting(void)
+static void test_drop_without_waiters(void)
 {
     begin();
     take(&io, T);
@@ -290,8 +290,9 @@ static void test_computations_pause_the_longer_the_more_others_want_the_core(voi
     CHECK_EQUAL(policy.pause, policy.k.pause_least_ns);
 }
 
-/* Eight short holds of a thread that is alone, told one by one or made up for: the same comes of it. */
-static fl_policy_thread habit_alone(bool told, bool holds)
+/* Eight short holds of a thread that is alone, reported one by one or caught up with: the result is the
+   same. */
+static fl_policy_thread habit_alone(bool reported, bool holds)
 {
     int64_t acquired = T, dropped = T + 10 * US;
     begin();
@@ -299,7 +300,7 @@ static fl_policy_thread habit_alone(bool told, bool holds)
     for (int i = 0; i < 8; i++) {
         bool last = i == 7;
         acquired = dropped + 40 * US;
-        if (told) {
+        if (reported) {
             take(&io, acquired);
         }
         else {
@@ -309,14 +310,14 @@ static fl_policy_thread habit_alone(bool told, bool holds)
             break;
         }
         dropped = acquired + 10 * US;
-        if (told) {
+        if (reported) {
             (void)fl_policy_drop(&policy, &io, dropped);
         }
         else {
             CHECK(fl_policy_let_go(&policy, &io));
         }
     }
-    if (!told) {
+    if (!reported) {
         fl_policy_catch_up(&policy, acquired, dropped);
     }
     CHECK_EQUAL(policy.counts.acquired, 9);
@@ -328,12 +329,12 @@ static fl_policy_thread habit_alone(bool told, bool holds)
 static void test_thread_that_is_alone_is_made_up_for(void)
 {
     for (int holds = 0; holds < 2; holds++) {
-        fl_policy_thread told = habit_alone(true, holds), late = habit_alone(false, holds);
-        CHECK_EQUAL(late.t_acquired, told.t_acquired);
-        CHECK_EQUAL(late.t_dropped, told.t_dropped);
-        CHECK_EQUAL(late.held_as, told.held_as);
-        CHECK_EQUAL(late.used, told.used);
-        CHECK_EQUAL(holds ? late.t_burst : late.hold, holds ? told.t_burst : told.hold);
+        fl_policy_thread reported = habit_alone(true, holds), late = habit_alone(false, holds);
+        CHECK_EQUAL(late.t_acquired, reported.t_acquired);
+        CHECK_EQUAL(late.t_dropped, reported.t_dropped);
+        CHECK_EQUAL(late.held_as, reported.held_as);
+        CHECK_EQUAL(late.used, reported.used);
+        CHECK_EQUAL(holds ? late.t_burst : late.hold, holds ? reported.t_burst : reported.hold);
     }
 }
 
@@ -417,7 +418,7 @@ static void test_fork_leaves_only_the_forking_thread(void)
 
 int main(void)
 {
-    test_drop_with_nobody_waiting();
+    test_drop_without_waiters();
     test_each_waiter_backs_up_the_one_before_it();
     test_hand_over_wakes_the_next_in_line_if_it_would_oversleep();
     test_lazy_drop_keeps_gil_for_a_thread_that_is_soon_back();

@@ -331,7 +331,7 @@ static void test_thread_is_judged_by_its_last_bursts(void)
     }
 }
 
-static void test_brief_bursts_tell_nothing(void)
+static void test_brief_bursts_predict_nothing(void)
 {
     begin();
     burst(&io, T, MS);
@@ -476,7 +476,7 @@ int main(void)
     test_computation_asks_a_serving_holder_once_that_computes_too();
     test_burst_goes_on_after_a_request_unless_its_thread_slept();
     test_thread_is_judged_by_its_last_bursts();
-    test_brief_bursts_tell_nothing();
+    test_brief_bursts_predict_nothing();
     test_computations_take_turns_of_an_interval();
     test_yield_goes_behind_those_that_wait_and_the_burst_goes_on();
     test_thread_that_yields_all_the_time_is_a_computation_until_it_waits();

@@ -21,7 +21,7 @@ static void *use(void *argument)
         bool taken_at_once = fl_rate_try(waitq, wanted);
         int64_t deadline = i % 8 == 0 ? fl_clock_now() + INTERVAL : FL_FOREVER;
         fl_wait_result result = taken_at_once ? FL_WAIT_GRANTED : FL_WAIT_INTERRUPTED;
-        while (result == FL_WAIT_INTERRUPTED) { /* where signals are not told of, every 20 ms */
+        while (result == FL_WAIT_INTERRUPTED) { /* where no signal is reported, every 20 ms */
             result = fl_rate_enter(&waiter, FL_FOREVER) ? FL_WAIT_GRANTED : fl_rate_wait(&waiter, deadline);
             CHECK(result != FL_WAIT_TIMED_OUT || deadline != FL_FOREVER);
         }
@@ -73,7 +73,7 @@ static void test_dates_by_a_clock_that_stands_still(void)
     fl_waitq_unref(waitq);
 }
 
-static void test_who_is_due_in_years_is_told_so(void)
+static void test_waiter_that_is_due_beyond_the_clock_is_due_for_ever(void)
 {
     waitq = fl_rate_new(FL_RATE_LONGEST / FL_RATE_MOST, FL_RATE_MOST);
     CHECK(fl_rate_try(waitq, FL_RATE_MOST));
@@ -94,7 +94,7 @@ int main(void)
 {
     CHECK(fl_waitq_setup());
     test_dates_by_a_clock_that_stands_still();
-    test_who_is_due_in_years_is_told_so();
+    test_waiter_that_is_due_beyond_the_clock_is_due_for_ever();
     test_threads_take_no_more_than_there_is();
     return 0;
 }

@@ -146,7 +146,7 @@ static void test_answers(void)
     CHECK(!fl_serve_stop());
 }
 
-static void test_a_request_may_come_in_pieces_and_with_what_nobody_asked_for(void)
+static void test_a_request_may_come_in_pieces_and_with_a_body_that_is_refused(void)
 {
     uint16_t port = start(NULL);
     static const char request[] = "GET /ok HTTP/1.1\r\n" HOST "\r\n";
@@ -377,7 +377,7 @@ static void test_ticks_go_on_without_clients(void)
 int main(void)
 {
     test_answers();
-    test_a_request_may_come_in_pieces_and_with_what_nobody_asked_for();
+    test_a_request_may_come_in_pieces_and_with_a_body_that_is_refused();
     test_requests_are_bounded();
     test_a_token_is_asked_for();
     test_other_addresses_take_a_token();

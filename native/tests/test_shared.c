@@ -9,7 +9,7 @@
 
 #define MANY 300
 
-static void test_handle_finds_what_is_shared_until_nobody_has_it(void)
+static void test_handle_finds_what_is_shared_until_the_last_reference_is_gone(void)
 {
     fl_waitq *waitq = fl_sem_new(1, 1, 0);
     fl_shared *one = fl_shared_new(waitq, 7, NULL, NULL);
@@ -57,7 +57,7 @@ static fl_item *item(int value)
     return made;
 }
 
-static void test_line_keeps_the_order_and_goes_with_the_last_who_has_it(void)
+static void test_line_keeps_the_order_and_ends_with_the_last_reference(void)
 {
     fl_waitq *waitq = fl_sem_new(0, FL_SEM_MOST, 0);
     fl_shared *line = fl_shared_new(waitq, 0, NULL, NULL);
@@ -116,9 +116,9 @@ static void test_threads_share_and_let_go_at_once(void)
 int main(void)
 {
     CHECK(fl_waitq_setup());
-    test_handle_finds_what_is_shared_until_nobody_has_it();
+    test_handle_finds_what_is_shared_until_the_last_reference_is_gone();
     test_table_grows();
-    test_line_keeps_the_order_and_goes_with_the_last_who_has_it();
+    test_line_keeps_the_order_and_ends_with_the_last_reference();
     test_threads_share_and_let_go_at_once();
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Primitives in shared memory, used by threads in the place of processes, which one process counts as
-   one: so that the sanitizers see every access. Who dies is the model's, and that of tests/lifecycle. */
+/* Primitives in shared memory, used by threads in the place of processes, which one process counts as one:
+   so that the sanitizers see every access. Deaths are tested by the model and in tests/lifecycle. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

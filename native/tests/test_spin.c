@@ -1,4 +1,4 @@
-/* For how long who waits looks before it sleeps. */
+/* For how long a waiter spins before it sleeps. */
 #include "check.h"
 #include "machine/spin.h"
 
@@ -21,7 +21,7 @@ static void test_one_spins_at_a_time(void)
     CHECK(fl_spin_begin(&spin) > 0);
 }
 
-static void test_nobody_spins_on_a_single_core(void)
+static void test_no_thread_spins_on_a_single_core(void)
 {
     fl_spin_init(&spin, 1);
     for (int i = 0; i < 3 * FL_SPIN_AGAIN; i++) {
@@ -60,7 +60,7 @@ int main(void)
 {
     test_first_spin_is_the_longest();
     test_one_spins_at_a_time();
-    test_nobody_spins_on_a_single_core();
+    test_no_thread_spins_on_a_single_core();
     test_spins_in_vain_become_short_and_then_rare_until_one_finds_something();
     return 0;
 }

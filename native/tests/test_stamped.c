@@ -45,7 +45,7 @@ static void *look(void *argument)
             before = first;
             whole++;
         }
-        if (argument != NULL && whole % 64 == 0) { /* and as one who reads, and perhaps alone */
+        if (argument != NULL && whole % 64 == 0) { /* and as a reader, perhaps the only one */
             come_in(FL_RW_READ);
             CHECK_EQUAL(fl_load(&one, relaxed), fl_load(&other, relaxed));
             bool alone = fl_rw_raise_alone(waitq, fl_owner_thread());

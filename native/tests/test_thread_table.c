@@ -19,7 +19,7 @@ static void *sleep_for_it(void *unused)
     fl_store(&ident, (uint64_t)pthread_self(), relaxed);
     if (!fl_sem_try(waitq, 1, fl_owner_thread())) {
         fl_waiter_init(&waiter, waitq, 1, fl_owner_thread());
-        fl_wait_result result = FL_WAIT_INTERRUPTED; /* where signals are not told of, every 20 ms */
+        fl_wait_result result = FL_WAIT_INTERRUPTED; /* where no signal is reported, every 20 ms */
         while (result == FL_WAIT_INTERRUPTED && !fl_waitq_enter(&waiter)) {
             fl_thread_table_begin(&waiter, FL_FOREVER, NULL, 7);
             result = fl_waitq_wait(&waiter, FL_FOREVER);
@@ -45,19 +45,19 @@ static int asleep(void)
     return found;
 }
 
-static void test_who_sleeps_is_seen_and_gone_with_its_thread(void)
+static void test_parked_thread_is_seen_and_gone_when_it_ends(void)
 {
     pthread_t thread;
     waitq = fl_sem_new(0, 1, 0);
     CHECK(pthread_create(&thread, NULL, sleep_for_it, NULL) == 0);
     while (asleep() == 0) {
     }
-    uint64_t who = fl_load(&number, relaxed);
-    CHECK(fl_thread_table_ident(who) == fl_load(&ident, relaxed));
-    CHECK(fl_thread_table_ident(who | FL_OWNER_TASK) == fl_load(&ident, relaxed));
+    uint64_t sleeper = fl_load(&number, relaxed);
+    CHECK(fl_thread_table_ident(sleeper) == fl_load(&ident, relaxed));
+    CHECK(fl_thread_table_ident(sleeper | FL_OWNER_TASK) == fl_load(&ident, relaxed));
     fl_sem_give(waitq, 1);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(asleep() == 0 && fl_thread_table_ident(who) == 0);
+    CHECK(asleep() == 0 && fl_thread_table_ident(sleeper) == 0);
     CHECK(fl_thread_table_ident(fl_owner_thread()) == (uint64_t)pthread_self());
     fl_waitq_unref(waitq);
 }
@@ -105,7 +105,7 @@ static void *come_and_go(void *unused)
     return unused;
 }
 
-static void test_who_is_held_stays_as_it_was(void)
+static void test_record_that_is_held_stays_as_it_was(void)
 {
     pthread_t threads[3];
     waitq = fl_sem_new(1, 1, 0);
@@ -153,9 +153,9 @@ static void test_tasks_that_wait_are_seen_by_their_mailbox(void)
 int main(void)
 {
     CHECK(fl_waitq_setup());
-    test_who_sleeps_is_seen_and_gone_with_its_thread();
+    test_parked_thread_is_seen_and_gone_when_it_ends();
     test_child_knows_itself_alone();
-    test_who_is_held_stays_as_it_was();
+    test_record_that_is_held_stays_as_it_was();
     test_tasks_that_wait_are_seen_by_their_mailbox();
     return 0;
 }

@@ -343,7 +343,7 @@ static void *take_turns(void *argument)
     return NULL;
 }
 
-static void test_condition_reach_who_let_go_of_a_lock(void)
+static void test_condition_reaches_waiters_that_have_released_the_lock(void)
 {
     int64_t turn = 0;
     party parties[PARTIES];
@@ -374,7 +374,7 @@ int main(void)
     test_a_mailbox_gets_what_was_granted_in_order_with_one_ring();
     test_a_mailbox_that_closes_gives_back_what_its_waiters_were_granted();
     test_a_barrier_lets_all_through_again_and_again();
-    test_condition_reach_who_let_go_of_a_lock();
+    test_condition_reaches_waiters_that_have_released_the_lock();
     test_in_a_forked_child_a_lock_of_another_thread_is_free_and_ones_own_is_held();
     return 0;
 }

@@ -43,7 +43,7 @@ static fl_watchdog watchdog_with_two_missing(void)
     return dog;
 }
 
-static void test_nobody_is_asked_about_before_it_is_missing_for_long(void)
+static void test_no_thread_is_checked_before_it_is_missing_for_long(void)
 {
     fl_watchdog dog = watchdog_with_two_missing();
     CHECK(!look(&dog, 1050, asleep));
@@ -52,7 +52,7 @@ static void test_nobody_is_asked_about_before_it_is_missing_for_long(void)
     CHECK_EQUAL(asked, 1);
 }
 
-static void test_who_sleeps_is_woken_before_it_counts(void)
+static void test_sleeping_thread_is_woken_before_it_counts(void)
 {
     fl_watchdog dog = watchdog_with_two_missing();
     CHECK(!look(&dog, 1110, asleep)); /* the thread that was to wake them may have no core */
@@ -62,7 +62,7 @@ static void test_who_sleeps_is_woken_before_it_counts(void)
     CHECK_EQUAL(woken, 2);
 }
 
-static void test_who_was_woken_and_came_does_not_count(void)
+static void test_thread_that_came_once_woken_does_not_count(void)
 {
     fl_watchdog dog = watchdog_with_two_missing();
     CHECK(!look(&dog, 1110, asleep));
@@ -84,7 +84,7 @@ static void test_a_thread_that_is_awake_is_asked_about_again_later(void)
     CHECK(look(&dog, 1400, asleep));
 }
 
-static void test_who_looks_at_the_gil_is_not_missing(void)
+static void test_thread_that_looks_at_the_gil_is_not_missing(void)
 {
     fl_watchdog dog = watchdog_with_two_missing();
     fl_watchdog_seen(&dog, &threads[2]);
@@ -107,11 +107,11 @@ static void test_a_thread_that_is_missing_twice_counts_once_and_from_the_second_
 
 int main(void)
 {
-    test_nobody_is_asked_about_before_it_is_missing_for_long();
-    test_who_sleeps_is_woken_before_it_counts();
-    test_who_was_woken_and_came_does_not_count();
+    test_no_thread_is_checked_before_it_is_missing_for_long();
+    test_sleeping_thread_is_woken_before_it_counts();
+    test_thread_that_came_once_woken_does_not_count();
     test_a_thread_that_is_awake_is_asked_about_again_later();
-    test_who_looks_at_the_gil_is_not_missing();
+    test_thread_that_looks_at_the_gil_is_not_missing();
     test_a_thread_that_is_missing_twice_counts_once_and_from_the_second_time();
     return 0;
 }

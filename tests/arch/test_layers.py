@@ -84,11 +84,10 @@ LAYERS: dict[str, set[str]] = {
     "report.advice": {"report.common", "record"},
     "pytest_plugin": {"gil", "gil.observe"},
     "ipython": {"gil", "gil.observe"},
-    "testing": {"pools", "sync", "wait"},
 }
 """A layer, by the longest name that fits a module, and what it may import besides ``BOTTOM`` and itself."""
 
-LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "pytest_plugin", "ipython", "testing"}
+LAYERS["cli"] = set(LAYERS) - {"lab.experiments", "pytest_plugin", "ipython"}
 LAYERS["__main__"] = {"cli"}
 
 ALONE = {"_native", "_probe", "errors", "machine", "lab.experiments"}
@@ -145,6 +144,10 @@ def executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 def test_every_module_belongs_to_a_layer() -> None:
     assert [name for name in modules() if name and layer_of(name) is None] == []
+
+
+def test_every_layer_has_a_module() -> None:
+    assert set(LAYERS) - set(modules()) == {"_native", "_probe"}
 
 
 def test_layers_have_no_cycle() -> None:

@@ -120,6 +120,25 @@ def test_a_pronoun_is_found_in_the_comments_of_a_source() -> None:
     ]
 
 
+def test_an_actor_without_a_name_is_found_in_comments_of_c_alone() -> None:
+    text = 'int who; /* whose lock it is */\n/* Who waits is\n * told. */\n"who"'
+    assert words.actors(text) == [("actor", 2, "Who"), ("actor", 3, "told")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def {}_who_waits_is_woken() -> None:",
+        "async def {}_loop_is_told() -> None:",
+        "static void {}_it_leaves_nobody_waiting(void)",
+        "class {}_queue_tells_its_state():",
+    ],
+)
+def test_a_test_whose_name_hides_its_actor_is_found(line: str) -> None:
+    assert [rule for rule, _, _ in words.names(line.format("test"))] == ["name"]
+    assert words.names("def test_whole_waiter_whose_time_is_over_retells_nothing(told: bool) -> None:") == []
+
+
 @pytest.mark.parametrize(
     "text",
     ["    whoever", "`whoever`", "```\nwhoever\n```", "```\n" + "line\n" * 41 + "```", "word " * 40 + "."],

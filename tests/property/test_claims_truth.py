@@ -12,7 +12,7 @@ from fairlead.lab.analysis.statistics import Ratio, paired
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question
-from fairlead.lab.run.sampling import Course, PlannedCell
+from fairlead.lab.run.sampling import PlannedCell, SampleOrder
 from fairlead.record.sample import Sample
 
 SEEDS = 100
@@ -134,9 +134,9 @@ class Simulated:
             )
             for name in spreads
         )
-        course = Course(series, budget_s, lambda: self.now, self.questions)
+        order = SampleOrder(series, budget_s, lambda: self.now, self.questions)
         self.cells: dict[str, PlannedCell] = {}
-        for turn in course.turns():
+        for turn in order.turns():
             name = turn.cell.series.experiment
             self.cells[name] = turn.cell
             cost = 0.0 if turn.skip else costs[name]

@@ -37,10 +37,10 @@ static int64_t nanoseconds(struct timeval time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
-void fl_unix_rusage(int who, fl_usage *usage)
+void fl_unix_rusage(int scope, fl_usage *usage)
 {
     struct rusage kernel = {0};
-    getrusage(who, &kernel);
+    getrusage(scope, &kernel);
     usage->user_ns = nanoseconds(kernel.ru_utime);
     usage->system_ns = nanoseconds(kernel.ru_stime);
     usage->ctx_voluntary = kernel.ru_nvcsw;

@@ -6,7 +6,7 @@
 
 #include "machine/usage.h"
 
-/* Reads getrusage(who) into `usage`; `who` is one that this system knows. */
-void fl_unix_rusage(int who, fl_usage *usage);
+/* Reads getrusage(scope) into `usage`; this system must have that scope. */
+void fl_unix_rusage(int scope, fl_usage *usage);
 
 #endif

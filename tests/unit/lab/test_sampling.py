@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from fairlead.lab.run.plan import PlannedSeries
-from fairlead.lab.run.sampling import AT_MOST, ENOUGH, Course, Turn
+from fairlead.lab.run.sampling import AT_MOST, ENOUGH, SampleOrder, Turn
 from fairlead.record.sample import Sample, SampleStatus
 
 Cost = Callable[[PlannedSeries, int], float]
@@ -29,7 +29,7 @@ def series(
 
 
 class Drive:
-    """Runs a course with made-up costs and statuses, and keeps what happened."""
+    """Runs an order with made-up costs and statuses, and keeps what happened."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Drive:
     ) -> None:
         self.now = 0.0
         self.turns: list[Turn] = []
-        self.course = Course(lines, budget_s, lambda: self.now)
+        self.order = SampleOrder(lines, budget_s, lambda: self.now)
         self.cost = cost
         self.status = status
         self.noise = noise
         self.random = random.Random(1)
 
     def go(self, at_most: int = 10_000) -> Drive:
-        for turn in self.course.turns():
+        for turn in self.order.turns():
             if len(self.turns) == at_most:
                 break
             self.turns.append(turn)
@@ -90,7 +90,7 @@ def test_turns_with_time_enough_are_interleaved_and_alternate_in_direction() -> 
 def test_turns_of_the_budget_are_kept() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.3).go()
     assert 9 < drive.now <= 10
-    assert all(len(cell.samples) >= ENOUGH for line in drive.course.lines for cell in line)
+    assert all(len(cell.samples) >= ENOUGH for line in drive.order.lines for cell in line)
 
 
 def test_turns_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
@@ -103,7 +103,7 @@ def test_turns_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
 def test_turns_every_kept_size_gets_enough_samples() -> None:
     drive = Drive((series("a", (10, 20, 40, 80, 160)), series("b", (10, 20, 40, 80, 160))), 1.5).go()
     assert drive.skips()
-    for line in drive.course.lines:
+    for line in drive.order.lines:
         for cell in line:
             if cell.samples[0].status == "ok":
                 assert len(cell.samples) >= ENOUGH
@@ -189,7 +189,7 @@ def test_turns_continued_after_any_sample_repeat_nothing_and_end_the_same() -> N
         first = Drive(lines, 3.0).go(at_most=cut)
         second = Drive(lines, 3.0)
         second.now = first.now
-        for line, other in zip(first.course.lines, second.course.lines, strict=True):
+        for line, other in zip(first.order.lines, second.order.lines, strict=True):
             for before, cell in zip(line, other, strict=True):
                 cell.samples.update(before.samples)
         taken = first.now
@@ -202,8 +202,8 @@ def test_turns_continued_after_any_sample_repeat_nothing_and_end_the_same() -> N
 
 def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
-    for turn in drive.course.turns():
-        to_come, left_s = drive.course.outlook()
+    for turn in drive.order.turns():
+        to_come, left_s = drive.order.outlook()
         assert 0 <= left_s <= 10.0 - drive.now + 1e-9
         assert turn.round == 0 or to_come > 0
         drive.take(turn)

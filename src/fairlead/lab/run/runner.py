@@ -23,7 +23,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.measure import measure
 from fairlead.lab.run.plan import FILE_NAME, Plan
 from fairlead.lab.run.request import FILE_NAME as REQUEST
-from fairlead.lab.run.sampling import Course, PlannedCell, Turn
+from fairlead.lab.run.sampling import PlannedCell, SampleOrder, Turn
 from fairlead.record import results
 from fairlead.record.sample import Sample
 
@@ -171,18 +171,18 @@ class _Run:
         self._used_before_s = 0.0
         self._began_s = clock()
         self._retries_left_s = _RETRY_SHARE * plan.budget_s
-        self._course = Course(plan.series, plan.budget_s, self._used_s)
+        self._order = SampleOrder(plan.series, plan.budget_s, self._used_s)
         self._done = 0
         self._failures: list[Sample] = []
         self._dropped: dict[PlannedCell, Sample] = {}
 
     def carry_out(self) -> RunTotals:
         self._take_over()
-        for turn in self._course.turns():
+        for turn in self._order.turns():
             if turn.round in turn.cell.samples:
                 continue
             self._stop.check(self._farewell())
-            self._tell(turn)
+            self._report_progress(turn)
             if turn.skip and (dropped := self._dropped.get(turn.cell)):
                 self._count(turn.cell, dropped)
                 continue
@@ -194,7 +194,7 @@ class _Run:
     def _take_over(self) -> None:
         """Put the samples of an earlier part of this run where they belong."""
         cells = {}
-        for line in self._course.lines:
+        for line in self._order.lines:
             for cell in reversed(line):
                 # a series that is skipped as a whole has one sample, without a size
                 for params in (cell.series.params, {"n": cell.n, **cell.series.params}):
@@ -289,9 +289,9 @@ class _Run:
     def _used_s(self) -> float:
         return self._used_before_s + self._clock() - self._began_s
 
-    def _tell(self, turn: Turn) -> None:
+    def _report_progress(self, turn: Turn) -> None:
         series = turn.cell.series
-        to_come, left_s = self._course.outlook()
+        to_come, left_s = self._order.outlook()
         self._report(
             RunProgress(
                 doing=f"{series.experiment} n={turn.cell.n} on {series.interpreter}",

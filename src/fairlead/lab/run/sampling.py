@@ -81,7 +81,7 @@ class Turn:
     skip: str | None = None
 
 
-class Course:
+class SampleOrder:
     """Yields turns; between two of them the caller puts the sample into ``turn.cell.samples[turn.round]``.
 
     Args:
