@@ -221,7 +221,7 @@ assert handled == [threading.get_ident()]
 """)
 
 
-def test_tasks_of_a_trio_that_keeps_its_running_task_elsewhere_are_told_apart() -> None:
+def test_tasks_of_a_trio_that_keeps_its_running_task_elsewhere_are_distinguished() -> None:
     """Asked by the function that the adapter then has: in a program of its own, for it is asked for once."""
     out = run("""
 import trio
