@@ -38,6 +38,16 @@ class Exits:
         sys.exit("pickled")
 
 
+class ExitsWhenSent(Exits):
+    """A function that cannot be sent."""
+
+    def __call__(self) -> None: ...
+
+
+def identity_of(value: object) -> int:
+    return id(value)
+
+
 def fail_unspeakably() -> None:
     raise Unspeakable(5)
 

@@ -69,6 +69,31 @@ def test_result_whose_pickling_exits_costs_its_task_only(several: Make) -> None:
     assert pool.statistics().restarts == 0
 
 
+def test_argument_whose_pickling_exits_costs_its_task_only(several: Make) -> None:
+    pool = several()
+    sent = pool.statistics().kind in {"processes", "interpreters"}
+    refused = errors.SerializationError if sent else type(None)
+    for _ in range(3):  # to a worker that starts, to one that is idle, and again
+        error = outcome(pool.submit(poolmishaps.identity_of, poolmishaps.Exits()))
+        assert type(error) is refused
+        assert error is None or "argument 1 of identity_of() cannot be sent to a worker: Sys" in str(error)
+        assert type(outcome(pool.submit(poolmishaps.ExitsWhenSent()))) is refused
+        assert pool.submit(square, 3).result(40) == 9
+
+    async def main() -> list[Any]:
+        bad = asyncio.wait_for(pool.run(poolmishaps.identity_of, poolmishaps.Exits()), 40)
+        return [type(error) for error in await asyncio.gather(bad, return_exceptions=True)]
+
+    assert (errors.SerializationError in asyncio.run(main())) == sent
+    assert asyncio.run(asyncio.wait_for(pool.run(square, 3), 40)) == 9
+    results = pool.map(poolmishaps.identity_of, [1, poolmishaps.Exits(), 2], chunksize=1)
+    assert isinstance(next(results), int)
+    if sent:
+        with pytest.raises(errors.SerializationError):
+            next(results)
+    assert pool.statistics().restarts == 0
+
+
 def test_exit_in_a_mapped_function_is_its_items_outcome(make: Make) -> None:
     pool = make()
     for results in (

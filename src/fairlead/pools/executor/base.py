@@ -260,7 +260,7 @@ class Pool(concurrent.futures.Executor):
             return  # cancelled meanwhile
         try:
             self._submit(fn, args, kwargs, future)
-        except Exception as error:  # noqa: BLE001 - the waiter's
+        except BaseException as error:  # noqa: BLE001 - the waiter's
             future.set_exception(error)
 
     # streams

@@ -39,6 +39,7 @@ from fairlead.pools.engine.future import Future
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
+from fairlead.pools.serialization.calls import OF_THE_THREAD
 
 _BOOT = """
 import sys
@@ -150,7 +151,9 @@ class Interpreters(Engine):
         task.attempts += 1
         try:
             posted = self._board.post(task, call, task.options.timeout is not None)
-        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
+        except OF_THE_THREAD:
+            raise
+        except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
             call = self._pack(task, by_value=True)
             posted = self._board.post(task, call, task.options.timeout is not None)
         if posted is None:

@@ -18,7 +18,7 @@ from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
 from fairlead.pools.serialization import contexts
-from fairlead.pools.serialization.calls import blame, name_of
+from fairlead.pools.serialization.calls import OF_THE_THREAD, blame, name_of, said
 from fairlead.pools.serialization.chunks import call_chunk
 
 REMEMBERED = 128
@@ -71,7 +71,9 @@ class Shipping:
 
             try:
                 pickled = cloudpickle.dumps((args, kwargs, named), 5)
-            except Exception as error:
+            except OF_THE_THREAD:
+                raise
+            except BaseException as error:
                 raise SerializationError(blame(task, error)) from error
             return number, shipped, None, (None, None, star, pickled)
         if kwargs or named is not None or star is not None:
@@ -131,7 +133,9 @@ def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
         return None
     try:
         pickled = pickle.dumps(function, 5)
-    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+    except OF_THE_THREAD:
+        raise
+    except BaseException:  # noqa: BLE001 - objects raise what they like when they are asked
         return None
     # what pickle has found there needs no pickle to be found by a worker, which then starts without that
     named = type(function) is FunctionType and isinstance(function.__module__, str)
@@ -143,9 +147,11 @@ def _pickled(function: Callable[..., Any]) -> bytes:
 
     try:
         pickled: bytes = cloudpickle.dumps(function, 5)
-    except Exception as refusal:
+    except OF_THE_THREAD:
+        raise
+    except BaseException as refusal:
         raise SerializationError(
-            f"the function {name_of(function)} cannot be sent to a worker: {refusal}"
+            f"the function {name_of(function)} cannot be sent to a worker: {said(refusal)}"
         ) from refusal
     return pickled
 

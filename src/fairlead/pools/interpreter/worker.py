@@ -183,11 +183,12 @@ def _sendable(function: Callable[..., Any] | None, value: Any, refusal: BaseExce
         raise
     except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
         from fairlead.errors import SerializationError
+        from fairlead.pools.serialization.calls import said
         from fairlead.pools.serialization.failure import Failure
 
         name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
         error = SerializationError(
-            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {refusal or reason}"
+            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {said(refusal or reason)}"
         )
         error.__cause__ = refusal or reason
         return Failure(error)

@@ -24,6 +24,9 @@ CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD = range(1, 8)
 """What a message is. To a worker: a call, or the request to end. From it: ready for the first; a result; a
 Failure; that the call could not be read there, with the reason; and, of no call, a log record."""
 
+OF_THE_THREAD = (KeyboardInterrupt, Stopped)
+"""Meant for the thread that pickles; whatever else comes out of pickling is an object's."""
+
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
     """Raises SerializationError, which says what of it cannot be sent."""
@@ -32,11 +35,15 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     if not by_value:
         try:
             return pickled(call)
-        except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+        except OF_THE_THREAD:
+            raise
+        except BaseException:  # noqa: BLE001 - objects raise what they like when they are asked
             pass
     try:
         return _by_value(call)
-    except Exception as error:
+    except OF_THE_THREAD:
+        raise
+    except BaseException as error:
         raise SerializationError(blame(task, error)) from error
 
 
@@ -52,10 +59,8 @@ def pack_result(function: Callable[..., Any], value: Any) -> Parts:
         except Stopped:
             raise
         except BaseException:  # noqa: BLE001 - the plain refusal says more
-            message = (
-                f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back: {refusal}"
-            )
-            raise SerializationError(message) from refusal
+            message = f"the result of {name_of(function)}, a {type(value).__name__}, cannot be sent back"
+            raise SerializationError(f"{message}: {said(refusal)}") from refusal
 
 
 def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
@@ -113,13 +118,17 @@ def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., A
         if not by_value:
             pickle.dumps(function, 5)
             return function
-    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+    except OF_THE_THREAD:
+        raise
+    except BaseException:  # noqa: BLE001 - objects raise what they like when they are asked
         pass
     try:
         import cloudpickle
 
         return ByValue(function, cloudpickle.dumps(function, 5))
-    except Exception:  # noqa: BLE001 - the call will say what is wrong
+    except OF_THE_THREAD:
+        raise
+    except BaseException:  # noqa: BLE001 - the call will say what is wrong
         return function
 
 
@@ -127,7 +136,12 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__name__', None) or type(function).__name__}()"
 
 
-def blame(task: Task, error: Exception) -> str:
+def said(refusal: BaseException) -> str:
+    """What it says, and of an exit that it is one."""
+    return str(refusal) if isinstance(refusal, Exception) else repr(refusal)
+
+
+def blame(task: Task, error: BaseException) -> str:
     """Which part of the call cannot be sent."""
     function, args, kwargs = task.function, task.args, task.kwargs
     if function is call_chunk:
@@ -140,6 +154,8 @@ def blame(task: Task, error: Exception) -> str:
     for what, value in (("the function", function), *parts):
         try:
             pickling.dumps(value)
-        except Exception as reason:  # noqa: BLE001 - objects raise what they like when they are asked
-            return f"{what} {name_of(function)} cannot be sent to a worker: {reason}"
-    return f"the call of {name_of(function)} cannot be sent to a worker: {error}"
+        except OF_THE_THREAD:
+            raise
+        except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are asked
+            return f"{what} {name_of(function)} cannot be sent to a worker: {said(reason)}"
+    return f"the call of {name_of(function)} cannot be sent to a worker: {said(error)}"
