@@ -18,7 +18,8 @@ from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.sample import Sample
-from fairlead.report.summary import gil_timeline, html, text
+from fairlead.report.summary import html, text
+from fairlead.report.summary.pictures import gil_timeline
 
 EVENTS = [
     [10.0, "take", 0, None, 0.0],

@@ -17,7 +17,8 @@ from fairlead.lab.catalogue import registry
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Claim, Summary
 from fairlead.report.common import names
-from fairlead.report.summary import bar_charts, claims, csv, html, json, sections, text
+from fairlead.report.summary import claims, csv, html, json, sections, text
+from fairlead.report.summary.pictures import bar_charts
 
 pytest.importorskip("numpy")
 pytest.importorskip("rich")

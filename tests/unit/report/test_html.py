@@ -16,7 +16,8 @@ from fairlead.errors import MissingExtraError
 from fairlead.record.summary import Published, Side, Summary
 from fairlead.report.common import names, plot, words
 from fairlead.report.common.assets import asset
-from fairlead.report.summary import claims, curves, html
+from fairlead.report.summary import claims, html
+from fairlead.report.summary.pictures import curves
 
 pytest.importorskip("jinja2")
 

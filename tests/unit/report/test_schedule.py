@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairlead.report.summary import schedule
+from fairlead.report.summary.pictures import schedule
 
 SIZES = range(1, 13)
 

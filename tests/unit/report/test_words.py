@@ -11,7 +11,8 @@ import summaries
 from fairlead.lab.catalogue.registry import catalogue
 from fairlead.record.summary import Conditions, Fit, Reference, Unit
 from fairlead.report.common import names, units, words
-from fairlead.report.summary import claims, schedule
+from fairlead.report.summary import claims
+from fairlead.report.summary.pictures import schedule
 
 
 @pytest.mark.parametrize(

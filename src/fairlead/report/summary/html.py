@@ -15,16 +15,8 @@ from typing import Any
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import names, plot, units, words
 from fairlead.report.common.assets import page
-from fairlead.report.summary import (
-    bar_charts,
-    claim_picture,
-    claims,
-    curves,
-    gil_timeline,
-    published,
-    schedule,
-    sections,
-)
+from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary.pictures import bar_charts, claim_picture, curves, gil_timeline, schedule
 
 _PICTURE_SIZE = 6
 """The n of the picture of who runs: as many columns as a telephone can show."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import console, names, units, words
-from fairlead.report.summary import claims, gil_timeline, published, sections
+from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary.pictures import gil_timeline
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -6,7 +6,8 @@ from html import escape
 
 from fairlead.record.summary import Claim, Summary
 from fairlead.report.common import names, plot, units, words
-from fairlead.report.summary import claims, curves
+from fairlead.report.summary import claims
+from fairlead.report.summary.pictures import curves
 
 _WIDTH, _ROW, _BAR, _LABEL = 560.0, 46.0, 18.0, 16.0
 
