@@ -16,8 +16,8 @@ from commands import FAIRLEAD, fairlead
 
 import fairlead as fairlead_package
 from fairlead.errors import InterpreterFailedError
-from fairlead.gil.observe import attach
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.programs import attach
 from fairlead.gil.schedule import attached
 
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 AS_NOBODY = """
 import _interpreters, encodings.ascii, json, os, threading
-import fairlead.gil.observe.launched, fairlead.gil.observe.names, fairlead.gil.observe.observation
+import fairlead.gil.observe.programs.launched, fairlead.gil.observe.names, fairlead.gil.observe.observation
 import fairlead.gil.schedule.attached, fairlead.machine, fairlead._probe
 os.setgid(65534)
 os.setuid(65534)

@@ -14,8 +14,8 @@ from commands import FAIRLEAD, fairlead
 
 from fairlead.errors import InterpreterFailedError
 from fairlead.gil.analysis.analyse import analyse
-from fairlead.gil.observe import attach
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.programs import attach
 from fairlead.gil.schedule import attached
 from fairlead.record.recording import Recording
 

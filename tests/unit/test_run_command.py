@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.cli import main
 from fairlead.errors import UsageError
-from fairlead.gil.observe import starting
+from fairlead.gil.observe.programs import starting
 
 
 @pytest.fixture(autouse=True)

@@ -84,8 +84,8 @@ def record(
     A COMMAND without an interpreter ("app.py", "-m module") is run by the Python that runs fairlead. fairlead
     exits with the program's status.
     """
-    from fairlead.gil.observe import attach, launch
-    from fairlead.gil.observe.meeting import give
+    from fairlead.gil.observe.programs import attach, launch
+    from fairlead.gil.observe.programs.meeting import give
     from fairlead.gil.schedule.launch import schedule_action
 
     if pid is not None and command:

@@ -12,7 +12,7 @@ from fairlead.cli import words
 from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairlead.gil.observe.starting import Action
+    from fairlead.gil.observe.programs.starting import Action
     from fairlead.gil.schedule.control import Policy
 
 

@@ -16,7 +16,7 @@ from fairlead.cli import words
 from fairlead.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
-    from fairlead.gil.observe.meeting import Meeting
+    from fairlead.gil.observe.programs.meeting import Meeting
     from fairlead.record.gil_summary import GilThread, LoopDelays
 
 ROWS = 20
@@ -48,7 +48,7 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
     fairlead exits with the program's status. With --pid, Ctrl-C ends the watching of the process and its
     workers, and they go on.
     """
-    from fairlead.gil.observe import attach, launch
+    from fairlead.gil.observe.programs import attach, launch
 
     if pid is not None and command:
         raise UsageError("--pid watches a process that is already running: leave out the command")
@@ -79,7 +79,7 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
 @contextmanager
 def _directory(pid: int | None) -> Iterator[Meeting]:
     """For the snapshots, which the watched processes write: root watches workers of any user."""
-    from fairlead.gil.observe.meeting import Meeting, meeting
+    from fairlead.gil.observe.programs.meeting import Meeting, meeting
 
     if pid is None:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as name:

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairlead.gil.observe.starting import Action
+    from fairlead.gil.observe.programs.starting import Action
 
 _UNITS_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -111,6 +111,6 @@ def watching(loops: bool) -> list[Action]:
     """What a program is to begin with for ``--loops``."""
     if not loops:
         return []
-    from fairlead.gil.observe import every_loop
+    from fairlead.gil.observe.programs import every_loop
 
     return [every_loop.watch_action()]

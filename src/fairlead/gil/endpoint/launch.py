@@ -8,7 +8,7 @@ from pathlib import Path
 from fairlead.errors import UsageError
 from fairlead.gil.endpoint.launched import read_token
 from fairlead.gil.endpoint.server import check_token, checked_ns, is_loopback, parse_address
-from fairlead.gil.observe.starting import Action
+from fairlead.gil.observe.programs.starting import Action
 
 
 def serve_action(

@@ -1,4 +1,4 @@
-"""Schedules a program that runs already, for a while. See ``fairlead.gil.observe.attach``."""
+"""Schedules a program that runs already, for a while. See ``fairlead.gil.observe.programs.attach``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from fairlead.errors import FairleadError
-from fairlead.gil.observe import attach
-from fairlead.gil.observe.meeting import meeting
+from fairlead.gil.observe.programs import attach
+from fairlead.gil.observe.programs.meeting import meeting
 from fairlead.gil.schedule import control
 from fairlead.gil.schedule.control import Policy
 

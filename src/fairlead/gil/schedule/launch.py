@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from fairlead.errors import UnsupportedInterpreterError, UsageError
-from fairlead.gil.observe import recorder, starting
-from fairlead.gil.observe.starting import Action
+from fairlead.gil.observe import recorder
+from fairlead.gil.observe.programs import starting
+from fairlead.gil.observe.programs.starting import Action
 from fairlead.gil.schedule.control import Policy, check
 
 

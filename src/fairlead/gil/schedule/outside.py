@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from fairlead import machine
 from fairlead.errors import InterpreterFailedError, UsageError
-from fairlead.gil.observe.target import asked, executable, kept_out
+from fairlead.gil.observe.programs.target import asked, executable, kept_out
 from fairlead.record.policies import policy_name
 
 Order = Literal["status", "stock", "interactive", "off"]

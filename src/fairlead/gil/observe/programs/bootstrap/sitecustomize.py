@@ -36,7 +36,7 @@ def _begin():  # type: () -> None
             _refuse(start, why)
             return
     if start["verb"] is not None:
-        from fairlead.gil.observe.following import follow
+        from fairlead.gil.observe.programs.following import follow
 
         follow(start)
 

@@ -25,9 +25,9 @@ from typing import Any
 import fairlead
 from fairlead import machine
 from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError, UsageError
-from fairlead.gil.observe.launch import Settings
-from fairlead.gil.observe.meeting import Meeting, give, meeting
-from fairlead.gil.observe.target import executable, owner, stopped
+from fairlead.gil.observe.programs.launch import Settings
+from fairlead.gil.observe.programs.meeting import Meeting, give, meeting
+from fairlead.gil.observe.programs.target import executable, owner, stopped
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -73,9 +73,9 @@ if not said:
 with open({ready!r}, "w") as file:
     file.write(said)
 """
-_BEGIN = ("fairlead.gil.observe.launched", "attach")
+_BEGIN = ("fairlead.gil.observe.programs.launched", "attach")
 _DETACH = """\
-from fairlead.gil.observe.launched import detach
+from fairlead.gil.observe.programs.launched import detach
 with open({done!r}, "w") as file:
     file.write(detach())
 """

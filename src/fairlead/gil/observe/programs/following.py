@@ -90,7 +90,8 @@ def _fork_exec(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _after_exec(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str]] | None:
     """The exec that goes on with what this program was begun with; None: as it is."""
-    from fairlead.gil.observe import recorder, starting
+    from fairlead.gil.observe import recorder
+    from fairlead.gil.observe.programs import starting
 
     command = _command([path, *list(argv)[1:]], env)
     if command is None:
@@ -115,7 +116,7 @@ def _after_exec(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str
 
 
 def _begun(command: Any, path: Any, argv: Any, start: Mapping[str, Any]) -> tuple[Any, Any, dict[str, str]]:
-    from fairlead.gil.observe import starting
+    from fairlead.gil.observe.programs import starting
 
     if len(command.words) != len(argv):  # of env, and it would set and clear after us
         path, argv = command.file, command.words
@@ -132,7 +133,7 @@ def _for_child(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str]
     command = _command(argv, env)
     if command is None or command.python is None or "resource_tracker" in command.python[-1]:
         return None
-    from fairlead.gil.observe import starting
+    from fairlead.gil.observe.programs import starting
 
     if children:
         return _begun(command, path, argv, _start)
@@ -149,7 +150,7 @@ def _for_child(path: Any, argv: Any, env: Any) -> tuple[Any, Any, dict[str, str]
 def _command(argv: Sequence[Any], env: Mapping[Any, Any]) -> Any:
     """A ``starting.Command``, None where there is no such program: starting it will say so."""
     from fairlead.errors import UsageError
-    from fairlead.gil.observe import starting
+    from fairlead.gil.observe.programs import starting
 
     try:
         words = [os.fsdecode(word) for word in argv]

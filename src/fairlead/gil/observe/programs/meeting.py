@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairlead.errors import UsageError
-from fairlead.gil.observe.target import asked, owner
+from fairlead.gil.observe.programs.target import asked, owner
 
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 _OPEN = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe.access import why_not
-from fairlead.gil.observe.starting import Action
+from fairlead.gil.observe.programs.starting import Action
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairlead.errors import OutputError, UnsupportedInterpreterError, UsageError
-from fairlead.gil.observe import starting
-from fairlead.gil.observe.starting import Action, Command
+from fairlead.gil.observe.programs import starting
+from fairlead.gil.observe.programs.starting import Action, Command
 from fairlead.record.recording import MAGIC
 
 PASSED_ON = {
@@ -101,7 +101,9 @@ def run(
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
             ready = Path(directory) / "ready"
-            recording = Action("fairlead.gil.observe.launched", asdict(settings) | {"ready": str(ready)})
+            recording = Action(
+                "fairlead.gil.observe.programs.launched", asdict(settings) | {"ready": str(ready)}
+            )
             environment = starting.environment(
                 *first, recording, base=found.environment, verb=verb, ready=str(ready), children=children
             )
