@@ -1,10 +1,15 @@
-"""Writes what the stub says of fairlead._native as a header: its docstrings, for the extension's C.
+"""Writes what the stub says of fairlead._native as a header: docstrings and methods, for the extension's C.
 
     python native/module/docs.py src/fairlead/_native.pyi docs.h
 
 The build runs it. So each signature and docstring is written once, where an editor looks for it. For C they
-are FL_DOC(Class, method) and FL_DOC(module, function), with the signature that Python makes
+are FL_DOC(Class, property) and FL_DOC(module, function), with the signature that Python makes
 __text_signature__ of; FL_TYPE_DOC(Class); and of a record FL_FIELDS_Class, a list of {name, docstring}.
+
+FL_METHODS_Class(prefix_) is the table of a class's methods: that of `acquire` is the C function
+prefix_acquire, that of `__enter__` prefix_enter. Its signature says how C is called: without arguments
+(METH_NOARGS), with the one that has no name and no default (METH_O), with several such (METH_FASTCALL), or
+with some that may be named (METH_FASTCALL | METH_KEYWORDS).
 """
 
 from __future__ import annotations
@@ -51,9 +56,37 @@ def signature(function: ast.FunctionDef, name: str, first: str | None) -> str:
     return f"{name}({', '.join(words)})\n--\n\n"
 
 
+SLOTS = {"__await__", "__call__", "__int__", "__iter__", "__next__"}
+"""Methods that the interpreter makes of a type's slots."""
+
+
+def convention(function: ast.FunctionDef) -> str:
+    """How its C function is called."""
+    given = function.args
+    if len(given.posonlyargs) > 0:
+        unnamed, named = given.posonlyargs[1:], given.args + given.kwonlyargs
+    else:
+        unnamed, named = [], given.args[1:] + given.kwonlyargs
+    if named:
+        return "METH_FASTCALL | METH_KEYWORDS"
+    if given.vararg is None and not unnamed:
+        return "METH_NOARGS"
+    return "METH_O" if len(unnamed) == 1 and not given.defaults else "METH_FASTCALL"
+
+
+def entry(owner: str, function: ast.FunctionDef) -> str:
+    """In a table of methods."""
+    called, how = f"prefix##{function.name.strip('_')}", convention(function)
+    if function.name == "__class_getitem__":
+        called, how = "Py_GenericAlias", "METH_O | METH_CLASS"
+    elif "METH_FASTCALL" in how:
+        called = f"{'FL_FAST_NAMED' if 'METH_KEYWORDS' in how else 'FL_FAST'}({called})"
+    return f'{{"{function.name}", {called}, {how}, FL_DOC_{owner}_{function.name}}}'
+
+
 def of_class(node: ast.ClassDef) -> list[str]:
     """The definitions of a class and of what is in it."""
-    lines, fields = [], []
+    lines, fields, methods = [], [], []
     text = ast.get_docstring(node) or ""
     record = any("structseq" in ast.unparse(base) for base in node.bases)
     for each in node.body:
@@ -73,6 +106,11 @@ def of_class(node: ast.ClassDef) -> list[str]:
         else:
             whole = signature(each, each.name, "$type" if "classmethod" in decorators else "$self") + said
             lines.append(f"#define FL_DOC_{node.name}_{each.name} {literal(whole)}")
+            if each.name not in SLOTS:
+                methods.append(entry(node.name, each))
+    if methods:
+        rows = ", ".join([*methods, "{NULL, NULL, 0, NULL}"])
+        lines.append(f"#define FL_METHODS_{node.name}(prefix) {rows}")
     if fields:
         lines.append(f"#define FL_FIELDS_{node.name} {', '.join(fields)}")
     return [f"#define FL_TYPE_DOC_{node.name} {literal(text)}", *lines]

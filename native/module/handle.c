@@ -108,15 +108,10 @@ static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_U
     return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_handle_functions[] = {
     {"handle", handle, METH_O, FL_DOC(module, handle)},
     {"attach", attach, METH_O, FL_DOC(module, attach)},
     {"process", process, METH_NOARGS, FL_DOC(module, process)},
     {"in_main_interpreter", in_main_interpreter, METH_NOARGS, FL_DOC(module, in_main_interpreter)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_handle_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -11,12 +11,7 @@ static PyObject *send_exception(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(PyThreadState_SetAsyncExc(ident, kind == Py_None ? NULL : kind));
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_interrupt_functions[] = {
     {"send_exception", send_exception, METH_VARARGS, FL_DOC(module, send_exception)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_interrupt_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -1,31 +1,91 @@
 /* The extension fairlead._native: its definition and the life of its state. */
 #include "interpreters/bind/codec.h"
 
-int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count)
+#include <stddef.h>
+
+#include "sync/bind/base/wait.h"
+
+/* What PyStructSequence_NewType takes. */
+#define RECORD(field, where, type)                                                                          \
+    static PyStructSequence_Field field##_fields[] = {FL_FIELDS_##type, {NULL, NULL}};                     \
+    static PyStructSequence_Desc field##_record = {                                                        \
+        .name = where "." #type,                                                                           \
+        .doc = FL_TYPE_DOC(type),                                                                          \
+        .fields = field##_fields,                                                                          \
+        .n_in_sequence = sizeof field##_fields / sizeof field##_fields[0] - 1,                             \
+    };
+FL_RECORDS(RECORD)
+
+/* An object of the state that is a name; without a text it is none. */
+static int name(PyObject **field, const char *text)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (types[i] == NULL || PyModule_AddType(module, types[i]) < 0) {
-            return -1;
-        }
+    *field = text == NULL ? NULL : PyUnicode_InternFromString(text);
+    return text != NULL && *field == NULL ? -1 : 0;
+}
+
+/* Steals the type; NULL is an exception that is set. */
+static int add(PyObject *module, PyTypeObject **field, void *type, bool is_public)
+{
+    *field = type;
+    return type == NULL || (is_public && PyModule_AddType(module, *field) < 0) ? -1 : 0;
+}
+
+/* A type over shared memory lives in the module alone. */
+static int add_shared(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *bases = PyTuple_Pack(1, fl_state_of(module)->segment_type);
+    PyTypeObject *type = NULL;
+    int added = bases == NULL ? -1 : add(module, &type, PyType_FromModuleAndSpec(module, spec, bases), true);
+    Py_XDECREF(type);
+    Py_XDECREF(bases);
+    return added;
+}
+
+static int native_exec(PyObject *module)
+{
+    fl_state *state = fl_state_of(module);
+    if (!fl_waitq_setup() || (state->lender = fl_lender_new()) == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
-    return 0;
+#define OBJECT(field, text)                                                                                 \
+    if (name(&state->field, text) < 0) { return -1; }
+#define PUBLIC(field, spec)                                                                                 \
+    if (add(module, &state->field, PyType_FromModuleAndSpec(module, &spec, NULL), true) < 0) { return -1; }
+#define INNER(field, spec)                                                                                  \
+    if (add(module, &state->field, PyType_FromModuleAndSpec(module, &spec, NULL), false) < 0) { return -1; }
+#define SHARED(spec)                                                                                        \
+    if (add_shared(module, &spec) < 0) { return -1; }
+#define NEW_RECORD(field, where, type)                                                                      \
+    if (add(module, &state->field, PyStructSequence_NewType(&field##_record), true) < 0) { return -1; }
+#define FUNCTIONS(concern)                                                                                  \
+    if (PyModule_AddFunctions(module, fl_##concern##_functions) < 0) { return -1; }
+    FL_OBJECTS(OBJECT)
+    FL_TYPES(PUBLIC, INNER)
+    FL_SHARED_TYPES(SHARED)
+    FL_RECORDS(NEW_RECORD)
+    FL_FUNCTIONS(FUNCTIONS)
+    state->done = state->done_type->tp_alloc(state->done_type, 0);
+    return state->done == NULL ? -1 : 0;
 }
 
 static int native_traverse(PyObject *module, visitproc visit, void *arg)
 {
     fl_state *state = fl_state_of(module);
-#define VISIT(type, name) Py_VISIT(state->name);
-    FL_STATE_OBJECTS(VISIT)
-#undef VISIT
+#define VISIT(field, ...) Py_VISIT(state->field);
+    FL_TYPES(VISIT, VISIT)
+    FL_RECORDS(VISIT)
+    FL_OBJECTS(VISIT)
     return 0;
 }
 
 static int native_clear(PyObject *module)
 {
     fl_state *state = fl_state_of(module);
-#define CLEAR(type, name) Py_CLEAR(state->name);
-    FL_STATE_OBJECTS(CLEAR)
-#undef CLEAR
+#define CLEAR(field, ...) Py_CLEAR(state->field);
+    FL_TYPES(CLEAR, CLEAR)
+    FL_RECORDS(CLEAR)
+    FL_OBJECTS(CLEAR)
     return 0;
 }
 
@@ -40,9 +100,7 @@ static void native_free(void *module)
 }
 
 static PyModuleDef_Slot native_slots[] = {
-#define FL_EXEC_SLOT(concern) {Py_mod_exec, (void *)fl_##concern##_exec},
-    FL_CONCERNS(FL_EXEC_SLOT)
-#undef FL_EXEC_SLOT
+    {Py_mod_exec, (void *)native_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif

@@ -299,13 +299,8 @@ static PyObject *policy_constants(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     return dict;
 }
 
-static PyMethodDef simulate_methods[] = {
+PyMethodDef fl_simulate_functions[] = {
     {"simulate", simulate, METH_VARARGS, FL_DOC(module, simulate)},
     {"policy_constants", policy_constants, METH_NOARGS, FL_DOC(module, policy_constants)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_simulate_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, simulate_methods);
-}

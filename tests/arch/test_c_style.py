@@ -6,6 +6,7 @@ breach of itself, so that a rule which no longer sees anything fails.
 
 from __future__ import annotations
 
+import ast
 import graphlib
 import re
 from collections.abc import Callable, Iterator
@@ -51,6 +52,13 @@ WITHOUT_PYTHON = WITHOUT_PYTHON - {"module"} | {"gil/trace", "gil/policy", "gil/
 
 INTERNALS = re.compile(r"\bpycore_|\binternal/|\bPy_BUILD_CORE")
 """The interpreter's own headers, which only gil/ may know."""
+
+STUB = {
+    node.name: {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    for node in ast.parse((NATIVE.parent / "src/fairlead/_native.pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ClassDef)
+}
+"""The methods of each class, of which the build makes the tables of methods."""
 
 Rule = Callable[[str], Iterator[tuple[int, str]]]
 
@@ -120,6 +128,8 @@ def rule_methods_have_a_docstring_with_a_signature(text: str) -> Iterator[tuple[
 
 def rule_argument_formats_end_with_the_name_of_the_function(text: str) -> Iterator[tuple[int, str]]:
     names = {fields[0].strip('"') for _, fields in method_tables(text)}
+    for of_stub in re.findall(r"\b(?:FL_SLOTS|FL_WRAPPER_SLOTS|QUEUE)\((\w+),", text):
+        names |= {of_stub} | STUB.get(of_stub, set())
     names |= set(re.findall(r'(?:\.name\s*=\s*|\bFL_TYPE\()"fairlead\.[a-z_.]+\.(\w+)"', text))
     for line, arguments in calls(text, r"(?:PyArg_ParseTuple(?:AndKeywords)?|new_by)"):
         if any(re.search(r"\bformat$", argument.strip()) for argument in arguments):

@@ -68,13 +68,9 @@ static PyObject *outcome_of(fl_state *state, fl_job *job)
     return Py_BuildValue("(NiN)", owner_of(job), kind, value);
 }
 
-static PyType_Slot job_slots[] = {
+PyType_Spec fl_job_spec = FL_TYPE("fairlead._native.Job", job_object, Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_dealloc, (void *)job_dealloc},
-    {0, NULL},
-};
-
-static PyType_Spec job_spec =
-    FL_TYPE("fairlead._native.Job", sizeof(job_object), Py_TPFLAGS_DISALLOW_INSTANTIATION, job_slots);
+    {0, NULL});
 
 static fl_job *job_in(PyObject *self, PyObject *op)
 {
@@ -87,7 +83,7 @@ static fl_job *job_in(PyObject *self, PyObject *op)
 
 /* job queue */
 
-static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *job_queue_post(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     if (count != 3) {
         PyErr_SetString(PyExc_TypeError, "post() takes 3 arguments");
@@ -116,7 +112,7 @@ static PyObject *post(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return Py_BuildValue("(NI)", made, (unsigned)outstanding);
 }
 
-static PyObject *completions(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_job_queue *job_queue = job_queue_of(op);
     int got = fl_wait_permit(op, job_queue->completions, NULL, FL_FOREVER);
@@ -144,7 +140,7 @@ static PyObject *completions(PyObject *op, PyObject *Py_UNUSED(ignored))
     return got == FL_REFUSAL ? Py_NewRef(Py_None) : list;
 }
 
-static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *job_queue_help(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     int64_t deadline;
     fl_job *job = count < 1 || count > 2 ? NULL : job_in(op, args[0]);
@@ -174,7 +170,7 @@ static PyObject *help(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return got < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *take_back(PyObject *op, PyObject *arg)
+static PyObject *job_queue_take_back(PyObject *op, PyObject *arg)
 {
     fl_job *job = job_in(op, arg);
     if (job == NULL) {
@@ -189,13 +185,13 @@ static PyObject *take_back(PyObject *op, PyObject *arg)
     return PyLong_FromUnsignedLong(worker);
 }
 
-static PyObject *is_running(PyObject *op, PyObject *arg)
+static PyObject *job_queue_is_running(PyObject *op, PyObject *arg)
 {
     fl_job *job = job_in(op, arg);
     return job == NULL ? NULL : PyBool_FromLong(fl_job_queue_state(job_queue_of(op), job) == FL_JOB_RUNNING);
 }
 
-static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_clear(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     PyObject *owners = PyList_New(0);
     fl_job *job;
@@ -210,7 +206,7 @@ static PyObject *clear(PyObject *op, PyObject *Py_UNUSED(ignored))
     return owners;
 }
 
-static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_seize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     PyObject *owners = PyList_New(0);
     fl_job *job;
@@ -226,13 +222,13 @@ static PyObject *seize(PyObject *op, PyObject *Py_UNUSED(ignored))
     return owners;
 }
 
-static PyObject *close_job_queue(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_job_queue_close(job_queue_of(op));
     Py_RETURN_NONE;
 }
 
-static PyObject *end_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_end_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_sem_close(job_queue_of(op)->completions);
     Py_RETURN_NONE;
@@ -249,7 +245,7 @@ static int worker_in(PyObject *arg, uint32_t *worker)
     return 0;
 }
 
-static PyObject *leave(PyObject *op, PyObject *arg)
+static PyObject *job_queue_leave(PyObject *op, PyObject *arg)
 {
     uint32_t worker;
     if (worker_in(arg, &worker) < 0) {
@@ -268,7 +264,7 @@ static PyObject *leave(PyObject *op, PyObject *arg)
     return owner;
 }
 
-static PyObject *interrupt(PyObject *op, PyObject *arg)
+static PyObject *job_queue_interrupt(PyObject *op, PyObject *arg)
 {
     uint32_t worker;
     if (worker_in(arg, &worker) < 0) {
@@ -300,7 +296,7 @@ static PyObject *interrupt(PyObject *op, PyObject *arg)
     Py_RETURN_TRUE;
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_job_queue_figures figures = fl_job_queue_statistics(job_queue_of(op));
     return Py_BuildValue("(IIKLLKK)", (unsigned)figures.queued, (unsigned)figures.running,
@@ -354,44 +350,13 @@ static void job_queue_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static PyMethodDef job_queue_methods[] = {
-    {"post", FL_METHOD(post), METH_FASTCALL, FL_DOC(JobQueue, post)},
-    {"completions", completions, METH_NOARGS, FL_DOC(JobQueue, completions)},
-    {"help", FL_METHOD(help), METH_FASTCALL, FL_DOC(JobQueue, help)},
-    {"take_back", take_back, METH_O, FL_DOC(JobQueue, take_back)},
-    {"is_running", is_running, METH_O, FL_DOC(JobQueue, is_running)},
-    {"clear", clear, METH_NOARGS, FL_DOC(JobQueue, clear)},
-    {"seize", seize, METH_NOARGS, FL_DOC(JobQueue, seize)},
-    {"close", close_job_queue, METH_NOARGS, FL_DOC(JobQueue, close)},
-    {"end_completions", end_completions, METH_NOARGS, FL_DOC(JobQueue, end_completions)},
-    {"leave", leave, METH_O, FL_DOC(JobQueue, leave)},
-    {"interrupt", interrupt, METH_O, FL_DOC(JobQueue, interrupt)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(JobQueue, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyGetSetDef job_queue_getset[] = {
     {"number", get_number, NULL, FL_DOC(JobQueue, number), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot job_queue_slots[] = {
+PyType_Spec fl_job_queue_spec = FL_TYPE("fairlead._native.JobQueue", job_queue_object, 0,
     {Py_tp_new, (void *)job_queue_new},
     {Py_tp_dealloc, (void *)job_queue_dealloc},
-    {Py_tp_methods, job_queue_methods},
     {Py_tp_getset, job_queue_getset},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(JobQueue)},
-    {0, NULL},
-};
-
-static PyType_Spec job_queue_spec =
-    FL_TYPE("fairlead._native.JobQueue", sizeof(job_queue_object), 0, job_queue_slots);
-
-int fl_job_queue_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->job_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_spec, NULL);
-    state->job_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &job_queue_spec, NULL);
-    PyTypeObject *const types[] = {state->job_type, state->job_queue_type};
-    return fl_add_types(module, types, sizeof types / sizeof types[0]);
-}
+    FL_SLOTS(JobQueue, job_queue_));

@@ -50,14 +50,10 @@ static void dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_view_spec = FL_TYPE("fairlead._native.View", view_object, Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_dealloc, (void *)dealloc},
     {Py_bf_getbuffer, (void *)get_buffer},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.View", sizeof(view_object), Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+    {0, NULL});
 
 static PyObject *message(PyObject *Py_UNUSED(module), PyObject *value)
 {
@@ -76,20 +72,8 @@ static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
     return fl_decode_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_view_functions[] = {
     {"message", message, METH_O, FL_DOC(module, message)},
     {"from_message", from_message, METH_O, FL_DOC(module, from_message)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_view_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->lender = fl_lender_new();
-    if (state->lender == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    state->view_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return state->view_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
-}

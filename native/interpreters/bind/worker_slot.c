@@ -10,7 +10,7 @@ typedef struct {
         *slot; /* the engine's fl_job_queue_leave frees it, after this interpreter has run its last */
 } worker_slot_object;
 
-static PyObject *take(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *worker_slot_take(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
     int64_t deadline;
@@ -50,7 +50,7 @@ static fl_item *completions_in(PyObject *op, PyObject *const *args, Py_ssize_t c
     return fl_pack(args[1], &(fl_sending){fl_wrapper_state(op), NULL});
 }
 
-static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *worker_slot_reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
     uint8_t kind;
@@ -64,7 +64,7 @@ static PyObject *reply(PyObject *op, PyObject *const *args, Py_ssize_t count)
     return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, item));
 }
 
-static PyObject *notify(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *worker_slot_notify(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
     worker_slot_object *self = (worker_slot_object *)op;
     uint8_t kind;
@@ -119,27 +119,7 @@ static void worker_slot_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static PyMethodDef worker_slot_methods[] = {
-    {"take", FL_METHOD(take), METH_FASTCALL, FL_DOC(WorkerSlot, take)},
-    {"reply", FL_METHOD(reply), METH_FASTCALL, FL_DOC(WorkerSlot, reply)},
-    {"notify", FL_METHOD(notify), METH_FASTCALL, FL_DOC(WorkerSlot, notify)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot worker_slot_slots[] = {
+PyType_Spec fl_worker_slot_spec = FL_TYPE("fairlead._native.WorkerSlot", worker_slot_object, 0,
     {Py_tp_new, (void *)worker_slot_new},
     {Py_tp_dealloc, (void *)worker_slot_dealloc},
-    {Py_tp_methods, worker_slot_methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(WorkerSlot)},
-    {0, NULL},
-};
-
-static PyType_Spec worker_slot_spec =
-    FL_TYPE("fairlead._native.WorkerSlot", sizeof(worker_slot_object), 0, worker_slot_slots);
-
-int fl_worker_slot_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->worker_slot_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &worker_slot_spec, NULL);
-    return fl_add_types(module, &state->worker_slot_type, 1);
-}
+    FL_SLOTS(WorkerSlot, worker_slot_));

@@ -26,14 +26,9 @@ static PyObject *set_timer_slack_ns(PyObject *Py_UNUSED(module), PyObject *arg)
     return PyBool_FromLong(fl_timer_slack_set(ns));
 }
 
-static PyMethodDef clock_methods[] = {
+PyMethodDef fl_clock_functions[] = {
     {"clock_ns", clock_ns, METH_NOARGS, FL_DOC(module, clock_ns)},
     {"timer_slack_ns", timer_slack_ns, METH_NOARGS, FL_DOC(module, timer_slack_ns)},
     {"set_timer_slack_ns", set_timer_slack_ns, METH_O, FL_DOC(module, set_timer_slack_ns)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_clock_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, clock_methods);
-}

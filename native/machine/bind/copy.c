@@ -45,12 +45,7 @@ static PyObject *copy(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     return fits ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyMethodDef functions[] = {
-    {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL, FL_DOC(module, copy)},
+PyMethodDef fl_copy_functions[] = {
+    {"copy", FL_FAST(copy), METH_FASTCALL, FL_DOC(module, copy)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_copy_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

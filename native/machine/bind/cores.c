@@ -6,8 +6,6 @@
 #include "machine/cores.h"
 #include "machine/quota.h"
 
-FL_RECORD(cores_desc, "fairlead.machine", Cores);
-
 /* Reads the quota with the thread detached; -1 with an exception set when memory ran out.
    Without a quota `cores` becomes infinite. */
 static int read_quota(const char *root, double *cores)
@@ -72,18 +70,8 @@ static PyObject *cpu_quota(PyObject *Py_UNUSED(module), PyObject *args)
     return status < 0 ? NULL : quota_object(quota);
 }
 
-static PyMethodDef cores_methods[] = {
+PyMethodDef fl_cores_functions[] = {
     {"cores", cores, METH_NOARGS, FL_DOC(module, cores)},
     {"cpu_quota", cpu_quota, METH_VARARGS, FL_DOC(module, cpu_quota)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_cores_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->cores_type = PyStructSequence_NewType(&cores_desc);
-    if (state->cores_type == NULL || PyModule_AddType(module, state->cores_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddFunctions(module, cores_methods);
-}

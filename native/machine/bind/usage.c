@@ -5,8 +5,6 @@
 
 #include "machine/usage.h"
 
-FL_RECORD(usage_desc, "fairlead.machine", Usage);
-
 static PyObject *usage_of(PyObject *module, fl_usage_scope scope)
 {
     fl_usage usage;
@@ -50,19 +48,9 @@ static PyObject *children_usage(PyObject *module, PyObject *Py_UNUSED(ignored))
     return usage_of(module, FL_USAGE_CHILDREN);
 }
 
-static PyMethodDef usage_methods[] = {
+PyMethodDef fl_usage_functions[] = {
     {"thread_usage", thread_usage, METH_NOARGS, FL_DOC(module, thread_usage)},
     {"process_usage", process_usage, METH_NOARGS, FL_DOC(module, process_usage)},
     {"children_usage", children_usage, METH_NOARGS, FL_DOC(module, children_usage)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_usage_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->usage_type = PyStructSequence_NewType(&usage_desc);
-    if (state->usage_type == NULL || PyModule_AddType(module, state->usage_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddFunctions(module, usage_methods);
-}

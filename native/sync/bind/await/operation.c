@@ -290,7 +290,7 @@ static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
     return fl_operation_end(self, false, result);
 }
 
-static PySendResult operation_send(PyObject *op, PyObject *value, PyObject **result)
+static PySendResult operation_step(PyObject *op, PyObject *value, PyObject **result)
 {
     fl_operation *self = (fl_operation *)op;
     PySendResult sent = PYGEN_ERROR;
@@ -406,30 +406,18 @@ static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyMethodDef operation_methods[] = {
-    {"send", fl_awaitable_send, METH_O, FL_DOC(Operation, send)},
-    {"throw", FL_METHOD(operation_throw), METH_FASTCALL, FL_DOC(Operation, throw)},
-    {"close", operation_close, METH_NOARGS, FL_DOC(Operation, close)},
-    {"_recheck", operation_recheck, METH_NOARGS, FL_DOC(Operation, _recheck)},
-    {NULL, NULL, 0, NULL},
-};
+#define operation_send fl_awaitable_send
 
-static PyType_Slot operation_slots[] = {
+PyType_Spec fl_operation_spec = FL_TYPE("fairlead.wait.Operation", fl_operation,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_am_await, (void *)PyObject_SelfIter},
-    {Py_am_send, (void *)operation_send},
+    {Py_am_send, (void *)operation_step},
     {Py_tp_iter, (void *)PyObject_SelfIter},
     {Py_tp_iternext, (void *)fl_awaitable_next},
     {Py_tp_traverse, (void *)operation_traverse},
     {Py_tp_clear, (void *)operation_clear},
     {Py_tp_dealloc, (void *)operation_dealloc},
-    {Py_tp_methods, operation_methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Operation)},
-    {0, NULL},
-};
-
-static PyType_Spec operation_spec =
-    FL_TYPE("fairlead.wait.Operation", sizeof(fl_operation),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, operation_slots);
+    FL_SLOTS(Operation, operation_));
 
 static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
 {
@@ -438,21 +426,7 @@ static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_operation_functions[] = {
     {"use_mailboxes", use_mailboxes, METH_O, FL_DOC(module, use_mailboxes)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_operation_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    if (!fl_waitq_setup()) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    state->operation_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &operation_spec, NULL);
-    if (state->operation_type == NULL || PyModule_AddType(module, state->operation_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
-}

@@ -218,20 +218,8 @@ static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_
     return made;
 }
 
-static PyMethodDef functions[] = {
-    {"select", FL_METHOD(select_one), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select)},
-    {"select_async", FL_METHOD(select_async), METH_FASTCALL, FL_DOC(module, select_async)},
+PyMethodDef fl_select_functions[] = {
+    {"select", FL_FAST_NAMED(select_one), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select)},
+    {"select_async", FL_FAST(select_async), METH_FASTCALL, FL_DOC(module, select_async)},
     {NULL, NULL, 0, NULL},
 };
-
-FL_RECORD(desc, "fairlead.sync", Selected);
-
-int fl_select_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->selection_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &fl_selection_spec, NULL);
-    state->selected_type = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->selection_type, state->selected_type};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types)) < 0 ? -1
-                                                                   : PyModule_AddFunctions(module, functions);
-}

@@ -26,6 +26,5 @@ PyObject *fl_selected(fl_state *state, PyObject *cases, uint32_t place, uint32_t
 
 /* An awaitable of these cases. */
 PyObject *fl_selection_new(fl_state *state, PyObject *cases);
-extern PyType_Spec fl_selection_spec;
 
 #endif

@@ -175,7 +175,7 @@ static PySendResult step(selection *self, PyObject *value, PyObject **result)
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-static PySendResult selection_send(PyObject *op, PyObject *value, PyObject **result)
+static PySendResult selection_step(PyObject *op, PyObject *value, PyObject **result)
 {
     selection *self = (selection *)op;
     PySendResult sent = PYGEN_ERROR;
@@ -261,26 +261,15 @@ static void selection_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-static PyMethodDef selection_methods[] = {
-    {"send", fl_awaitable_send, METH_O, FL_DOC(Selection, send)},
-    {"throw", FL_METHOD(selection_throw), METH_FASTCALL, FL_DOC(Selection, throw)},
-    {"close", selection_close, METH_NOARGS, FL_DOC(Selection, close)},
-    {NULL, NULL, 0, NULL},
-};
+#define selection_send fl_awaitable_send
 
-static PyType_Slot selection_slots[] = {
+PyType_Spec fl_selection_spec = FL_TYPE("fairlead.wait.Selection", selection,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_am_await, (void *)PyObject_SelfIter},
-    {Py_am_send, (void *)selection_send},
+    {Py_am_send, (void *)selection_step},
     {Py_tp_iter, (void *)PyObject_SelfIter},
     {Py_tp_iternext, (void *)fl_awaitable_next},
     {Py_tp_traverse, (void *)selection_traverse},
     {Py_tp_clear, (void *)selection_clear},
     {Py_tp_dealloc, (void *)selection_dealloc},
-    {Py_tp_methods, selection_methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Selection)},
-    {0, NULL},
-};
-
-PyType_Spec fl_selection_spec =
-    FL_TYPE("fairlead.wait.Selection", sizeof(selection),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, selection_slots);
+    FL_SLOTS(Selection, selection_));

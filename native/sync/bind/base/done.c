@@ -29,32 +29,17 @@ static void done_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static PyType_Slot done_slots[] = {
+PyType_Spec fl_done_spec = FL_TYPE("fairlead.wait.Done", PyObject,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_am_await, (void *)PyObject_SelfIter},
     {Py_am_send, (void *)done_send},
     {Py_tp_iter, (void *)PyObject_SelfIter},
     {Py_tp_iternext, (void *)done_next},
     {Py_tp_traverse, (void *)done_traverse},
     {Py_tp_dealloc, (void *)done_dealloc},
-    {0, NULL},
-};
-
-static PyType_Spec done_spec =
-    FL_TYPE("fairlead.wait.Done", sizeof(PyObject),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, done_slots);
+    {0, NULL});
 
 PyObject *fl_operation_done(fl_state *state)
 {
     return Py_NewRef(state->done);
-}
-
-int fl_done_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->done_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &done_spec, NULL);
-    if (state->done_type == NULL) {
-        return -1;
-    }
-    state->done = state->done_type->tp_alloc(state->done_type, 0);
-    return state->done == NULL ? -1 : 0;
 }

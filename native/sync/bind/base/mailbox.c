@@ -394,40 +394,16 @@ static PyObject *mailbox_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyMethodDef mailbox_methods[] = {
-    {"fileno", mailbox_fileno, METH_NOARGS, FL_DOC(Mailbox, fileno)},
-    {"close", mailbox_close, METH_NOARGS, FL_DOC(Mailbox, close)},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyMemberDef mailbox_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(mailbox, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyType_Slot mailbox_slots[] = {
+PyType_Spec fl_mailbox_spec = FL_TYPE("fairlead.wait.Mailbox", mailbox, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)mailbox_new},
     {Py_tp_call, (void *)mailbox_call},
     {Py_tp_traverse, (void *)mailbox_traverse},
     {Py_tp_clear, (void *)mailbox_clear},
     {Py_tp_dealloc, (void *)mailbox_dealloc},
-    {Py_tp_methods, mailbox_methods},
     {Py_tp_members, mailbox_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Mailbox)},
-    {0, NULL},
-};
-
-static PyType_Spec mailbox_spec =
-    FL_TYPE("fairlead.wait.Mailbox", sizeof(mailbox), Py_TPFLAGS_HAVE_GC, mailbox_slots);
-
-int fl_mailbox_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->name_done = PyUnicode_InternFromString("done");
-    state->name_set_result = PyUnicode_InternFromString("set_result");
-    state->mailbox_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &mailbox_spec, NULL);
-    if (state->name_done == NULL || state->name_set_result == NULL || state->mailbox_type == NULL) {
-        return -1;
-    }
-    return PyModule_AddType(module, state->mailbox_type);
-}
+    FL_SLOTS(Mailbox, mailbox_));

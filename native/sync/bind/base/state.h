@@ -1,4 +1,4 @@
-/* What the files of this directory share: the module's state and one exec function per concern. */
+/* What the files of this directory share: the module's state, and what the module is made of. */
 #ifndef FL_SYNC_BIND_BASE_STATE_H
 #define FL_SYNC_BIND_BASE_STATE_H
 
@@ -14,88 +14,132 @@
 int fl_run_handlers(void);
 #endif
 
-/* Every object of the state, once: (type, name). */
-#define FL_STATE_OBJECTS(X)                                                                                 \
-    X(PyTypeObject, cores_type)                                                                            \
-    X(PyTypeObject, usage_type)                                                                            \
-    X(PyTypeObject, mailbox_type)                                                                           \
-    X(PyTypeObject, operation_type)                                                                         \
-    X(PyTypeObject, done_type)                                                                             \
-    X(PyTypeObject, lock_type)                                                                             \
-    X(PyTypeObject, semaphore_type)                                                                        \
-    X(PyTypeObject, bounded_type)                                                                          \
-    X(PyTypeObject, event_type)                                                                            \
-    X(PyTypeObject, gate_type)                                                                             \
-    X(PyTypeObject, combining_type)                                                                        \
-    X(PyTypeObject, section_type)                                                                          \
-    X(PyTypeObject, combining_statistics)                                                                  \
-    X(PyTypeObject, simple_queue_type)                                                                     \
-    X(PyTypeObject, queue_type)                                                                            \
-    X(PyTypeObject, lifo_type)                                                                             \
-    X(PyTypeObject, priority_type)                                                                         \
-    X(PyTypeObject, latch_type)                                                                            \
-    X(PyTypeObject, countdown_type)                                                                        \
-    X(PyTypeObject, count_statistics)                                                                      \
-    X(PyTypeObject, barrier_type)                                                                          \
-    X(PyTypeObject, barrier_statistics)                                                                    \
-    X(PyTypeObject, rendezvous_type)                                                                       \
-    X(PyTypeObject, exchanger_type)                                                                        \
-    X(PyTypeObject, exchanger_statistics)                                                                  \
-    X(PyTypeObject, phaser_type)                                                                           \
-    X(PyTypeObject, phaser_statistics)                                                                     \
-    X(PyTypeObject, condition_type)                                                                          \
-    X(PyTypeObject, rlock_type)                                                                            \
-    X(PyTypeObject, rlock_statistics)                                                                      \
-    X(PyTypeObject, rwlock_type)                                                                           \
-    X(PyTypeObject, striped_type)                                                                          \
-    X(PyTypeObject, striped_statistics)                                                                    \
-    X(PyTypeObject, stamped_type)                                                                          \
-    X(PyTypeObject, stamped_statistics)                                                                    \
-    X(PyTypeObject, visit_type)                                                                            \
-    X(PyTypeObject, rate_type)                                                                             \
-    X(PyTypeObject, rate_statistics)                                                                       \
-    X(PyTypeObject, selection_type)                                                                        \
-    X(PyTypeObject, selected_type)                                                                         \
-    X(PyTypeObject, broadcast_type)                                                                         \
-    X(PyTypeObject, reader_type)                                                                           \
-    X(PyTypeObject, side_type)                                                                             \
-    X(PyTypeObject, rwlock_statistics)                                                                     \
-    X(PyTypeObject, lock_statistics)                                                                       \
-    X(PyTypeObject, semaphore_statistics)                                                                  \
-    X(PyTypeObject, event_statistics)                                                                      \
-    X(PyTypeObject, simple_queue_statistics)                                                               \
-    X(PyTypeObject, queue_statistics)                                                                      \
-    X(PyTypeObject, job_queue_type)                                                                         \
-    X(PyTypeObject, job_type)                                                                              \
-    X(PyTypeObject, worker_slot_type)                                                                       \
-    X(PyTypeObject, view_type)                                                                             \
-    X(PyTypeObject, segment_type)                                                                          \
-    X(PyObject, done)         /* the awaitable that is over */                                             \
-    X(PyObject, current_mailbox) /* finds the Mailbox of the loop that runs here */                         \
-    X(PyObject, task_number)  /* numbers the task that runs here */                                        \
-    X(PyObject, running_loop) /* of asyncio, once it was found; see task.c */                              \
-    X(PyObject, task_of)                                                                                   \
-    X(PyObject, trio_context) /* and what the other adapters say of theirs */                              \
-    X(PyObject, greenlet_of)                                                                               \
-    X(PyObject, name_done)                                                                                 \
-    X(PyObject, name_set_result)                                                                           \
-    X(PyObject, name_asyncio)                                                                              \
-    X(PyObject, name_asyncio_tasks)                                                                        \
-    X(PyObject, name_trio)                                                                                 \
-    X(PyObject, name_dict)                                                                                 \
-    X(PyObject, name_task)                                                                                 \
-    X(PyObject, name_gevent)
+/* The types of the module: the field of the state, and the spec in its own file. INNER ones have no name in
+   the module. */
+#define FL_TYPES(PUBLIC, INNER)                                                                            \
+    PUBLIC(mailbox_type, fl_mailbox_spec)                                                                  \
+    PUBLIC(operation_type, fl_operation_spec)                                                              \
+    INNER(done_type, fl_done_spec)                                                                         \
+    PUBLIC(selection_type, fl_selection_spec)                                                              \
+    PUBLIC(lock_type, fl_lock_spec)                                                                        \
+    PUBLIC(semaphore_type, fl_semaphore_spec)                                                              \
+    PUBLIC(bounded_type, fl_bounded_spec)                                                                  \
+    PUBLIC(rate_type, fl_rate_spec)                                                                        \
+    PUBLIC(rlock_type, fl_rlock_spec)                                                                      \
+    PUBLIC(rwlock_type, fl_rwlock_spec)                                                                    \
+    PUBLIC(side_type, fl_side_spec)                                                                        \
+    PUBLIC(stamped_type, fl_stamped_spec)                                                                  \
+    PUBLIC(visit_type, fl_stamped_visit_spec)                                                              \
+    PUBLIC(combining_type, fl_combining_spec)                                                              \
+    INNER(section_type, fl_section_spec)                                                                   \
+    PUBLIC(striped_type, fl_striped_spec)                                                                  \
+    PUBLIC(condition_type, fl_condition_spec)                                                              \
+    PUBLIC(barrier_type, fl_barrier_spec)                                                                  \
+    PUBLIC(phaser_type, fl_phaser_spec)                                                                    \
+    PUBLIC(event_type, fl_event_spec)                                                                      \
+    PUBLIC(gate_type, fl_gate_spec)                                                                        \
+    PUBLIC(latch_type, fl_latch_spec)                                                                      \
+    PUBLIC(countdown_type, fl_countdown_spec)                                                              \
+    PUBLIC(rendezvous_type, fl_rendezvous_spec)                                                            \
+    PUBLIC(exchanger_type, fl_exchanger_spec)                                                              \
+    PUBLIC(simple_queue_type, fl_simple_queue_spec)                                                        \
+    PUBLIC(queue_type, fl_queue_spec)                                                                      \
+    PUBLIC(lifo_type, fl_lifo_spec)                                                                        \
+    PUBLIC(priority_type, fl_priority_spec)                                                                \
+    PUBLIC(broadcast_type, fl_broadcast_spec)                                                              \
+    PUBLIC(reader_type, fl_reader_spec)                                                                    \
+    PUBLIC(job_type, fl_job_spec)                                                                          \
+    PUBLIC(job_queue_type, fl_job_queue_spec)                                                              \
+    PUBLIC(worker_slot_type, fl_worker_slot_spec)                                                          \
+    INNER(view_type, fl_view_spec)                                                                         \
+    PUBLIC(segment_type, fl_segment_spec)
 
-/* Per interpreter. Written by the exec functions, by fairlead.wait at its import, and once each by task.c, so
-   that threads may read it without a lock. */
+/* Those over shared memory, whose base is Segment. */
+#define FL_SHARED_TYPES(X)                                                                                 \
+    X(fl_shm_lock_spec)                                                                                    \
+    X(fl_shm_permits_spec)                                                                                 \
+    X(fl_shm_event_spec)                                                                                   \
+    X(fl_shm_queue_spec)                                                                                   \
+    X(fl_shm_barrier_spec)
+
+/* The records of the stub: the field of the state, the module that shows it, and its name. */
+#define FL_RECORDS(X)                                                                                      \
+    X(cores_type, "fairlead.machine", Cores)                                                               \
+    X(usage_type, "fairlead.machine", Usage)                                                               \
+    X(selected_type, "fairlead.sync", Selected)                                                            \
+    X(lock_statistics, "fairlead.sync", LockStatistics)                                                    \
+    X(semaphore_statistics, "fairlead.sync", SemaphoreStatistics)                                          \
+    X(rate_statistics, "fairlead.sync", RateLimiterStatistics)                                             \
+    X(rlock_statistics, "fairlead.sync", RLockStatistics)                                                  \
+    X(rwlock_statistics, "fairlead.sync", RWLockStatistics)                                                \
+    X(stamped_statistics, "fairlead.sync", StampedLockStatistics)                                          \
+    X(combining_statistics, "fairlead.sync", CombiningStatistics)                                          \
+    X(striped_statistics, "fairlead.sync", StripedCounterStatistics)                                       \
+    X(barrier_statistics, "fairlead.sync", BarrierStatistics)                                              \
+    X(phaser_statistics, "fairlead.sync", PhaserStatistics)                                                \
+    X(event_statistics, "fairlead.sync", EventStatistics)                                                  \
+    X(count_statistics, "fairlead.sync", CountdownStatistics)                                              \
+    X(exchanger_statistics, "fairlead.sync", ExchangerStatistics)                                          \
+    X(simple_queue_statistics, "fairlead.sync", SimpleQueueStatistics)                                     \
+    X(queue_statistics, "fairlead.sync", QueueStatistics)
+
+/* The state's other objects; those that are names, with their text. */
+#define FL_OBJECTS(X)                                                                                      \
+    X(done, NULL)            /* the awaitable that is over */                                              \
+    X(current_mailbox, NULL) /* finds the Mailbox of the loop that runs here */                            \
+    X(task_number, NULL)     /* numbers the task that runs here */                                         \
+    X(running_loop, NULL)    /* of asyncio, once it was found; see task.c */                               \
+    X(task_of, NULL)                                                                                       \
+    X(trio_context, NULL)    /* and what the other adapters say of theirs */                               \
+    X(greenlet_of, NULL)                                                                                   \
+    X(name_done, "done")                                                                                   \
+    X(name_set_result, "set_result")                                                                       \
+    X(name_asyncio, "asyncio")                                                                             \
+    X(name_asyncio_tasks, "asyncio.tasks")                                                                 \
+    X(name_trio, "trio")                                                                                   \
+    X(name_dict, "__dict__")                                                                               \
+    X(name_task, "task")                                                                                   \
+    X(name_gevent, "gevent.hub")
+
+/* The functions of the module, by concern: fl_CONCERN_functions. */
+#define FL_FUNCTIONS(X)                                                                                    \
+    X(clock)                                                                                               \
+    X(copy)                                                                                                \
+    X(cores)                                                                                               \
+    X(usage)                                                                                               \
+    X(simulate)                                                                                            \
+    X(operation)                                                                                           \
+    X(select)                                                                                              \
+    X(task)                                                                                                \
+    X(handle)                                                                                              \
+    X(interrupt)                                                                                           \
+    X(view)                                                                                                \
+    X(waits)
+
+/* Per interpreter. Written when the module is made, by fairlead.wait at its import, and once each by task.c,
+   so that threads may read it without a lock. */
 typedef struct {
-#define FL_STATE_FIELD(type, name) type *name;
-    FL_STATE_OBJECTS(FL_STATE_FIELD)
-#undef FL_STATE_FIELD
+#define FL_TYPE_FIELD(field, ...) PyTypeObject *field;
+#define FL_OBJECT_FIELD(field, text) PyObject *field;
+    FL_TYPES(FL_TYPE_FIELD, FL_TYPE_FIELD)
+    FL_RECORDS(FL_TYPE_FIELD)
+    FL_OBJECTS(FL_OBJECT_FIELD)
+#undef FL_OBJECT_FIELD
+#undef FL_TYPE_FIELD
     struct fl_lender *lender; /* of what this interpreter sends by reference */
     PyObject *recent_loop,
         *recent_mailbox; /* borrowed: the mailbox clears both before it goes; under the GIL */
 } fl_state;
+
+#define FL_SPEC(field, spec) extern PyType_Spec spec;
+#define FL_SHARED_SPEC(spec) extern PyType_Spec spec;
+#define FL_FUNCTION_TABLE(concern) extern PyMethodDef fl_##concern##_functions[];
+FL_TYPES(FL_SPEC, FL_SPEC)
+FL_SHARED_TYPES(FL_SHARED_SPEC)
+FL_FUNCTIONS(FL_FUNCTION_TABLE)
+#undef FL_FUNCTION_TABLE
+#undef FL_SHARED_SPEC
+#undef FL_SPEC
 
 static inline fl_state *fl_state_of(PyObject *module)
 {
@@ -110,71 +154,26 @@ fl_state *fl_state_under(PyTypeObject *type);
 #define FL_DOC(owner, name) FL_DOC_##owner##_##name
 #define FL_TYPE_DOC(type) FL_TYPE_DOC_##type
 
-/* The spec of an immutable type; `more` are further flags, or 0. */
-#define FL_TYPE(type_name, size, more, type_slots)                                                         \
+/* In a table of methods, a function that is METH_FASTCALL; NAMED: and takes keywords. */
+typedef PyObject *(*fl_fast)(PyObject *, PyObject *const *args, Py_ssize_t count);
+typedef PyObject *(*fl_fast_named)(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);
+#define FL_FAST(function) ((PyCFunction)(void (*)(void))(false ? (fl_fast)NULL : (function)))
+#define FL_FAST_NAMED(function) ((PyCFunction)(void (*)(void))(false ? (fl_fast_named)NULL : (function)))
+
+/* The last slots of a type: what the stub says of it, and of each method, of which prefix##NAME is the C
+   function, without the underscores around its name. */
+#define FL_SLOTS(type, prefix)                                                                              \
+    {Py_tp_methods, (PyMethodDef[]){FL_METHODS_##type(prefix)}},                                           \
+    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(type)},                                                     \
+    {0, NULL}
+
+/* The spec of an immutable type; `more` are further flags, or 0, and what follows are its slots. */
+#define FL_TYPE(type_name, object, more, ...)                                                               \
     {                                                                                                      \
         .name = (type_name),                                                                               \
-        .basicsize = (size),                                                                               \
+        .basicsize = sizeof(object),                                                                       \
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | (more),                                   \
-        .slots = (type_slots),                                                                             \
+        .slots = (PyType_Slot[]){__VA_ARGS__},                                                             \
     }
-
-/* What PyStructSequence_NewType takes, named `record`: a record of the stub's. */
-#define FL_RECORD(record, where, type)                                                                     \
-    static PyStructSequence_Field record##_fields[] = {FL_FIELDS_##type, {NULL, NULL}};                    \
-    static PyStructSequence_Desc record = {                                                                \
-        .name = where "." #type,                                                                           \
-        .doc = FL_TYPE_DOC(type),                                                                          \
-        .fields = record##_fields,                                                                         \
-        .n_in_sequence = sizeof record##_fields / sizeof record##_fields[0] - 1,                           \
-    }
-
-/* Adds types, those that could not be made (NULL, with the exception set) refused; -1 on failure. */
-int fl_add_types(PyObject *module, PyTypeObject *const *types, size_t count);
-
-/* The concerns of the module, in the order in which it runs their exec functions. */
-#define FL_CONCERNS(X)                                                                                      \
-    X(clock)                                                                                                \
-    X(copy)                                                                                                 \
-    X(cores)                                                                                                \
-    X(simulate)                                                                                             \
-    X(mailbox)                                                                                              \
-    X(operation)                                                                                            \
-    X(done)                                                                                                 \
-    X(select)                                                                                               \
-    X(task)                                                                                                 \
-    X(permits)                                                                                              \
-    X(rate)                                                                                                 \
-    X(rlock)                                                                                                \
-    X(rwlock)                                                                                               \
-    X(stamped)                                                                                              \
-    X(counter)                                                                                              \
-    X(condition)                                                                                            \
-    X(barrier)                                                                                              \
-    X(meeting)                                                                                              \
-    X(phaser)                                                                                               \
-    X(event)                                                                                                \
-    X(combine)                                                                                              \
-    X(simplequeue)                                                                                          \
-    X(queue)                                                                                                \
-    X(broadcast)                                                                                            \
-    X(handle)                                                                                               \
-    X(interrupt)                                                                                            \
-    X(job_queue)                                                                                            \
-    X(worker_slot)                                                                                          \
-    X(view)                                                                                                 \
-    X(waits)                                                                                                \
-    X(usage)                                                                                                \
-    X(shm)                                                                                                  \
-    X(shm_lock)                                                                                             \
-    X(shm_permits)                                                                                          \
-    X(shm_event)                                                                                            \
-    X(shm_queue)                                                                                            \
-    X(shm_barrier)
-
-/* fl_CONCERN_exec adds its functions and types to the module; -1 with an exception set on failure. */
-#define FL_EXEC_DECLARATION(concern) int fl_##concern##_exec(PyObject *module);
-FL_CONCERNS(FL_EXEC_DECLARATION)
-#undef FL_EXEC_DECLARATION
 
 #endif

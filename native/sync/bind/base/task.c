@@ -208,33 +208,10 @@ static PyObject *current_task(PyObject *module, PyObject *Py_UNUSED(ignored))
     return task != NULL || PyErr_Occurred() ? task : Py_NewRef(Py_None);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_task_functions[] = {
     {"current_task", current_task, METH_NOARGS, FL_DOC(module, current_task)},
-    {"name_tasks", FL_METHOD(name_tasks), METH_FASTCALL, FL_DOC(module, name_tasks)},
+    {"name_tasks", FL_FAST(name_tasks), METH_FASTCALL, FL_DOC(module, name_tasks)},
     {"task_ended", task_ended, METH_O, FL_DOC(module, task_ended)},
     {"task_serial", task_serial, METH_NOARGS, FL_DOC(module, task_serial)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_task_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    const struct {
-        PyObject **place;
-        const char *name;
-    } names[] = {
-        {&state->name_asyncio, "asyncio"},
-        {&state->name_asyncio_tasks, "asyncio.tasks"},
-        {&state->name_trio, "trio"},
-        {&state->name_dict, "__dict__"},
-        {&state->name_task, "task"},
-        {&state->name_gevent, "gevent.hub"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        *names[i].place = PyUnicode_InternFromString(names[i].name);
-        if (*names[i].place == NULL) {
-            return -1;
-        }
-    }
-    return PyModule_AddFunctions(module, functions);
-}

@@ -399,3 +399,30 @@ int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t 
     }
     return fl_deadline_parse(NULL, timeout, deadline);
 }
+
+int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *limit)
+{
+    if (number == NULL) {
+        return 1;
+    }
+    long long count = PyLong_AsLongLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (count < 1 || count > waitq->limit) {
+        PyErr_Format(PyExc_ValueError, "n must be one or more, and at most %u%s", waitq->limit, limit);
+        return -1;
+    }
+    return count;
+}
+
+int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,
+                            Py_ssize_t count, PyObject *kwnames, const char *limit)
+{
+    static const char *const names[] = {"n", NULL};
+    PyObject *value = NULL;
+    if ((count > 0 || kwnames != NULL) && fl_arguments(method, names, args, count, kwnames, &value) < 0) {
+        return -1;
+    }
+    return fl_permits_parse(waitq, value, limit);
+}

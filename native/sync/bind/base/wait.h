@@ -39,6 +39,7 @@ static inline fl_state *fl_wrapper_state(PyObject *wrapper)
 
 /* What every type of wrappers has: weak references. */
 extern PyMemberDef fl_wrapper_members[];
+#define FL_WRAPPER_SLOTS(type, prefix) {Py_tp_members, fl_wrapper_members}, FL_SLOTS(type, prefix)
 
 /* Allocates a wrapper of this type and takes over the reference to the wait queue; NULL (of the wait queue)
    is a MemoryError. */
@@ -330,6 +331,13 @@ static inline int fl_shutdown_arguments(PyObject *const *args, Py_ssize_t count,
     return value == NULL ? 0 : PyObject_IsTrue(value);
 }
 
+/* How many permits: a whole number from 1 to the wait queue's limit, NULL for 1; -1 with an exception set,
+   whose message goes on with `limit`. */
+int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *limit);
+/* Likewise, of a method whose one argument is n=1. */
+int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,
+                            Py_ssize_t count, PyObject *kwnames, const char *limit);
+
 /* The deadline that the arguments (blocking=True, timeout=None) mean; -1 with an exception set. */
 int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                      int64_t *deadline);
@@ -343,9 +351,6 @@ static inline int fl_acquire_arguments(const char *function, PyObject *const *ar
 /* The deadline that the argument (timeout=None) means; -1 with an exception set. */
 int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                         int64_t *deadline);
-
-/* The docstring and the entry of a method that takes arguments by vectorcall. */
-#define FL_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 #if PY_VERSION_HEX >= 0x030D0000
 #define FL_BEGIN_CRITICAL(object) Py_BEGIN_CRITICAL_SECTION(object)

@@ -251,14 +251,9 @@ static PyObject *interpreter(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ig
     return PyLong_FromLongLong(PyInterpreterState_GetID(PyInterpreterState_Get()));
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef fl_waits_functions[] = {
     {"interpreter", interpreter, METH_NOARGS, FL_DOC(module, interpreter)},
     {"waits", waits, METH_NOARGS, FL_DOC(module, waits)},
     {"thread_of", thread_of, METH_O, FL_DOC(module, thread_of)},
     {NULL, NULL, 0, NULL},
 };
-
-int fl_waits_exec(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

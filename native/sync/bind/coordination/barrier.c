@@ -106,29 +106,29 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     return through < 0 ? NULL : broken();
 }
 
-static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_concluding(fl_wrapper_state(self), self, conclude);
 }
 
-static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *barrier_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return fl_operation_done(fl_wrapper_state(self));
 }
 
-static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_barrier_reset(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
 }
 
-static PyObject *abort_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_abort(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_barrier_break(fl_wrapper_waitq(self), 0));
     Py_RETURN_NONE;
 }
 
-static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {(long)waitq->limit, (long)fl_waitq_waiting(waitq), fl_barrier_broken(waitq)};
@@ -209,16 +209,7 @@ static void dealloc(PyObject *self)
     fl_wrapper_dealloc(self);
 }
 
-static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Barrier, wait)},
-    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Barrier, wait_async)},
-    {"reset", reset, METH_NOARGS, FL_DOC(Barrier, reset)},
-    {"abort", abort_method, METH_NOARGS, FL_DOC(Barrier, abort)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Barrier, statistics)},
-    {"__aenter__", wait_async, METH_NOARGS, FL_DOC(Barrier, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Barrier, __aexit__)},
-    {NULL, NULL, 0, NULL},
-};
+#define barrier_aenter barrier_wait_async
 
 static PyGetSetDef getters[] = {
     {"parties", get_parties, NULL, FL_DOC(Barrier, parties), NULL},
@@ -227,28 +218,11 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_barrier_spec = FL_TYPE("fairlead.sync.Barrier", barrier, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)barrier_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, getters},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Barrier)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.Barrier", sizeof(barrier), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_RECORD(desc, "fairlead.sync", BarrierStatistics);
-
-int fl_barrier_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->barrier_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->barrier_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->barrier_type, state->barrier_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(Barrier, barrier_));

@@ -151,7 +151,7 @@ static PyObject *condition_wait(PyObject *self, PyObject *const *args, Py_ssize_
     return notified < 0 ? NULL : PyBool_FromLong(notified);
 }
 
-static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *condition_join(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
     if (operation != NULL && fl_operation_join(operation) < 0) {
@@ -160,7 +160,7 @@ static PyObject *join(PyObject *self, PyObject *Py_UNUSED(ignored))
     return operation;
 }
 
-static PyObject *notify(PyObject *self, PyObject *number)
+static PyObject *condition_notify(PyObject *self, PyObject *number)
 {
     long long count = PyLong_AsLongLong(number);
     if (count == -1 && PyErr_Occurred()) {
@@ -177,13 +177,13 @@ static PyObject *notify(PyObject *self, PyObject *number)
     return PyLong_FromUnsignedLong(woken);
 }
 
-static PyObject *pass(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *condition_pass(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_condition_pass(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
 }
 
-static PyObject *waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *condition_waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_condition_waiting(fl_wrapper_waitq(self)));
 }
@@ -197,29 +197,7 @@ static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     return fl_wrapper_new(type, fl_condition_new());
 }
 
-static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(condition_wait), METH_FASTCALL, FL_DOC(ConditionQueue, wait)},
-    {"join", join, METH_NOARGS, FL_DOC(ConditionQueue, join)},
-    {"notify", notify, METH_O, FL_DOC(ConditionQueue, notify)},
-    {"_pass", pass, METH_NOARGS, FL_DOC(ConditionQueue, _pass)},
-    {"waiting", waiting, METH_NOARGS, FL_DOC(ConditionQueue, waiting)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_condition_spec = FL_TYPE("fairlead._native.ConditionQueue", fl_wrapper, 0,
     {Py_tp_new, (void *)condition_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(ConditionQueue)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead._native.ConditionQueue", sizeof(fl_wrapper), 0, slots);
-
-int fl_condition_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->condition_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return state->condition_type == NULL ? -1 : PyModule_AddType(module, state->condition_type);
-}
+    FL_WRAPPER_SLOTS(ConditionQueue, condition_));

@@ -33,7 +33,7 @@ static PyObject *whole(fl_wide sum)
     return result;
 }
 
-static PyObject *add(PyObject *op, PyObject *number)
+static PyObject *counter_add(PyObject *op, PyObject *number)
 {
     long long by = PyLong_AsLongLong(number);
     if (by == -1 && PyErr_Occurred()) {
@@ -46,38 +46,38 @@ static PyObject *add(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *increment(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_increment(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_counter_add(counter_of(op), fl_owner_thread(), 1);
     Py_RETURN_NONE;
 }
 
-static PyObject *decrement(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_decrement(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_counter_add(counter_of(op), fl_owner_thread(), -1);
     Py_RETURN_NONE;
 }
 
-static PyObject *sum(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_sum(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return whole(fl_counter_sum(counter_of(op)));
 }
 
-static PyObject *sum_and_reset(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_sum_and_reset(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return whole(fl_counter_take(counter_of(op)));
 }
 
-static PyObject *reset(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_reset(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_counter_take(counter_of(op));
     Py_RETURN_NONE;
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *counter_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_state *state = (fl_state *)PyType_GetModuleState(Py_TYPE(op));
-    PyObject *all = sum(op, NULL);
+    PyObject *all = counter_sum(op, NULL);
     PyObject *record = all == NULL ? NULL : PyStructSequence_New(state->striped_statistics);
     PyObject *stripes = record == NULL ? NULL : PyLong_FromUnsignedLong(counter_of(op)->stripes);
     if (stripes == NULL) {
@@ -92,12 +92,12 @@ static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *as_int(PyObject *op)
 {
-    return sum(op, NULL);
+    return counter_sum(op, NULL);
 }
 
 static PyObject *repr(PyObject *op)
 {
-    PyObject *all = sum(op, NULL);
+    PyObject *all = counter_sum(op, NULL);
     if (all == NULL) {
         return NULL;
     }
@@ -127,7 +127,7 @@ static PyObject *striped_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    PyObject *added = value == NULL ? Py_NewRef(Py_None) : add((PyObject *)self, value);
+    PyObject *added = value == NULL ? Py_NewRef(Py_None) : counter_add((PyObject *)self, value);
     if (added == NULL) {
         Py_CLEAR(self);
     }
@@ -146,42 +146,15 @@ static void dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static PyMethodDef methods[] = {
-    {"add", add, METH_O, FL_DOC(StripedCounter, add)},
-    {"increment", increment, METH_NOARGS, FL_DOC(StripedCounter, increment)},
-    {"decrement", decrement, METH_NOARGS, FL_DOC(StripedCounter, decrement)},
-    {"sum", sum, METH_NOARGS, FL_DOC(StripedCounter, sum)},
-    {"sum_and_reset", sum_and_reset, METH_NOARGS, FL_DOC(StripedCounter, sum_and_reset)},
-    {"reset", reset, METH_NOARGS, FL_DOC(StripedCounter, reset)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(StripedCounter, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(striped, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_striped_spec = FL_TYPE("fairlead.sync.StripedCounter", striped, 0,
     {Py_tp_new, (void *)striped_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_repr, (void *)repr},
     {Py_nb_int, (void *)as_int},
-    {Py_tp_methods, methods},
     {Py_tp_members, members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StripedCounter)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.StripedCounter", sizeof(striped), 0, slots);
-
-FL_RECORD(desc, "fairlead.sync", StripedCounterStatistics);
-
-int fl_counter_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->striped_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->striped_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->striped_type, state->striped_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_SLOTS(StripedCounter, counter_));

@@ -3,18 +3,18 @@
 
 #include "sync/coordination/event.h"
 
-static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_flag_is_set(fl_wrapper_waitq(self)));
 }
 
-static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_flag_set(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
 }
 
-static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_flag_clear(fl_wrapper_waitq(self));
     Py_RETURN_NONE;
@@ -33,12 +33,12 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t co
     return woken < 0 ? NULL : PyBool_FromLong(woken);
 }
 
-static PyObject *wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
 }
 
-static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {fl_flag_is_set(waitq), (long)fl_waitq_waiting(waitq)};
@@ -87,24 +87,26 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     Py_RETURN_NONE;
 }
 
-static PyObject *count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *latch_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     return change(self, "count_down", args, count, kwnames, fl_count_down,
                   "the latch was counted down more often than it counts");
 }
 
-static PyObject *event_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *countdown_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *kwnames)
 {
     return change(self, "count_down", args, count, kwnames, fl_count_down,
                   "the event was counted down below nothing");
 }
 
-static PyObject *count_up(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *countdown_count_up(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *kwnames)
 {
     return change(self, "count_up", args, count, kwnames, fl_count_up, "the event counts no further");
 }
 
-static PyObject *count_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *latch_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {(long)fl_count_value(waitq), (long)fl_waitq_waiting(waitq)};
@@ -169,115 +171,44 @@ static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return fl_wrapper_new(type, fl_flag_new());
 }
 
-static PyMethodDef gate_methods[] = {
-    {"is_open", is_set, METH_NOARGS, FL_DOC(Gate, is_open)},
-    {"open", set, METH_NOARGS, FL_DOC(Gate, open)},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Gate, wait)},
-    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Gate, wait_async)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Gate, statistics)},
-    {NULL, NULL, 0, NULL},
-};
+/* What the others do as an Event does. */
+#define event_is_open event_is_set
+#define event_open event_set
+#define latch_is_set event_is_set
+#define latch_wait event_wait
+#define latch_wait_async event_wait_async
+#define countdown_is_set event_is_set
+#define countdown_wait event_wait
+#define countdown_wait_async event_wait_async
+#define countdown_statistics latch_statistics
 
-static PyType_Slot gate_slots[] = {
+PyType_Spec fl_gate_spec = FL_TYPE("fairlead._native.Gate", fl_wrapper, 0,
     {Py_tp_new, (void *)gate_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, gate_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Gate)},
-    {0, NULL},
-};
-
-static PyType_Spec gate_spec = FL_TYPE("fairlead._native.Gate", sizeof(fl_wrapper), 0, gate_slots);
-
-static PyMethodDef methods[] = {
-    {"is_set", is_set, METH_NOARGS, FL_DOC(Event, is_set)},
-    {"set", set, METH_NOARGS, FL_DOC(Event, set)},
-    {"clear", clear, METH_NOARGS, FL_DOC(Event, clear)},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Event, wait)},
-    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Event, wait_async)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Event, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyMethodDef latch_methods[] = {
-    {"count_down", FL_METHOD(count_down), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Latch, count_down)},
-    {"is_set", is_set, METH_NOARGS, FL_DOC(Latch, is_set)},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Latch, wait)},
-    {"wait_async", wait_async, METH_NOARGS, FL_DOC(Latch, wait_async)},
-    {"statistics", count_statistics, METH_NOARGS, FL_DOC(Latch, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyMethodDef countdown_methods[] = {
-    {"count_up", FL_METHOD(count_up), METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, count_up)},
-    {"count_down", FL_METHOD(event_count_down),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, count_down)},
-    {"is_set", is_set, METH_NOARGS, FL_DOC(CountdownEvent, is_set)},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(CountdownEvent, wait)},
-    {"wait_async", wait_async, METH_NOARGS, FL_DOC(CountdownEvent, wait_async)},
-    {"statistics", count_statistics, METH_NOARGS, FL_DOC(CountdownEvent, statistics)},
-    {NULL, NULL, 0, NULL},
-};
+    FL_WRAPPER_SLOTS(Gate, event_));
 
 static PyGetSetDef count_fields_got[] = {
     {"value", get_value, NULL, FL_DOC(CountdownEvent, value), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_event_spec = FL_TYPE("fairlead.sync.Event", fl_wrapper, 0,
     {Py_tp_new, (void *)event_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Event)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(Event, event_));
 
-static PyType_Slot latch_slots[] = {
+PyType_Spec fl_latch_spec = FL_TYPE("fairlead.sync.Latch", fl_wrapper, 0,
     {Py_tp_new, (void *)latch_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)count_repr},
-    {Py_tp_methods, latch_methods},
-    {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, count_fields_got},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Latch)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(Latch, latch_));
 
-static PyType_Slot countdown_slots[] = {
+PyType_Spec fl_countdown_spec = FL_TYPE("fairlead.sync.CountdownEvent", fl_wrapper, 0,
     {Py_tp_new, (void *)countdown_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)count_repr},
-    {Py_tp_methods, countdown_methods},
-    {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, count_fields_got},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(CountdownEvent)},
-    {0, NULL},
-};
-
-static PyType_Spec latch_spec = FL_TYPE("fairlead.sync.Latch", sizeof(fl_wrapper), 0, latch_slots);
-
-static PyType_Spec countdown_spec =
-    FL_TYPE("fairlead.sync.CountdownEvent", sizeof(fl_wrapper), 0, countdown_slots);
-
-static PyType_Spec event_spec = FL_TYPE("fairlead.sync.Event", sizeof(fl_wrapper), 0, slots);
-
-FL_RECORD(desc, "fairlead.sync", EventStatistics);
-
-FL_RECORD(count_desc, "fairlead.sync", CountdownStatistics);
-
-int fl_event_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->event_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &event_spec, NULL);
-    state->gate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &gate_spec, NULL);
-    state->latch_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &latch_spec, NULL);
-    state->countdown_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &countdown_spec, NULL);
-    state->event_statistics = PyStructSequence_NewType(&desc);
-    state->count_statistics = PyStructSequence_NewType(&count_desc);
-    PyTypeObject *types[] = {state->event_type,     state->gate_type,        state->latch_type,
-                             state->countdown_type, state->event_statistics, state->count_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(CountdownEvent, countdown_));

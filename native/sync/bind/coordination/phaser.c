@@ -112,7 +112,7 @@ static PyObject *register_many(PyObject *op, uint32_t parties)
     return phase_or_none(phase | (result == FL_PHASER_OVER ? FL_PHASER_TERMINATED : 0));
 }
 
-static PyObject *register_one(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_register(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return register_many(op, 1);
 }
@@ -132,18 +132,18 @@ static int parse_parties(PyObject *number, uint32_t *parties)
     return 0;
 }
 
-static PyObject *bulk_register(PyObject *op, PyObject *number)
+static PyObject *phaser_bulk_register(PyObject *op, PyObject *number)
 {
     uint32_t parties;
     return parse_parties(number, &parties) < 0 ? NULL : register_many(op, parties);
 }
 
-static PyObject *arrive(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_arrive(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return arrive_with(op, false);
 }
 
-static PyObject *arrive_and_deregister(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_arrive_and_deregister(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return arrive_with(op, true);
 }
@@ -159,7 +159,8 @@ static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const 
     return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("WaitTimeoutError", late);
 }
 
-static PyObject *arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *phaser_arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *kwnames)
 {
     int64_t deadline;
     uint32_t phase;
@@ -185,7 +186,7 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     return current(op);
 }
 
-static PyObject *arrive_and_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_arrive_and_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, 0, attempt_arrival, conclude);
 }
@@ -204,7 +205,7 @@ static int parse_phase(PyObject *number, uint32_t *phase)
     return 0;
 }
 
-static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *phaser_wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     uint32_t phase;
@@ -219,20 +220,20 @@ static PyObject *wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t coun
     return wait_for(op, phase, deadline, "the phase was not over within the time");
 }
 
-static PyObject *wait_phase_async(PyObject *op, PyObject *number)
+static PyObject *phaser_wait_phase_async(PyObject *op, PyObject *number)
 {
     uint32_t phase;
     return parse_phase(number, &phase) < 0 ? NULL
                                            : fl_operation_of(fl_wrapper_state(op), op, phase, NULL, conclude);
 }
 
-static PyObject *terminate(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_terminate(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_phaser_terminate(fl_wrapper_waitq(op)));
     Py_RETURN_NONE;
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *phaser_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(op);
     uint32_t parties, unarrived;
@@ -359,21 +360,6 @@ static void dealloc(PyObject *op)
     Py_XDECREF(parent);
 }
 
-static PyMethodDef methods[] = {
-    {"register", register_one, METH_NOARGS, FL_DOC(Phaser, register)},
-    {"bulk_register", bulk_register, METH_O, FL_DOC(Phaser, bulk_register)},
-    {"arrive", arrive, METH_NOARGS, FL_DOC(Phaser, arrive)},
-    {"arrive_and_deregister", arrive_and_deregister, METH_NOARGS, FL_DOC(Phaser, arrive_and_deregister)},
-    {"arrive_and_wait", FL_METHOD(arrive_and_wait),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Phaser, arrive_and_wait)},
-    {"arrive_and_wait_async", arrive_and_wait_async, METH_NOARGS, FL_DOC(Phaser, arrive_and_wait_async)},
-    {"wait_phase", FL_METHOD(wait_phase), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Phaser, wait_phase)},
-    {"wait_phase_async", wait_phase_async, METH_O, FL_DOC(Phaser, wait_phase_async)},
-    {"terminate", terminate, METH_NOARGS, FL_DOC(Phaser, terminate)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Phaser, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyGetSetDef getters[] = {
     {"phase", get_phase, NULL, FL_DOC(Phaser, phase), NULL},
     {"parties", get_parties, NULL, FL_DOC(Phaser, parties), NULL},
@@ -384,28 +370,11 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_phaser_spec = FL_TYPE("fairlead.sync.Phaser", phaser, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)phaser_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
     {Py_tp_getset, getters},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Phaser)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.Phaser", sizeof(phaser), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_RECORD(desc, "fairlead.sync", PhaserStatistics);
-
-int fl_phaser_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->phaser_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->phaser_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->phaser_type, state->phaser_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(Phaser, phaser_));

@@ -6,24 +6,7 @@
 #include "machine/clock.h"
 #include "sync/coordination/rate.h"
 
-/* How many permits: 1 to the burst; -1 with an exception set. */
-static int64_t parse_count(fl_waitq *waitq, PyObject *number)
-{
-    if (number == NULL) {
-        return 1;
-    }
-    long long count = PyLong_AsLongLong(number);
-    if (count == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (count < 1 || count > waitq->limit) {
-        PyErr_Format(PyExc_ValueError,
-                     "n must be one or more, and at most the burst, which is %u: more never gather",
-                     waitq->limit);
-        return -1;
-    }
-    return count;
-}
+#define BURST ", the burst: more never gather"
 
 /* Nanoseconds that these allow; FL_FOREVER; -1 with an exception set. */
 static int64_t parse_timeout(PyObject *blocking, PyObject *timeout)
@@ -104,7 +87,7 @@ static int take(PyObject *self, uint32_t wanted, int64_t timeout)
     return 1;
 }
 
-static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rate_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t timeout = FL_FOREVER, wanted = 1;
     if (count > 0 || kwnames != NULL) {
@@ -112,7 +95,7 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
         PyObject *values[3];
         if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
             (timeout = parse_timeout(values[0], values[1])) < 0 ||
-            (wanted = parse_count(fl_wrapper_waitq(self), values[2])) < 0) {
+            (wanted = fl_permits_parse(fl_wrapper_waitq(self), values[2], BURST)) < 0) {
             return NULL;
         }
     }
@@ -120,27 +103,17 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-/* n, the only argument. */
-static int64_t only_count(PyObject *self, const char *function, PyObject *const *args, Py_ssize_t count,
-                          PyObject *kwnames)
+static PyObject *rate_acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *kwnames)
 {
-    static const char *const names[] = {"n", NULL};
-    PyObject *value = NULL;
-    if ((count > 0 || kwnames != NULL) && fl_arguments(function, names, args, count, kwnames, &value) < 0) {
-        return -1;
-    }
-    return parse_count(fl_wrapper_waitq(self), value);
-}
-
-static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
-{
-    int64_t wanted = only_count(self, "acquire_async", args, count, kwnames);
+    int64_t wanted =
+        fl_permits_argument("acquire_async", fl_wrapper_waitq(self), args, count, kwnames, BURST);
     return wanted < 0 ? NULL : fl_operation_new(fl_wrapper_state(self), self, (uint32_t)wanted, NULL);
 }
 
-static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rate_delay(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t wanted = only_count(self, "delay", args, count, kwnames);
+    int64_t wanted = fl_permits_argument("delay", fl_wrapper_waitq(self), args, count, kwnames, BURST);
     if (wanted < 0) {
         return NULL;
     }
@@ -148,7 +121,7 @@ static PyObject *delay(PyObject *self, PyObject *const *args, Py_ssize_t count, 
     return PyFloat_FromDouble(wait == FL_FOREVER ? (double)INFINITY : (double)wait / 1e9);
 }
 
-static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rate_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {(long)fl_rate_available(waitq), (long)waitq->limit, (long)fl_waitq_waiting(waitq)};
@@ -164,29 +137,29 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (void *)self);
 }
 
-static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rate_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int taken = take(self, 1, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-static PyObject *leave(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
-                       Py_ssize_t Py_UNUSED(count))
+static PyObject *rate_exit(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                           Py_ssize_t Py_UNUSED(count))
 {
     Py_RETURN_NONE;
 }
 
-static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rate_aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_new(fl_wrapper_state(self), self, 1, NULL);
 }
 
-static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *rate_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return fl_operation_done(fl_wrapper_state(self));
 }
 
-static PyObject *set(PyObject *self, PyObject *number)
+static PyObject *rate_set(PyObject *self, PyObject *number)
 {
     long long now = PyLong_AsLongLong(number);
     if (now == -1 && PyErr_Occurred()) {
@@ -196,7 +169,7 @@ static PyObject *set(PyObject *self, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *next(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rate_next(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int64_t date = fl_rate_next(fl_wrapper_waitq(self));
     if (date == FL_FOREVER) {
@@ -253,40 +226,8 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return self;
 }
 
-static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, acquire)},
-    {"acquire_async", FL_METHOD(acquire_async),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, acquire_async)},
-    {"delay", FL_METHOD(delay), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RateLimiter, delay)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(RateLimiter, statistics)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(RateLimiter, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(RateLimiter, __exit__)},
-    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RateLimiter, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RateLimiter, __aexit__)},
-    {"_set", set, METH_O, FL_DOC(RateLimiter, _set)},
-    {"_next", next, METH_NOARGS, FL_DOC(RateLimiter, _next)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_rate_spec = FL_TYPE("fairlead.sync.RateLimiter", fl_wrapper, 0,
     {Py_tp_new, (void *)limiter_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RateLimiter)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.RateLimiter", sizeof(fl_wrapper), 0, slots);
-
-FL_RECORD(desc, "fairlead.sync", RateLimiterStatistics);
-
-int fl_rate_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->rate_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->rate_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->rate_type, state->rate_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(RateLimiter, rate_));

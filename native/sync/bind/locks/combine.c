@@ -137,7 +137,7 @@ static PyObject *lead(combining_lock *lock, PyObject *function)
     return value;
 }
 
-static PyObject *run(PyObject *op, PyObject *function)
+static PyObject *combining_run(PyObject *op, PyObject *function)
 {
     combining_lock *self = (combining_lock *)op;
     fl_waitq *waitq = self->wrapper.waitq;
@@ -194,7 +194,7 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     return lead(self->lock, self->function);
 }
 
-static PyObject *run_async(PyObject *op, PyObject *function)
+static PyObject *combining_run_async(PyObject *op, PyObject *function)
 {
     PyObject *mine = section_new((combining_lock *)op, function);
     PyObject *operation = mine == NULL ? NULL : fl_operation_new(fl_wrapper_state(op), mine, 0, finish);
@@ -208,12 +208,12 @@ static bool held(fl_waitq *waitq)
     return fl_load(&waitq->word, relaxed) != 0; /* a figure to show */
 }
 
-static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *combining_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(held(fl_wrapper_waitq(op)));
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *combining_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     combining_lock *self = (combining_lock *)op;
     fl_waitq *waitq = self->wrapper.waitq;
@@ -250,49 +250,16 @@ static PyObject *combining_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     return self;
 }
 
-static PyMethodDef methods[] = {
-    {"run", run, METH_O, FL_DOC(CombiningLock, run)},
-    {"run_async", run_async, METH_O, FL_DOC(CombiningLock, run_async)},
-    {"locked", locked, METH_NOARGS, FL_DOC(CombiningLock, locked)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(CombiningLock, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_combining_spec = FL_TYPE("fairlead.sync.CombiningLock", combining_lock, 0,
     {Py_tp_new, (void *)combining_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(CombiningLock)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(CombiningLock, combining_));
 
-static PyType_Spec combining_spec = FL_TYPE("fairlead.sync.CombiningLock", sizeof(combining_lock), 0, slots);
-
-static PyType_Slot section_slots[] = {
+PyType_Spec fl_section_spec = FL_TYPE("fairlead.sync.Section", section,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_traverse, (void *)section_traverse},
     {Py_tp_clear, (void *)section_clear},
     {Py_tp_dealloc, (void *)section_dealloc},
     {Py_tp_members, fl_wrapper_members},
-    {0, NULL},
-};
-
-static PyType_Spec section_spec =
-    FL_TYPE("fairlead.sync.Section", sizeof(section),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, section_slots);
-
-FL_RECORD(desc, "fairlead.sync", CombiningStatistics);
-
-int fl_combine_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->combining_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &combining_spec, NULL);
-    state->section_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &section_spec, NULL);
-    state->combining_statistics = PyStructSequence_NewType(&desc);
-    if (state->section_type == NULL) {
-        return -1;
-    }
-    PyTypeObject *types[] = {state->combining_type, state->combining_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    {0, NULL});

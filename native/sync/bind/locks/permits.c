@@ -52,35 +52,6 @@ static int give(PyObject *self, uint32_t count)
     return -1;
 }
 
-/* How many permits: a whole number from 1 on; -1 with an exception set. */
-static int64_t parse_count(fl_waitq *waitq, PyObject *number)
-{
-    if (number == NULL) {
-        return 1;
-    }
-    long long count = PyLong_AsLongLong(number);
-    if (count == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (count < 1 || count > waitq->limit) {
-        PyErr_Format(PyExc_ValueError, "n must be one or more, and at most %u", waitq->limit);
-        return -1;
-    }
-    return count;
-}
-
-/* Likewise, of a method whose one argument is n=1. */
-static int64_t parse_n(const char *method, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                       PyObject *kwnames)
-{
-    static const char *const names[] = {"n", NULL};
-    PyObject *value = NULL;
-    if ((count > 0 || kwnames != NULL) && fl_arguments(method, names, args, count, kwnames, &value) < 0) {
-        return -1;
-    }
-    return parse_count(fl_wrapper_waitq(self), value);
-}
-
 static PyObject *truth(int value)
 {
     return value < 0 ? NULL : PyBool_FromLong(value);
@@ -103,7 +74,7 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
         PyObject *values[3];
         if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
             fl_deadline_parse(values[0], values[1], &deadline) < 0 ||
-            (wanted = parse_count(fl_wrapper_waitq(self), values[2])) < 0) {
+            (wanted = fl_permits_parse(fl_wrapper_waitq(self), values[2], "")) < 0) {
             return NULL;
         }
     }
@@ -124,9 +95,11 @@ static PyObject *lock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored)
     return fl_operation_new(fl_wrapper_state(self), self, 1, finish_lock);
 }
 
-static PyObject *acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *semaphore_acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                         PyObject *kwnames)
 {
-    int64_t wanted = parse_n("acquire_async", self, args, count, kwnames);
+    int64_t wanted =
+        fl_permits_argument("acquire_async", fl_wrapper_waitq(self), args, count, kwnames, "");
     return wanted < 0 ? NULL : fl_operation_new(fl_wrapper_state(self), self, (uint32_t)wanted, NULL);
 }
 
@@ -137,13 +110,13 @@ static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t number = parse_n("release", self, args, count, kwnames);
+    int64_t number = fl_permits_argument("release", fl_wrapper_waitq(self), args, count, kwnames, "");
     return number < 0 || give(self, (uint32_t)number) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *withdraw(PyObject *self, PyObject *number)
+static PyObject *semaphore_withdraw(PyObject *self, PyObject *number)
 {
-    int64_t count = parse_count(fl_wrapper_waitq(self), number);
+    int64_t count = fl_permits_parse(fl_wrapper_waitq(self), number, "");
     if (count < 0) {
         return NULL;
     }
@@ -151,13 +124,13 @@ static PyObject *withdraw(PyObject *self, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *balance(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *semaphore_balance(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     return PyLong_FromLongLong((long long)fl_sem_value(waitq) - (long long)fl_sem_withdraw(waitq, 0));
 }
 
-static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *semaphore_locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_wrapper_waitq(self)) == 0);
 }
@@ -176,7 +149,7 @@ static PyObject *semaphore_statistics(PyObject *self, PyObject *Py_UNUSED(ignore
     return fl_record(fl_wrapper_state(self)->semaphore_statistics, values, 3, 4);
 }
 
-static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *lock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     fl_waitq_refresh(waitq);
@@ -199,17 +172,17 @@ static PyObject *semaphore_repr(PyObject *self)
                                 (void *)self);
 }
 
-static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *semaphore_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return truth(take(self, 1, FL_FOREVER));
 }
 
-static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *semaphore_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return lock_release(self, NULL);
 }
 
-static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *semaphore_aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_state *state = fl_wrapper_state(self);
     if (fl_sem_try(fl_wrapper_waitq(self), 1, fl_owner_named(state))) {
@@ -218,7 +191,8 @@ static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
     return fl_operation_new(state, self, 1, Py_TYPE(self) == state->lock_type ? finish_lock : NULL);
 }
 
-static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *semaphore_aexit(PyObject *self, PyObject *const *Py_UNUSED(args),
+                                 Py_ssize_t Py_UNUSED(count))
 {
     return give(self, 1) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
 }
@@ -279,90 +253,28 @@ static PyGetSetDef lock_fields_got[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMethodDef lock_methods[] = {
-    {"acquire", FL_METHOD(lock_acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Lock, acquire)},
-    {"release", lock_release, METH_NOARGS, FL_DOC(Lock, release)},
-    {"locked", locked, METH_NOARGS, FL_DOC(Semaphore, locked)},
-    {"acquire_async", lock_acquire_async, METH_NOARGS, FL_DOC(Lock, acquire_async)},
-    {"statistics", lock_statistics, METH_NOARGS, FL_DOC(Lock, statistics)},
-    {"_holders", holders, METH_NOARGS, FL_DOC(Lock, _holders)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(Semaphore, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(Semaphore, __exit__)},
-    {"__aenter__", aenter, METH_NOARGS, FL_DOC(Semaphore, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Semaphore, __aexit__)},
-    {NULL, NULL, 0, NULL},
-};
+/* What a Lock does as a Semaphore does. */
+#define lock_locked semaphore_locked
+#define lock_enter semaphore_enter
+#define lock_exit semaphore_exit
+#define lock_aenter semaphore_aenter
+#define lock_aexit semaphore_aexit
 
-static PyMethodDef semaphore_methods[] = {
-    {"acquire", FL_METHOD(semaphore_acquire),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, acquire)},
-    {"release", FL_METHOD(semaphore_release),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, release)},
-    {"locked", locked, METH_NOARGS, FL_DOC(Semaphore, locked)},
-    {"acquire_async", FL_METHOD(acquire_async),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(Semaphore, acquire_async)},
-    {"statistics", semaphore_statistics, METH_NOARGS, FL_DOC(Semaphore, statistics)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(Semaphore, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(Semaphore, __exit__)},
-    {"__aenter__", aenter, METH_NOARGS, FL_DOC(Semaphore, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(Semaphore, __aexit__)},
-    {"_withdraw", withdraw, METH_O, FL_DOC(Semaphore, _withdraw)},
-    {"_balance", balance, METH_NOARGS, FL_DOC(Semaphore, _balance)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot lock_slots[] = {
+PyType_Spec fl_lock_spec = FL_TYPE("fairlead.sync.Lock", fl_wrapper, 0,
     {Py_tp_new, (void *)lock_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)lock_repr},
-    {Py_tp_methods, lock_methods},
     {Py_tp_getset, lock_fields_got},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Lock)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(Lock, lock_));
 
-static PyType_Slot semaphore_slots[] = {
+PyType_Spec fl_semaphore_spec = FL_TYPE("fairlead.sync.Semaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)semaphore_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
-    {Py_tp_methods, semaphore_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Semaphore)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(Semaphore, semaphore_));
 
-static PyType_Slot bounded_slots[] = {
+PyType_Spec fl_bounded_spec = FL_TYPE("fairlead.sync.BoundedSemaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)bounded_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
-    {Py_tp_methods, semaphore_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(BoundedSemaphore)},
-    {0, NULL},
-};
-
-static PyType_Spec lock_spec = FL_TYPE("fairlead.sync.Lock", sizeof(fl_wrapper), 0, lock_slots);
-
-static PyType_Spec semaphore_spec =
-    FL_TYPE("fairlead.sync.Semaphore", sizeof(fl_wrapper), 0, semaphore_slots);
-
-static PyType_Spec bounded_spec =
-    FL_TYPE("fairlead.sync.BoundedSemaphore", sizeof(fl_wrapper), 0, bounded_slots);
-
-FL_RECORD(lock_desc, "fairlead.sync", LockStatistics);
-
-FL_RECORD(semaphore_desc, "fairlead.sync", SemaphoreStatistics);
-
-int fl_permits_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->lock_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &lock_spec, NULL);
-    state->semaphore_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &semaphore_spec, NULL);
-    state->bounded_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bounded_spec, NULL);
-    state->lock_statistics = PyStructSequence_NewType(&lock_desc);
-    state->semaphore_statistics = PyStructSequence_NewType(&semaphore_desc);
-    PyTypeObject *types[] = {state->lock_type, state->semaphore_type, state->bounded_type,
-                             state->lock_statistics, state->semaphore_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(BoundedSemaphore, semaphore_));

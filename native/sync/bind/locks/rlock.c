@@ -185,7 +185,7 @@ static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     Py_RETURN_TRUE;
 }
 
-static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rlock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
@@ -195,12 +195,12 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-static PyObject *acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(self), self, 1, attempt, finish);
 }
 
-static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (release_once(self) < 0) {
         return NULL;
@@ -208,7 +208,7 @@ static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *locked(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_locked(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_wrapper_waitq(self)) == 0);
 }
@@ -222,7 +222,7 @@ static uint32_t depth_of(PyObject *self)
     return fl_load(&((rlock *)self)->depth, relaxed); /* a figure to show */
 }
 
-static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {fl_sem_value(waitq) == 0, (long)depth_of(self), (long)fl_waitq_waiting(waitq),
@@ -258,7 +258,7 @@ int fl_rlock_gone(PyObject *self)
     return gone;
 }
 
-static PyObject *holders(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     fl_waitq_refresh(waitq);
@@ -277,40 +277,40 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (void *)self);
 }
 
-static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int taken = take(self, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *rlock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
-    return release(self, NULL);
+    return rlock_release(self, NULL);
 }
 
-static PyObject *aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_enter(fl_wrapper_state(self), self, 1, attempt, finish);
 }
 
-static PyObject *aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *rlock_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return release_once(self) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
 }
 
-static PyObject *is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int mine = fl_rlock_is_mine(self);
     return mine < 0 ? NULL : PyBool_FromLong(mine);
 }
 
-static PyObject *recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int mine = fl_rlock_is_mine(self);
     return mine < 0 ? NULL : PyLong_FromUnsignedLong(mine ? depth_of(self) : 0);
 }
 
-static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rlock_release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     int mine = fl_rlock_is_mine(self);
     if (mine == 0) {
@@ -324,7 +324,7 @@ static PyObject *release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
     return Py_BuildValue("(IN)", (unsigned)before.depth, task);
 }
 
-static PyObject *acquire_restore(PyObject *self, PyObject *held)
+static PyObject *rlock_acquire_restore(PyObject *self, PyObject *held)
 {
     unsigned depth;
     PyObject *task;
@@ -374,45 +374,10 @@ static void dealloc(PyObject *self)
     fl_wrapper_dealloc(self);
 }
 
-static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RLock, acquire)},
-    {"release", release, METH_NOARGS, FL_DOC(RLock, release)},
-    {"locked", locked, METH_NOARGS, FL_DOC(RLock, locked)},
-    {"acquire_async", acquire_async, METH_NOARGS, FL_DOC(RLock, acquire_async)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(RLock, statistics)},
-    {"_holders", holders, METH_NOARGS, FL_DOC(RLock, _holders)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(RLock, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(RLock, __exit__)},
-    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RLock, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RLock, __aexit__)},
-    {"_is_owned", is_owned, METH_NOARGS, FL_DOC(RLock, _is_owned)},
-    {"_recursion_count", recursion_count, METH_NOARGS, FL_DOC(RLock, _recursion_count)},
-    {"_release_save", release_save, METH_NOARGS, FL_DOC(RLock, _release_save)},
-    {"_acquire_restore", acquire_restore, METH_O, FL_DOC(RLock, _acquire_restore)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_rlock_spec = FL_TYPE("fairlead.sync.RLock", rlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rlock_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RLock)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.RLock", sizeof(rlock), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_RECORD(desc, "fairlead.sync", RLockStatistics);
-
-int fl_rlock_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->rlock_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->rlock_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->rlock_type, state->rlock_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(RLock, rlock_));

@@ -1,7 +1,7 @@
 /* RWLock and its three views: the readers-writer lock in core, by the books of rwlock_holding.c. */
 #include "sync/bind/locks/rwlock_holding.h"
 
-static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
@@ -11,13 +11,13 @@ static PyObject *acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, 
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
-static PyObject *acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
                            fl_rwlock_finish);
 }
 
-static PyObject *release(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *side_release(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     if (fl_rwlock_leave(fl_rwlock_of_view(op), ((fl_rwlock_view *)op)->mode, FL_RW_NONE) < 0) {
         return NULL;
@@ -25,7 +25,7 @@ static PyObject *release(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *side_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t word = fl_rw_word(fl_rwlock_of_view(op)->wrapper.waitq);
     uint32_t mode = ((fl_rwlock_view *)op)->mode;
@@ -46,7 +46,7 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
-static PyObject *enter(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *side_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     int taken = fl_rwlock_come_in(op, FL_FOREVER);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
@@ -54,18 +54,18 @@ static PyObject *enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
-    return release(op, NULL);
+    return side_release(op, NULL);
 }
 
-static PyObject *aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *side_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_enter(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
                               fl_rwlock_finish);
 }
 
-static PyObject *aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *side_aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
-    PyObject *released = release(op, NULL);
+    PyObject *released = side_release(op, NULL);
     Py_XDECREF(released);
     return released == NULL ? NULL : fl_operation_done(fl_wrapper_state(op));
 }
@@ -92,32 +92,12 @@ static void side_dealloc(PyObject *op)
     fl_wrapper_dealloc(op);
 }
 
-static PyMethodDef side_methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(RWLockView, acquire)},
-    {"release", release, METH_NOARGS, FL_DOC(RWLockView, release)},
-    {"locked", locked, METH_NOARGS, FL_DOC(RWLockView, locked)},
-    {"_holders", side_holders, METH_NOARGS, FL_DOC(RWLockView, _holders)},
-    {"acquire_async", acquire_async, METH_NOARGS, FL_DOC(RWLockView, acquire_async)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(RWLockView, __enter__)},
-    {"__exit__", FL_METHOD(side_exit), METH_FASTCALL, FL_DOC(RWLockView, __exit__)},
-    {"__aenter__", aenter, METH_NOARGS, FL_DOC(RWLockView, __aenter__)},
-    {"__aexit__", FL_METHOD(aexit), METH_FASTCALL, FL_DOC(RWLockView, __aexit__)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot side_slots[] = {
+PyType_Spec fl_side_spec = FL_TYPE("fairlead.sync.RWLockView", fl_rwlock_view,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_dealloc, (void *)side_dealloc},
     {Py_tp_traverse, (void *)side_traverse},
     {Py_tp_repr, (void *)side_repr},
-    {Py_tp_methods, side_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RWLockView)},
-    {0, NULL},
-};
-
-static PyType_Spec side_spec =
-    FL_TYPE("fairlead.sync.RWLockView", sizeof(fl_rwlock_view),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, side_slots);
+    FL_WRAPPER_SLOTS(RWLockView, side_));
 
 /* A view is made when it is asked for: kept in the lock it would be a cycle. */
 static PyObject *view(PyObject *op, void *mode)
@@ -132,7 +112,7 @@ static PyObject *view(PyObject *op, void *mode)
     return (PyObject *)made;
 }
 
-static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_rwlock *self = fl_rwlock_begin(op);
     fl_caller me;
@@ -154,7 +134,7 @@ static PyObject *downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_rwlock_begin(op)->wrapper.waitq;
     uint64_t word = fl_rw_word(waitq);
@@ -213,12 +193,6 @@ static void dealloc(PyObject *op)
     fl_wrapper_dealloc(op);
 }
 
-static PyMethodDef methods[] = {
-    {"downgrade", downgrade, METH_NOARGS, FL_DOC(RWLock, downgrade)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(RWLock, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyGetSetDef getters[] = {
     {"reading", view, NULL, "The view of readers.", (void *)FL_RW_READ},
     {"upgradable", view, NULL, "The view of a reader that may write next.", (void *)FL_RW_UPGRADE},
@@ -226,29 +200,11 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_rwlock_spec = FL_TYPE("fairlead.sync.RWLock", fl_rwlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rwlock_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
     {Py_tp_getset, getters},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(RWLock)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.RWLock", sizeof(fl_rwlock), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_RECORD(desc, "fairlead.sync", RWLockStatistics);
-
-int fl_rwlock_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->rwlock_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->side_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &side_spec, NULL);
-    state->rwlock_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->rwlock_type, state->side_type, state->rwlock_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(RWLock, rwlock_));

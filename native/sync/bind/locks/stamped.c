@@ -35,12 +35,14 @@ static PyObject *acquire_as(PyObject *op, int kind, const char *function, PyObje
     return fl_stamped_acquire(op, kind, deadline);
 }
 
-static PyObject *acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *stamped_acquire_read(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *kwnames)
 {
     return acquire_as(op, FL_STAMP_READS, "acquire_read", args, count, kwnames);
 }
 
-static PyObject *acquire_write(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *stamped_acquire_write(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *kwnames)
 {
     return acquire_as(op, FL_STAMP_WRITES, "acquire_write", args, count, kwnames);
 }
@@ -63,13 +65,13 @@ PyObject *fl_stamped_came_in(PyObject *op, int kind)
     return fl_stamps_add(fl_stamps_begin(op), kind, fl_owner_task());
 }
 
-static PyObject *acquire_read_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *stamped_acquire_read_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamps_begin(op);
     return fl_operation_of(fl_wrapper_state(op), op, FL_RW_READ, NULL, finish);
 }
 
-static PyObject *acquire_write_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *stamped_acquire_write_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamps_begin(op);
     return fl_operation_of(fl_wrapper_state(op), op, FL_RW_WRITE, NULL, finish);
@@ -94,7 +96,7 @@ PyObject *fl_stamped_release(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *stamped_optimistic_read(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamp_lock *self = fl_stamps_begin(op);
     uint64_t version = fl_stamped_look(self->wrapper.waitq);
@@ -110,7 +112,7 @@ static bool unchanged(fl_stamp_lock *self, fl_stamp given)
            fl_stamped_same(waitq, version);
 }
 
-static PyObject *validate(PyObject *op, PyObject *number)
+static PyObject *stamped_validate(PyObject *op, PyObject *number)
 {
     fl_stamp given;
     fl_stamp_lock *self = fl_stamps_begin(op);
@@ -163,7 +165,7 @@ static PyObject *enter_unchanged(fl_stamp_lock *self, fl_stamp given, int kind)
     return PyLong_FromLong(0);
 }
 
-static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
+static PyObject *stamped_try_convert_to_write(PyObject *op, PyObject *number)
 {
     fl_stamp given;
     PyObject *answer;
@@ -190,7 +192,7 @@ static PyObject *try_convert_to_write(PyObject *op, PyObject *number)
     return result;
 }
 
-static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
+static PyObject *stamped_try_convert_to_read(PyObject *op, PyObject *number)
 {
     fl_stamp given;
     PyObject *answer;
@@ -208,7 +210,7 @@ static PyObject *try_convert_to_read(PyObject *op, PyObject *number)
     return fl_stamps_add(self, FL_STAMP_READS, fl_owner_thread());
 }
 
-static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
+static PyObject *stamped_try_convert_to_optimistic_read(PyObject *op, PyObject *number)
 {
     fl_stamp given;
     PyObject *answer;
@@ -223,7 +225,7 @@ static PyObject *try_convert_to_optimistic_read(PyObject *op, PyObject *number)
     return PyLong_FromUnsignedLongLong(fl_stamp_of(self, version, FL_STAMP_LOOKS));
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *stamped_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_stamps_begin(op)->wrapper.waitq;
     uint64_t word = fl_rw_word(waitq);
@@ -231,7 +233,7 @@ static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_record(fl_wrapper_state(op)->stamped_statistics, values, 3, 2);
 }
 
-static PyObject *holders(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *stamped_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_stamp_lock *self = fl_stamps_begin(op);
     bool writes = fl_rw_word(self->wrapper.waitq) & FL_RW_WRITER;
@@ -296,24 +298,7 @@ static void dealloc(PyObject *op)
     fl_wrapper_dealloc(op);
 }
 
-static PyMethodDef methods[] = {
-    {"acquire_read", FL_METHOD(acquire_read),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(StampedLock, acquire_read)},
-    {"acquire_write", FL_METHOD(acquire_write),
-     METH_FASTCALL | METH_KEYWORDS, FL_DOC(StampedLock, acquire_write)},
-    {"acquire_read_async", acquire_read_async, METH_NOARGS, FL_DOC(StampedLock, acquire_read_async)},
-    {"acquire_write_async", acquire_write_async, METH_NOARGS, FL_DOC(StampedLock, acquire_write_async)},
-    {"release", fl_stamped_release, METH_O, FL_DOC(StampedLock, release)},
-    {"optimistic_read", optimistic_read, METH_NOARGS, FL_DOC(StampedLock, optimistic_read)},
-    {"validate", validate, METH_O, FL_DOC(StampedLock, validate)},
-    {"try_convert_to_write", try_convert_to_write, METH_O, FL_DOC(StampedLock, try_convert_to_write)},
-    {"try_convert_to_read", try_convert_to_read, METH_O, FL_DOC(StampedLock, try_convert_to_read)},
-    {"try_convert_to_optimistic_read", try_convert_to_optimistic_read,
-     METH_O, FL_DOC(StampedLock, try_convert_to_optimistic_read)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(StampedLock, statistics)},
-    {"_holders", holders, METH_NOARGS, FL_DOC(StampedLock, _holders)},
-    {NULL, NULL, 0, NULL},
-};
+#define stamped_release fl_stamped_release
 
 static PyGetSetDef getters[] = {
     {"reading", fl_stamped_visiting, NULL, "For one `with`, to read.", (void *)FL_STAMP_READS},
@@ -321,27 +306,9 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_stamped_spec = FL_TYPE("fairlead.sync.StampedLock", fl_stamp_lock, 0,
     {Py_tp_new, (void *)stamped_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
     {Py_tp_getset, getters},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StampedLock)},
-    {0, NULL},
-};
-
-static PyType_Spec spec = FL_TYPE("fairlead.sync.StampedLock", sizeof(fl_stamp_lock), 0, slots);
-
-FL_RECORD(desc, "fairlead.sync", StampedLockStatistics);
-
-int fl_stamped_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->stamped_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->visit_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &fl_stamped_visit_spec, NULL);
-    state->stamped_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->stamped_type, state->visit_type, state->stamped_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(StampedLock, stamped_));

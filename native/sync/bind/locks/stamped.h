@@ -16,6 +16,5 @@ PyObject *fl_stamped_release(PyObject *lock, PyObject *stamp);
 
 /* A getter; `kind` is what it is for. */
 PyObject *fl_stamped_visiting(PyObject *lock, void *kind);
-extern PyType_Spec fl_stamped_visit_spec;
 
 #endif

@@ -78,20 +78,7 @@ static PyObject *visit_aexit(PyObject *op, PyObject *const *args, Py_ssize_t cou
     return released == NULL ? NULL : fl_operation_done(fl_wrapper_state(((visit *)op)->lock));
 }
 
-static PyMethodDef visit_methods[] = {
-    {"__enter__", visit_enter, METH_NOARGS, FL_DOC(StampedGuard, __enter__)},
-    {"__exit__", FL_METHOD(visit_exit), METH_FASTCALL, FL_DOC(StampedGuard, __exit__)},
-    {"__aenter__", visit_aenter, METH_NOARGS, FL_DOC(StampedGuard, __aenter__)},
-    {"__aexit__", FL_METHOD(visit_aexit), METH_FASTCALL, FL_DOC(StampedGuard, __aexit__)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot visit_slots[] = {
+PyType_Spec fl_stamped_visit_spec = FL_TYPE("fairlead.sync.StampedGuard", visit,
+    Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_dealloc, (void *)visit_dealloc},
-    {Py_tp_methods, visit_methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(StampedGuard)},
-    {0, NULL},
-};
-
-PyType_Spec fl_stamped_visit_spec =
-    FL_TYPE("fairlead.sync.StampedGuard", sizeof(visit), Py_TPFLAGS_DISALLOW_INSTANTIATION, visit_slots);
+    FL_SLOTS(StampedGuard, visit_));

@@ -78,7 +78,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result < 0 ? NULL : PyLong_FromUnsignedLong(party.place);
 }
 
-static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_come(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_party party;
     fl_shm_eventcount *eventcount;
@@ -89,40 +89,52 @@ static PyObject *come(PyObject *self, PyObject *Py_UNUSED(ignored))
     return result < 0 ? NULL : Py_BuildValue("II", party.phase, party.place);
 }
 
-static PyObject *met(PyObject *self, PyObject *args)
+/* What _come() returned, as two arguments; false with an exception set. */
+static bool parse_party(PyObject *const *args, Py_ssize_t count, fl_shm_party *party)
+{
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "a party is its phase and its place");
+        return false;
+    }
+    party->phase = (uint32_t)PyLong_AsUnsignedLongMask(args[0]);
+    party->place = (uint32_t)PyLong_AsUnsignedLongMask(args[1]);
+    return !PyErr_Occurred();
+}
+
+static PyObject *barrier_met(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     fl_shm_party party;
     fl_shm_eventcount *eventcount;
-    if (!PyArg_ParseTuple(args, "II:_met", &party.phase, &party.place)) {
+    if (!parse_party(args, count, &party)) {
         return NULL;
     }
     int result = meet_attempt(self, &party, true, &eventcount);
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
 }
 
-static PyObject *leave(PyObject *self, PyObject *args)
+static PyObject *barrier_leave(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     fl_shm_party party;
-    if (!PyArg_ParseTuple(args, "II:_leave", &party.phase, &party.place)) {
+    if (!parse_party(args, count, &party)) {
         return NULL;
     }
     fl_shm_barrier_leave(fl_shm_part(self), &party);
     Py_RETURN_NONE;
 }
 
-static PyObject *abort_barrier(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_abort(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_barrier_break(fl_shm_part(self));
     Py_RETURN_NONE;
 }
 
-static PyObject *reset(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_reset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_barrier_reset(fl_shm_part(self), parties_of(self));
     Py_RETURN_NONE;
 }
 
-static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *barrier_look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_barrier *barrier = fl_shm_part(self);
     return Py_BuildValue("IN", (unsigned int)fl_shm_barrier_waiting(barrier, parties_of(self)),
@@ -134,28 +146,7 @@ static PyObject *new_barrier(PyTypeObject *type, PyObject *args, PyObject *Py_UN
     return fl_shm_new(type, &barrier_kind, args);
 }
 
-static PyMethodDef methods[] = {
-    {"wait", FL_METHOD(barrier_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedBarrier, wait)},
-    {"abort", abort_barrier, METH_NOARGS, FL_DOC(SharedBarrier, abort)},
-    {"reset", reset, METH_NOARGS, FL_DOC(SharedBarrier, reset)},
-    {"_come", come, METH_NOARGS, FL_DOC(SharedBarrier, _come)},
-    {"_met", met, METH_VARARGS, FL_DOC(SharedBarrier, _met)},
-    {"_leave", leave, METH_VARARGS, FL_DOC(SharedBarrier, _leave)},
-    {"_look", look, METH_NOARGS, FL_DOC(SharedBarrier, _look)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_shm_barrier_spec = FL_TYPE("fairlead._native.SharedBarrier", fl_shm_object,
+    Py_TPFLAGS_BASETYPE,
     {Py_tp_new, (void *)new_barrier},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedBarrier)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.SharedBarrier", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
-
-int fl_shm_barrier_exec(PyObject *module)
-{
-    return fl_shm_add_type(module, &spec);
-}
+    FL_SLOTS(SharedBarrier, barrier_));

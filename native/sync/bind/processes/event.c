@@ -27,18 +27,18 @@ static int event_attempt(PyObject *self, void *since, bool Py_UNUSED(look), fl_s
     return fl_shm_flag_passed(flag, *(uint32_t *)since) ? FL_SHM_DONE : FL_SHM_NOT;
 }
 
-static PyObject *is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_is_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_shm_flag_word(fl_shm_part(self)) & 1);
 }
 
-static PyObject *set(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_set(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_flag_set(fl_shm_part(self));
     Py_RETURN_NONE;
 }
 
-static PyObject *clear(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_flag_clear(fl_shm_part(self));
     Py_RETURN_NONE;
@@ -55,12 +55,12 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t co
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_DONE);
 }
 
-static PyObject *word(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *event_word(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_shm_flag_word(fl_shm_part(self)));
 }
 
-static PyObject *passed(PyObject *self, PyObject *since)
+static PyObject *event_passed(PyObject *self, PyObject *since)
 {
     unsigned long word = PyLong_AsUnsignedLong(since);
     if (word == (unsigned long)-1 && PyErr_Occurred()) {
@@ -74,27 +74,6 @@ static PyObject *new_event(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
     return fl_shm_new(type, &event_kind, args);
 }
 
-static PyMethodDef methods[] = {
-    {"is_set", is_set, METH_NOARGS, FL_DOC(SharedEvent, is_set)},
-    {"set", set, METH_NOARGS, FL_DOC(SharedEvent, set)},
-    {"clear", clear, METH_NOARGS, FL_DOC(SharedEvent, clear)},
-    {"wait", FL_METHOD(event_wait), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedEvent, wait)},
-    {"_word", word, METH_NOARGS, FL_DOC(SharedEvent, _word)},
-    {"_passed", passed, METH_O, FL_DOC(SharedEvent, _passed)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_shm_event_spec = FL_TYPE("fairlead._native.SharedEvent", fl_shm_object, Py_TPFLAGS_BASETYPE,
     {Py_tp_new, (void *)new_event},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedEvent)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.SharedEvent", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
-
-int fl_shm_event_exec(PyObject *module)
-{
-    return fl_shm_add_type(module, &spec);
-}
+    FL_SLOTS(SharedEvent, event_));

@@ -48,7 +48,7 @@ static int lock_take(PyObject *self, bool inherit, int64_t deadline)
     return result;
 }
 
-static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
@@ -58,7 +58,7 @@ static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count
     return result < 0 ? NULL : PyBool_FromLong(result != FL_SHM_NOT);
 }
 
-static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *lock_recover(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_timeout_argument("recover", args, count, kwnames, &deadline) < 0) {
@@ -72,7 +72,7 @@ static PyObject *recover(PyObject *self, PyObject *const *args, Py_ssize_t count
     return result < 0 ? NULL : PyBool_FromLong(result == FL_SHM_INHERITED);
 }
 
-static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (!fl_shm_lock_release(fl_shm_part(self), fl_process_self())) {
         return fl_raise("NotHeldError", "this process does not hold the lock");
@@ -80,7 +80,7 @@ static PyObject *release(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *lock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER) < 0) {
         return NULL;
@@ -88,12 +88,12 @@ static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *lock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
-    return release(self, NULL);
+    return lock_release(self, NULL);
 }
 
-static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *lock_look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_lock *lock = fl_shm_part(self);
     uint64_t owner = fl_load(&lock->owner, seq_cst);
@@ -107,27 +107,6 @@ static PyObject *new_lock(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSE
     return fl_shm_new(type, &lock_kind, args);
 }
 
-static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedLock, acquire)},
-    {"recover", FL_METHOD(recover), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedLock, recover)},
-    {"release", release, METH_NOARGS, FL_DOC(SharedLock, release)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(SharedLock, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(SharedLock, __exit__)},
-    {"_look", look, METH_NOARGS, FL_DOC(SharedLock, _look)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_shm_lock_spec = FL_TYPE("fairlead._native.SharedLock", fl_shm_object, Py_TPFLAGS_BASETYPE,
     {Py_tp_new, (void *)new_lock},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedLock)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.SharedLock", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
-
-int fl_shm_lock_exec(PyObject *module)
-{
-    return fl_shm_add_type(module, &spec);
-}
+    FL_SLOTS(SharedLock, lock_));

@@ -45,7 +45,7 @@ static bool permits_ready(void *op, fl_shm_eventcount *Py_UNUSED(eventcount))
 static const fl_shm_type permits_kind = {FL_SHM_PERMITS, permits_size, permits_make, permits_eventcount,
                                          permits_ready};
 
-static PyObject *acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *permits_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
@@ -69,7 +69,7 @@ static PyObject *give(PyObject *self, uint32_t count)
     Py_RETURN_NONE;
 }
 
-static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *permits_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     long long number = 1;
     if (count > 0 || kwnames != NULL) {
@@ -90,7 +90,7 @@ static PyObject *release(PyObject *self, PyObject *const *args, Py_ssize_t count
     return give(self, (uint32_t)number);
 }
 
-static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *permits_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (fl_shm_wait_thread(self, permits_attempt, NULL, FL_FOREVER) < 0) {
         return NULL;
@@ -98,12 +98,12 @@ static PyObject *enter(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *leave(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
+static PyObject *permits_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
 {
     return give(self, 1);
 }
 
-static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *permits_look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_object *object = (fl_shm_object *)self;
     fl_shm_permits *permits = fl_shm_part(self);
@@ -117,26 +117,7 @@ static PyObject *new_semaphore(PyTypeObject *type, PyObject *args, PyObject *Py_
     return fl_shm_new(type, &permits_kind, args);
 }
 
-static PyMethodDef methods[] = {
-    {"acquire", FL_METHOD(acquire), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedSemaphore, acquire)},
-    {"release", FL_METHOD(release), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedSemaphore, release)},
-    {"__enter__", enter, METH_NOARGS, FL_DOC(SharedSemaphore, __enter__)},
-    {"__exit__", FL_METHOD(leave), METH_FASTCALL, FL_DOC(SharedSemaphore, __exit__)},
-    {"_look", look, METH_NOARGS, FL_DOC(SharedSemaphore, _look)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_shm_permits_spec = FL_TYPE("fairlead._native.SharedSemaphore", fl_shm_object,
+    Py_TPFLAGS_BASETYPE,
     {Py_tp_new, (void *)new_semaphore},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedSemaphore)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.SharedSemaphore", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
-
-int fl_shm_permits_exec(PyObject *module)
-{
-    return fl_shm_add_type(module, &spec);
-}
+    FL_SLOTS(SharedSemaphore, permits_));

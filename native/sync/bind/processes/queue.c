@@ -153,7 +153,7 @@ static int parse(const char *function, PyObject *const *args, Py_ssize_t count, 
     return 0;
 }
 
-static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *data;
     int64_t deadline;
@@ -170,7 +170,7 @@ static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     Py_RETURN_NONE;
 }
 
-static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *none, *message = NULL;
     int64_t deadline;
@@ -181,7 +181,7 @@ static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     return result == FL_SHM_DONE ? message : refuse(result, true);
 }
 
-static PyObject *try_put(PyObject *self, PyObject *data)
+static PyObject *queue_try_put(PyObject *self, PyObject *data)
 {
     Py_buffer message;
     fl_shm_eventcount *eventcount = NULL;
@@ -199,7 +199,7 @@ static PyObject *try_put(PyObject *self, PyObject *data)
     Py_RETURN_NONE;
 }
 
-static PyObject *try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *message = NULL;
     fl_shm_eventcount *eventcount = NULL;
@@ -210,7 +210,7 @@ static PyObject *try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
     return result == FL_SHM_DONE ? message : refuse(result, true);
 }
 
-static PyObject *shut_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"immediate", NULL};
     PyObject *immediate;
@@ -225,7 +225,7 @@ static PyObject *shut_down(PyObject *self, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
-static PyObject *look(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_look(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_shm_queue *queue = fl_shm_part(self);
     return Py_BuildValue("KKIII", (unsigned long long)fl_shm_queue_used(queue),
@@ -240,27 +240,6 @@ static PyObject *new_queue(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
     return fl_shm_new(type, &queue_kind, args);
 }
 
-static PyMethodDef methods[] = {
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, put)},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, get)},
-    {"_try_put", try_put, METH_O, FL_DOC(SharedQueue, _try_put)},
-    {"_try_get", try_get, METH_NOARGS, FL_DOC(SharedQueue, _try_get)},
-    {"shutdown", FL_METHOD(shut_down), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SharedQueue, shutdown)},
-    {"_look", look, METH_NOARGS, FL_DOC(SharedQueue, _look)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_shm_queue_spec = FL_TYPE("fairlead._native.SharedQueue", fl_shm_object, Py_TPFLAGS_BASETYPE,
     {Py_tp_new, (void *)new_queue},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SharedQueue)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.SharedQueue", sizeof(fl_shm_object), Py_TPFLAGS_BASETYPE, slots);
-
-int fl_shm_queue_exec(PyObject *module)
-{
-    return fl_shm_add_type(module, &spec);
-}
+    FL_SLOTS(SharedQueue, queue_));

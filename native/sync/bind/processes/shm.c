@@ -232,24 +232,22 @@ void *fl_shm_raise_died(uint64_t dead, const char *what)
     return NULL;
 }
 
-static fl_shm_eventcount *eventcount_of(PyObject *self, int which)
+static fl_shm_eventcount *eventcount_of(PyObject *self, PyObject *number, long *which)
 {
+    *which = PyLong_AsLong(number);
     const fl_shm_type *kind = ((fl_shm_object *)self)->kind;
     fl_shm_eventcount *eventcount =
-        which < 0 || which >= FL_SHM_EVENTCOUNTS ? NULL : kind->eventcount(fl_shm_part(self), which);
-    if (eventcount == NULL) {
+        *which < 0 || *which >= FL_SHM_EVENTCOUNTS ? NULL : kind->eventcount(fl_shm_part(self), (int)*which);
+    if (eventcount == NULL && !PyErr_Occurred()) {
         PyErr_SetString(PyExc_ValueError, "this primitive has no eventcount of this number");
     }
     return eventcount;
 }
 
-static PyObject *prepare(PyObject *self, PyObject *args)
+static PyObject *segment_ask(PyObject *self, PyObject *number)
 {
-    int which;
-    if (!PyArg_ParseTuple(args, "i:_ask", &which)) {
-        return NULL;
-    }
-    fl_shm_eventcount *eventcount = eventcount_of(self, which);
+    long which;
+    fl_shm_eventcount *eventcount = eventcount_of(self, number, &which);
     if (eventcount == NULL) {
         return NULL;
     }
@@ -258,23 +256,22 @@ static PyObject *prepare(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLong(wait.seen);
 }
 
-static PyObject *arm(PyObject *self, PyObject *args)
+static PyObject *segment_arm(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    int which;
-    unsigned int seen;
-    PyObject *wakeup;
-    PyTypeObject *semaphore = ((fl_shm_object *)self)->state->semaphore_type;
-    if (!PyArg_ParseTuple(args, "iIO!:_arm", &which, &seen, semaphore, &wakeup)) {
+    long which;
+    if (count != 3 || !Py_IS_TYPE(args[2], ((fl_shm_object *)self)->state->semaphore_type)) {
+        PyErr_SetString(PyExc_TypeError, "_arm() takes two numbers and a Semaphore");
         return NULL;
     }
-    fl_shm_eventcount *eventcount = eventcount_of(self, which);
+    uint32_t seen = (uint32_t)PyLong_AsUnsignedLongMask(args[1]);
+    fl_shm_eventcount *eventcount = PyErr_Occurred() ? NULL : eventcount_of(self, args[0], &which);
     if (eventcount == NULL) {
         return NULL;
     }
     fl_shm_body *body = ((fl_shm_object *)self)->body;
     fl_fetch_add(&body->refs, 1, relaxed); /* the notifier's, should one start */
     fl_notifier_result result =
-        fl_notifier_arm(&body->notifiers[which], eventcount, seen, fl_wrapper_waitq(wakeup));
+        fl_notifier_arm(&body->notifiers[which], eventcount, seen, fl_wrapper_waitq(args[2]));
     if (result != FL_NOTIFIER_STARTED) {
         fl_fetch_sub(&body->refs, 1, relaxed); /* not the last */
     }
@@ -285,22 +282,15 @@ static PyObject *arm(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *disarm(PyObject *self, PyObject *args)
+static PyObject *segment_disarm(PyObject *self, PyObject *number)
 {
-    int which;
-    if (!PyArg_ParseTuple(args, "i:_disarm", &which) || eventcount_of(self, which) == NULL) {
+    long which;
+    if (eventcount_of(self, number, &which) == NULL) {
         return NULL;
     }
     fl_notifier_disarm(&((fl_shm_object *)self)->body->notifiers[which]);
     Py_RETURN_NONE;
 }
-
-static PyMethodDef methods[] = {
-    {"_ask", prepare, METH_VARARGS, FL_DOC(Segment, _ask)},
-    {"_arm", arm, METH_VARARGS, FL_DOC(Segment, _arm)},
-    {"_disarm", disarm, METH_VARARGS, FL_DOC(Segment, _disarm)},
-    {NULL, NULL, 0, NULL},
-};
 
 static PyMemberDef members[] = {
     {"_amount", T_UINT, offsetof(fl_shm_object, amount), READONLY, NULL},
@@ -308,31 +298,8 @@ static PyMemberDef members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyType_Slot slots[] = {
+PyType_Spec fl_segment_spec = FL_TYPE("fairlead._native.Segment", fl_shm_object,
+    Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_members, members},
     {Py_tp_dealloc, (void *)dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Segment)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.Segment", sizeof(fl_shm_object),
-            Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
-
-int fl_shm_add_type(PyObject *module, PyType_Spec *of)
-{
-    PyObject *bases = PyTuple_Pack(1, fl_state_of(module)->segment_type);
-    PyObject *type = bases == NULL ? NULL : PyType_FromModuleAndSpec(module, of, bases);
-    Py_XDECREF(bases);
-    int added = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
-    Py_XDECREF(type);
-    return added;
-}
-
-int fl_shm_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->segment_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return fl_add_types(module, (PyTypeObject *const[]){state->segment_type}, 1);
-}
+    FL_SLOTS(Segment, segment_));

@@ -2,7 +2,7 @@
  * (sync/processes/shm.h).
  *
  * These types are bases: fairlead.sync.shared finds the segment's descriptor, by name or by pickle, and
- * adds the waits of tasks, which are made of _prepare, _arm and _disarm of the common base.
+ * adds the waits of tasks, which are made of _ask, _arm and _disarm of the common base.
  */
 #ifndef FL_SYNC_BIND_PROCESSES_SHM_H
 #define FL_SYNC_BIND_PROCESSES_SHM_H
@@ -72,8 +72,5 @@ int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64
 
 /* Raises OwnerDiedError with the number of that process. */
 void *fl_shm_raise_died(uint64_t dead, const char *what);
-
-/* Adds a type over shared memory, whose base Segment is, to the module: 0, or -1 with an exception. */
-int fl_shm_add_type(PyObject *module, PyType_Spec *spec);
 
 #endif

@@ -115,7 +115,7 @@ static bool is_shared(fl_broadcast *self)
     return shared;
 }
 
-static PyObject *put(PyObject *op, PyObject *item)
+static PyObject *ring_put(PyObject *op, PyObject *item)
 {
     fl_broadcast *self = (fl_broadcast *)op;
     fl_item *copy = NULL;
@@ -145,23 +145,23 @@ static PyObject *put(PyObject *op, PyObject *item)
     Py_RETURN_NONE;
 }
 
-static PyObject *broadcast_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *ring_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_sequence_close(fl_wrapper_waitq(op)));
     Py_RETURN_NONE;
 }
 
-static PyObject *is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *ring_is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong((fl_sequence_word(fl_wrapper_waitq(op)) & FL_SEQUENCE_CLOSED) != 0);
 }
 
-static PyObject *waiting(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *ring_waiting(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
 }
 
-static PyObject *read_from_now(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *ring_read(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_reader_at(op, fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED);
 }
@@ -240,35 +240,9 @@ static void dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(BroadcastRing, __class_getitem__)},
-    {"put", put, METH_O, FL_DOC(BroadcastRing, put)},
-    {"close", broadcast_close, METH_NOARGS, FL_DOC(BroadcastRing, close)},
-    {"is_closed", is_closed, METH_NOARGS, FL_DOC(BroadcastRing, is_closed)},
-    {"waiting", waiting, METH_NOARGS, FL_DOC(BroadcastRing, waiting)},
-    {"read", read_from_now, METH_NOARGS, FL_DOC(BroadcastRing, read)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_broadcast_spec = FL_TYPE("fairlead._native.BroadcastRing", fl_broadcast, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)broadcast_new},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(BroadcastRing)},
-    {0, NULL},
-};
-
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.BroadcastRing", sizeof(fl_broadcast), Py_TPFLAGS_HAVE_GC, slots);
-
-int fl_broadcast_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->broadcast_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->reader_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &fl_reader_spec, NULL);
-    PyTypeObject *types[] = {state->broadcast_type, state->reader_type};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(BroadcastRing, ring_));

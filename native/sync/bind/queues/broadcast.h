@@ -20,6 +20,4 @@ typedef struct {
 /* A reader of this broadcast that has seen, or missed, so many; NULL with an exception. */
 PyObject *fl_reader_at(PyObject *broadcast, uint64_t place);
 
-extern PyType_Spec fl_reader_spec;
-
 #endif

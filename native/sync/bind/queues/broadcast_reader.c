@@ -136,7 +136,7 @@ static PyObject *receive_within(reader *self, int64_t deadline)
     }
 }
 
-static PyObject *receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *reader_receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     return fl_queue_arguments("receive", args, count, kwnames, &deadline) < 0
@@ -162,12 +162,12 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     return object;
 }
 
-static PyObject *receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *reader_receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude);
 }
 
-static PyObject *clone_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *reader_clone(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t place;
     FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
@@ -176,14 +176,14 @@ static PyObject *clone_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_reader_at(((reader *)op)->broadcast, place);
 }
 
-static PyObject *latest(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *reader_latest(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     PyObject *object;
     uint64_t missed;
     return look((reader *)op, true, &object, &missed) == FOUND ? object : closed();
 }
 
-static PyObject *pending(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *reader_pending(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t sent = fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED, place;
     FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
@@ -206,25 +206,8 @@ static void reader_dealloc(PyObject *op)
     fl_wrapper_dealloc(op);
 }
 
-static PyMethodDef reader_methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Reader, __class_getitem__)},
-    {"receive", FL_METHOD(receive), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Reader, receive)},
-    {"receive_async", receive_async, METH_NOARGS, FL_DOC(Reader, receive_async)},
-    {"clone", clone_reader, METH_NOARGS, FL_DOC(Reader, clone)},
-    {"latest", latest, METH_NOARGS, FL_DOC(Reader, latest)},
-    {"pending", pending, METH_NOARGS, FL_DOC(Reader, pending)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot reader_slots[] = {
+PyType_Spec fl_reader_spec = FL_TYPE("fairlead._native.Reader", reader,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_dealloc, (void *)reader_dealloc},
     {Py_tp_traverse, (void *)reader_traverse},
-    {Py_tp_methods, reader_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Reader)},
-    {0, NULL},
-};
-
-PyType_Spec fl_reader_spec =
-    FL_TYPE("fairlead._native.Reader", sizeof(reader),
-            Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, reader_slots);
+    FL_WRAPPER_SLOTS(Reader, reader_));

@@ -111,7 +111,7 @@ static PyObject *receive_within(PyObject *self, int64_t deadline)
     return meet_within(self, FL_MEET_RECEIVE, NULL, deadline);
 }
 
-static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rendezvous_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"item", "block", "timeout", NULL};
     PyObject *values[3];
@@ -127,12 +127,12 @@ static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
                                                                   : send_within(self, values[0], deadline);
 }
 
-static PyObject *put_nowait(PyObject *self, PyObject *item)
+static PyObject *rendezvous_put_nowait(PyObject *self, PyObject *item)
 {
     return send_within(self, item, 0);
 }
 
-static PyObject *put_async(PyObject *self, PyObject *item)
+static PyObject *rendezvous_put_async(PyObject *self, PyObject *item)
 {
     fl_handoff *handoff = fl_handoff_new(item);
     return handoff == NULL
@@ -140,19 +140,19 @@ static PyObject *put_async(PyObject *self, PyObject *item)
                : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SEND, handoff, finish_send);
 }
 
-static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rendezvous_get(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0 ? NULL
                                                                           : receive_within(self, deadline);
 }
 
-static PyObject *get_nowait(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rendezvous_get_nowait(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return receive_within(self, 0);
 }
 
-static PyObject *get_async(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rendezvous_get_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     return fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_RECEIVE, NULL, finish_receive);
 }
@@ -167,7 +167,8 @@ static void drop_listed(PyObject *self)
     }
 }
 
-static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *rendezvous_shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                     PyObject *kwnames)
 {
     int immediate = fl_shutdown_arguments(args, count, kwnames);
     if (immediate < 0) {
@@ -180,7 +181,7 @@ static PyObject *shutdown(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
-static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *rendezvous_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     return Py_BuildValue("IIIO", (unsigned)fl_meeting_listed(waitq),
@@ -189,7 +190,7 @@ static PyObject *statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
                          fl_meeting_closed(waitq) ? Py_True : Py_False);
 }
 
-static PyObject *reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+static PyObject *rendezvous_reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
     PyErr_SetString(PyExc_TypeError,
                     "cannot pickle a channel without room, which stays in its interpreter: channel(1) goes");
@@ -233,35 +234,15 @@ static void dealloc(PyObject *self)
     Py_TRASHCAN_END
 }
 
-static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Rendezvous, __class_getitem__)},
-    {"__reduce__", reduce, METH_NOARGS, FL_DOC(Rendezvous, __reduce__)},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, put)},
-    {"put_nowait", put_nowait, METH_O, FL_DOC(Rendezvous, put_nowait)},
-    {"put_async", put_async, METH_O, FL_DOC(Rendezvous, put_async)},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, get)},
-    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(Rendezvous, get_nowait)},
-    {"get_async", get_async, METH_NOARGS, FL_DOC(Rendezvous, get_async)},
-    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Rendezvous, shutdown)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Rendezvous, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_rendezvous_spec = FL_TYPE("fairlead._native.Rendezvous", fl_wrapper, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rendezvous_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_dealloc, (void *)dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Rendezvous)},
-    {0, NULL},
-};
+    FL_WRAPPER_SLOTS(Rendezvous, rendezvous_));
 
-static PyType_Spec spec =
-    FL_TYPE("fairlead._native.Rendezvous", sizeof(fl_wrapper), Py_TPFLAGS_HAVE_GC, slots);
-
-static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *exchanger_exchange(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *kwnames)
 {
     int64_t deadline;
     if (count < 1) {
@@ -275,7 +256,7 @@ static PyObject *exchange(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return handoff == NULL ? NULL : meet_within(self, FL_MEET_SWAP, handoff, deadline);
 }
 
-static PyObject *exchange_async(PyObject *self, PyObject *item)
+static PyObject *exchanger_exchange_async(PyObject *self, PyObject *item)
 {
     fl_handoff *handoff = fl_handoff_new(item);
     return handoff == NULL
@@ -283,7 +264,7 @@ static PyObject *exchange_async(PyObject *self, PyObject *item)
                : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SWAP, handoff, finish_exchange);
 }
 
-static PyObject *close_method(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *exchanger_close(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     FL_WAKING(fl_meeting_close(fl_wrapper_waitq(self)));
     Py_RETURN_NONE;
@@ -312,36 +293,8 @@ static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwa
                : NULL;
 }
 
-static PyMethodDef exchanger_methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Exchanger, __class_getitem__)},
-    {"exchange", FL_METHOD(exchange), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Exchanger, exchange)},
-    {"exchange_async", exchange_async, METH_O, FL_DOC(Exchanger, exchange_async)},
-    {"close", close_method, METH_NOARGS, FL_DOC(Exchanger, close)},
-    {"statistics", exchanger_statistics, METH_NOARGS, FL_DOC(Exchanger, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot exchanger_slots[] = {
+PyType_Spec fl_exchanger_spec = FL_TYPE("fairlead.sync.Exchanger", fl_wrapper, 0,
     {Py_tp_new, (void *)exchanger_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)exchanger_repr},
-    {Py_tp_methods, exchanger_methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(Exchanger)},
-    {0, NULL},
-};
-
-static PyType_Spec exchanger_spec =
-    FL_TYPE("fairlead.sync.Exchanger", sizeof(fl_wrapper), 0, exchanger_slots);
-
-FL_RECORD(desc, "fairlead.sync", ExchangerStatistics);
-
-int fl_meeting_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->rendezvous_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    state->exchanger_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &exchanger_spec, NULL);
-    state->exchanger_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->rendezvous_type, state->exchanger_type, state->exchanger_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(Exchanger, exchanger_));

@@ -2,7 +2,7 @@
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/queues.h"
 
-static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *values[3] = {count > 0 ? args[0] : NULL};
     int64_t deadline = FL_FOREVER;
@@ -22,7 +22,7 @@ static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     return fl_bounded_put(fl_bounded_begin(op), values[0], deadline);
 }
 
-static PyObject *put_nowait(PyObject *op, PyObject *item)
+static PyObject *queue_put_nowait(PyObject *op, PyObject *item)
 {
     return fl_bounded_put(fl_bounded_begin(op), item, 0);
 }
@@ -38,13 +38,13 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
     Py_RETURN_NONE;
 }
 
-static PyObject *put_async(PyObject *op, PyObject *item)
+static PyObject *queue_put_async(PyObject *op, PyObject *item)
 {
     return fl_operation_at(fl_wrapper_state(op), op, fl_bounded_begin(op)->storage->slots, 1, finish_put,
                            item);
 }
 
-static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0
@@ -52,7 +52,7 @@ static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
                : fl_bounded_get(fl_bounded_begin(op), deadline);
 }
 
-static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_bounded_get(fl_bounded_begin(op), 0);
 }
@@ -62,13 +62,13 @@ static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refuse
     return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_fetch((fl_bounded *)op);
 }
 
-static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded_begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish_get);
 }
 
-static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     return fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0
@@ -76,7 +76,7 @@ static PyObject *peek(PyObject *op, PyObject *const *args, Py_ssize_t count, PyO
                : fl_bounded_peek(fl_bounded_begin(op), deadline);
 }
 
-static PyObject *peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return fl_bounded_peek(fl_bounded_begin(op), 0);
 }
@@ -86,13 +86,13 @@ static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refus
     return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_look((fl_bounded *)op);
 }
 
-static PyObject *peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded_begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish_peek);
 }
 
-static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     if (!fl_bounded_task_done(fl_bounded_begin(op))) {
         PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
@@ -101,7 +101,7 @@ static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     static const char *const names[] = {"timeout", NULL};
     PyObject *timeout;
@@ -123,7 +123,7 @@ static PyObject *finish_join(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item),
     Py_RETURN_NONE;
 }
 
-static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
     int done = fl_bounded_begin_join(self);
@@ -134,7 +134,7 @@ static PyObject *join_async(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_operation_at(fl_wrapper_state(op), op, finished, 0, finish_join, NULL);
 }
 
-static PyObject *shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *queue_shutdown(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int immediate = fl_shutdown_arguments(args, count, kwnames);
     if (immediate < 0) {
@@ -165,7 +165,7 @@ static int resize_to(fl_bounded *self, PyObject *number)
     return 0;
 }
 
-static PyObject *resize(PyObject *op, PyObject *number)
+static PyObject *queue_resize(PyObject *op, PyObject *number)
 {
     if (resize_to(fl_bounded_begin(op), number) < 0) {
         return NULL;
@@ -173,22 +173,22 @@ static PyObject *resize(PyObject *op, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_bounded_size(fl_bounded_begin(op)));
 }
 
-static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_bounded_size(fl_bounded_begin(op)) == 0);
 }
 
-static PyObject *full(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_full(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(fl_bounded_begin(op)->storage->slots) == 0);
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
     fl_waitq *finished = fl_load(&self->storage->finished, acquire); /* pairs with fl_bounded_begin_join */
@@ -216,7 +216,7 @@ static PyObject *repr(PyObject *op)
                                 (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
 }
 
-static PyObject *size_of(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *queue_sizeof(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
     size_t waitqs = fl_load(&self->storage->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
@@ -317,59 +317,16 @@ static void queue_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(Queue, __class_getitem__)},
-    {"__sizeof__", size_of, METH_NOARGS, FL_DOC(Queue, __sizeof__)},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, put)},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, get)},
-    {"peek", FL_METHOD(peek), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, peek)},
-    {"put_nowait", put_nowait, METH_O, FL_DOC(Queue, put_nowait)},
-    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(Queue, get_nowait)},
-    {"peek_nowait", peek_nowait, METH_NOARGS, FL_DOC(Queue, peek_nowait)},
-    {"put_async", put_async, METH_O, FL_DOC(Queue, put_async)},
-    {"get_async", get_async, METH_NOARGS, FL_DOC(Queue, get_async)},
-    {"peek_async", peek_async, METH_NOARGS, FL_DOC(Queue, peek_async)},
-    {"task_done", task_done, METH_NOARGS, FL_DOC(Queue, task_done)},
-    {"join", FL_METHOD(join), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, join)},
-    {"join_async", join_async, METH_NOARGS, FL_DOC(Queue, join_async)},
-    {"shutdown", FL_METHOD(shutdown), METH_FASTCALL | METH_KEYWORDS, FL_DOC(Queue, shutdown)},
-    {"resize", resize, METH_O, FL_DOC(Queue, resize)},
-    {"qsize", qsize, METH_NOARGS, FL_DOC(Queue, qsize)},
-    {"empty", empty, METH_NOARGS, FL_DOC(Queue, empty)},
-    {"full", full, METH_NOARGS, FL_DOC(Queue, full)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(Queue, statistics)},
-    {NULL, NULL, 0, NULL},
-};
+#define QUEUE(type, new)                                                                                    \
+    FL_TYPE("fairlead.sync." #type, fl_bounded, Py_TPFLAGS_HAVE_GC,                                        \
+            {Py_tp_new, (void *)(new)},                                                                    \
+            {Py_tp_traverse, (void *)queue_traverse},                                                      \
+            {Py_tp_clear, (void *)queue_clear},                                                            \
+            {Py_tp_dealloc, (void *)queue_dealloc},                                                        \
+            {Py_tp_repr, (void *)repr},                                                                    \
+            {Py_tp_getset, getset},                                                                        \
+            FL_WRAPPER_SLOTS(type, queue_))
 
-#define SLOTS(new, doc)                                                                                     \
-    {                                                                                                      \
-        {Py_tp_new, (void *)(new)}, {Py_tp_traverse, (void *)queue_traverse},                              \
-            {Py_tp_clear, (void *)queue_clear}, {Py_tp_dealloc, (void *)queue_dealloc},                    \
-            {Py_tp_repr, (void *)repr}, {Py_tp_methods, methods}, {Py_tp_members, fl_wrapper_members},       \
-            {Py_tp_getset, getset}, {Py_tp_doc, (void *)(uintptr_t)doc}, {0, NULL},                        \
-    }
-
-static PyType_Slot queue_slots[] = SLOTS(queue_new, FL_TYPE_DOC(Queue));
-static PyType_Slot lifo_slots[] = SLOTS(lifo_new, FL_TYPE_DOC(LifoQueue));
-static PyType_Slot priority_slots[] = SLOTS(priority_new, FL_TYPE_DOC(PriorityQueue));
-
-static PyType_Spec queue_spec =
-    FL_TYPE("fairlead.sync.Queue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, queue_slots);
-static PyType_Spec lifo_spec =
-    FL_TYPE("fairlead.sync.LifoQueue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, lifo_slots);
-static PyType_Spec priority_spec =
-    FL_TYPE("fairlead.sync.PriorityQueue", sizeof(fl_bounded), Py_TPFLAGS_HAVE_GC, priority_slots);
-
-FL_RECORD(desc, "fairlead.sync", QueueStatistics);
-
-int fl_queue_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
-    state->lifo_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &lifo_spec, NULL);
-    state->priority_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &priority_spec, NULL);
-    state->queue_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->queue_type, state->lifo_type, state->priority_type,
-                             state->queue_statistics};
-    return fl_add_types(module, types, sizeof types / sizeof types[0]);
-}
+PyType_Spec fl_queue_spec = QUEUE(Queue, queue_new);
+PyType_Spec fl_lifo_spec = QUEUE(LifoQueue, lifo_new);
+PyType_Spec fl_priority_spec = QUEUE(PriorityQueue, priority_new);

@@ -117,7 +117,7 @@ static PyObject *pop(PyObject *op)
     return item;
 }
 
-static PyObject *put_one(PyObject *op, PyObject *item)
+static PyObject *simple_put_nowait(PyObject *op, PyObject *item)
 {
     if (push(op, item) < 0) {
         return NULL;
@@ -125,10 +125,10 @@ static PyObject *put_one(PyObject *op, PyObject *item)
     Py_RETURN_NONE;
 }
 
-static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *simple_put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     if (count == 1 && kwnames == NULL) {
-        return put_one(op, args[0]);
+        return simple_put_nowait(op, args[0]);
     }
     static const char *const names[] = {"item", "block", "timeout", NULL};
     PyObject *values[3];
@@ -139,10 +139,10 @@ static PyObject *put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
         PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
         return NULL;
     }
-    return put_one(op, values[0]);
+    return simple_put_nowait(op, values[0]);
 }
 
-static PyObject *put_async(PyObject *op, PyObject *item)
+static PyObject *simple_put_async(PyObject *op, PyObject *item)
 {
     return push(op, item) < 0 ? NULL : fl_operation_done(fl_wrapper_state(op));
 }
@@ -160,7 +160,7 @@ static PyObject *get_within(PyObject *op, int64_t deadline)
     return taken < 0 ? NULL : fl_raise_queue_error("QueueEmpty", "the queue is empty");
 }
 
-static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+static PyObject *simple_get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_queue_arguments("get", args, count, kwnames, &deadline) < 0) {
@@ -169,7 +169,7 @@ static PyObject *get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     return get_within(op, deadline);
 }
 
-static PyObject *get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *simple_get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return get_within(op, 0);
 }
@@ -179,23 +179,23 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     return pop(op);
 }
 
-static PyObject *get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *simple_get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     begin(op);
     return fl_operation_new(fl_wrapper_state(op), op, 1, finish);
 }
 
-static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *simple_qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_sem_value(begin(op)));
 }
 
-static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *simple_empty(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(fl_sem_value(begin(op)) == 0);
 }
 
-static PyObject *statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *simple_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = begin(op);
     long values[] = {(long)fl_sem_value(waitq), (long)fl_waitq_waiting(waitq)};
@@ -249,42 +249,10 @@ static void queue_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-static PyMethodDef methods[] = {
-    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, FL_DOC(SimpleQueue, __class_getitem__)},
-    {"put", FL_METHOD(put), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SimpleQueue, put)},
-    {"get", FL_METHOD(get), METH_FASTCALL | METH_KEYWORDS, FL_DOC(SimpleQueue, get)},
-    {"put_nowait", put_one, METH_O, FL_DOC(SimpleQueue, put_nowait)},
-    {"get_nowait", get_nowait, METH_NOARGS, FL_DOC(SimpleQueue, get_nowait)},
-    {"put_async", put_async, METH_O, FL_DOC(SimpleQueue, put_async)},
-    {"get_async", get_async, METH_NOARGS, FL_DOC(SimpleQueue, get_async)},
-    {"qsize", qsize, METH_NOARGS, FL_DOC(SimpleQueue, qsize)},
-    {"empty", empty, METH_NOARGS, FL_DOC(SimpleQueue, empty)},
-    {"statistics", statistics, METH_NOARGS, FL_DOC(SimpleQueue, statistics)},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
+PyType_Spec fl_simple_queue_spec = FL_TYPE("fairlead.sync.SimpleQueue", simple_queue, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)queue_new},
     {Py_tp_traverse, (void *)queue_traverse},
     {Py_tp_clear, (void *)queue_clear},
     {Py_tp_dealloc, (void *)queue_dealloc},
     {Py_tp_repr, (void *)repr},
-    {Py_tp_methods, methods},
-    {Py_tp_members, fl_wrapper_members},
-    {Py_tp_doc, (void *)(uintptr_t)FL_TYPE_DOC(SimpleQueue)},
-    {0, NULL},
-};
-
-static PyType_Spec queue_spec =
-    FL_TYPE("fairlead.sync.SimpleQueue", sizeof(simple_queue), Py_TPFLAGS_HAVE_GC, slots);
-
-FL_RECORD(desc, "fairlead.sync", SimpleQueueStatistics);
-
-int fl_simplequeue_exec(PyObject *module)
-{
-    fl_state *state = fl_state_of(module);
-    state->simple_queue_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &queue_spec, NULL);
-    state->simple_queue_statistics = PyStructSequence_NewType(&desc);
-    PyTypeObject *types[] = {state->simple_queue_type, state->simple_queue_statistics};
-    return fl_add_types(module, types, Py_ARRAY_LENGTH(types));
-}
+    FL_WRAPPER_SLOTS(SimpleQueue, simple_));
