@@ -2,6 +2,8 @@
 #ifndef FL_MACHINE_QUOTA_H
 #define FL_MACHINE_QUOTA_H
 
+#include <stdint.h>
+
 typedef enum {
     FL_QUOTA_NONE,      /* nothing limits this process, or there is no such limit here */
     FL_QUOTA_LIMITED,   /* *cores holds the tightest limit */
@@ -16,5 +18,9 @@ typedef enum {
    A file that is absent or that says nothing understandable sets no limit. Reads files, so it may
    block. Any thread. Implemented by machine/os/; on Windows `root` is not read. */
 fl_quota_result fl_quota_read(const char *root, double *cores);
+
+/* How often the kernel has stopped the processes of these groups because their quota was used up
+   (nr_throttled, of all of them together); 0 where it does not say. As fl_quota_read; not on Windows. */
+uint64_t fl_quota_throttled(const char *root);
 
 #endif

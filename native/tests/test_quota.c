@@ -240,6 +240,21 @@ static void test_line_of_any_length_is_read(void)
     check_limit(1);
 }
 
+static void test_throttled_times_of_all_groups_add_up(void)
+{
+    put("/proc/self/cgroup", "4:cpu,cpuacct:/old\n0::/a/b\n");
+    put("/proc/self/mountinfo", MOUNT_V2 MOUNT_V1);
+    CHECK(fl_quota_throttled(root) == 0);
+    put("/sys/fs/cgroup/a/b/cpu.stat", "usage_usec 12\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5\n");
+    put("/sys/fs/cgroup/a/cpu.stat", "usage_usec 12\nnr_periods 9\nnr_throttled 4\n");
+    put("/sys/fs/cgroup/cpu.stat", "usage_usec 12\n");
+    CHECK(fl_quota_throttled(root) == 7);
+    put("/sys/fs/cgroup/cpu,cpuacct/old/cpu.stat", "nr_periods 9\nnr_throttled 20\nthrottled_time 5\n");
+    CHECK(fl_quota_throttled(root) == 27);
+    put("/sys/fs/cgroup/a/cpu.stat", "nonsense\n");
+    CHECK(fl_quota_throttled(root) == 23);
+}
+
 static void test_this_machine_can_be_read(void)
 {
     double cores = 0;
@@ -268,6 +283,7 @@ int main(void)
         test_group_name_with_a_colon_is_kept_whole,
         test_files_that_make_no_sense_set_no_limit,
         test_line_of_any_length_is_read,
+        test_throttled_times_of_all_groups_add_up,
         test_this_machine_can_be_read,
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {

@@ -189,6 +189,40 @@ print(json.dumps(gil.scheduler().watchdog_tripped))
         assert answer(ran([*within, sys.executable, *RUN, ticks + program])) is False
 
 
+ECHO = """
+from fairlead.gil.schedule import control
+control.may_spin = lambda cores: True  # as under a quota that is large, and used up by other threads
+there, back = os.pipe(), os.pipe()
+if not os.fork():
+    os.close(there[1])
+    while os.read(there[0], 1):
+        os.write(back[1], b"x")
+    os._exit(0)
+gil.schedule()
+def ask():
+    while True:
+        os.write(there[1], b"x")
+        os.read(back[0], 1)
+threading.Thread(target=ask, daemon=True).start()
+threading.Thread(target=spin, daemon=True).start()
+while True:
+    before = gil.scheduler()
+    time.sleep(1)
+    after = gil.scheduler()
+    if after.waits > before.waits + 100 and after.spins == before.spins > 0:
+        break
+print(json.dumps("calm"))
+"""
+
+
+@pytest.mark.long
+def test_no_thread_spins_for_a_while_after_a_quota_was_used_up() -> None:
+    head = "import json, os, threading, time\nimport fairlead.gil as gil\n"
+    spins = "def spin():\n    while True:\n        sum(range(100))\n"
+    with confined.quota(0.7) as within:
+        assert answer(ran([*within, sys.executable, "-c", head + spins + ECHO])) == "calm"
+
+
 @pytest.mark.parametrize("profile", ["docker", "systemd"])
 def test_under_a_filter_of_system_calls(profile: str) -> None:
     if ctypes.util.find_library("seccomp") is None:

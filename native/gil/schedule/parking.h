@@ -47,10 +47,11 @@ void fl_parker_wake_at(pthread_mutex_t *mutex);
 /* Sleeps for `ns` or until woken. The mutex is held before and after, and not meanwhile. Own thread. */
 void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* The same, spinning. Returns the longest time, in ns, for which the thread had no core. */
+/* The same, spinning. Returns the longest time, in ns, for which the thread had no core. If a CPU quota was
+   used up meanwhile, no thread may spin for a while. */
 int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of any clock. */
+/* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of fl_ticks_now(). */
 bool fl_parker_may_spin(fl_parker *parker, int64_t now);
 
 #endif

@@ -202,10 +202,14 @@ static bool read_numbers(const char *directory, const char *name, int count, lon
     return read == count;
 }
 
-/* Tightens `cores` by the limit of one group; false when memory ran out. An unlimited group has
-   "max" (version 2) or -1 (version 1) in the quota's place. */
-static bool take_limit(int version, const char *directory, double *cores)
+/* What is done with each group; false when memory ran out. */
+typedef bool take_group(int version, const char *directory, void *context);
+
+/* Tightens a number of cores by the limit of one group. An unlimited group has "max" (version 2) or -1
+   (version 1) in the quota's place. */
+static bool take_limit(int version, const char *directory, void *context)
 {
+    double *cores = context;
     long long limit[2];  /* quota and period, in microseconds */
     bool fine = true, there;
     if (version == VERSION_2) {
@@ -223,8 +227,33 @@ static bool take_limit(int version, const char *directory, double *cores)
     return fine;
 }
 
-/* Tightens `cores` by the limits of the process's group and of all that can be seen above it. */
-static bool take_limits(const char *root, int version, const hierarchy *one, double *cores)
+/* Adds how often one group was throttled. */
+static bool take_throttled(int version, const char *directory, void *context)
+{
+    (void)version;
+    uint64_t *times = context;
+    char *path = join(directory, "/", "cpu.stat");
+    if (path == NULL) {
+        return false;
+    }
+    FILE *file = fopen(path, "re");
+    free(path);
+    if (file == NULL) {
+        return true;
+    }
+    char name[64];
+    long long value;
+    while (fscanf(file, "%63s %lld", name, &value) == 2) {
+        if (strcmp(name, "nr_throttled") == 0 && value > 0) {
+            *times += (uint64_t)value;
+        }
+    }
+    fclose(file);
+    return true;
+}
+
+/* The process's group in one hierarchy, and all that can be seen above it. */
+static bool each_above(const char *root, int version, const hierarchy *one, take_group *take, void *context)
 {
     if (one->group == NULL || one->mount_point == NULL) {
         return true;
@@ -235,28 +264,33 @@ static bool take_limits(const char *root, int version, const hierarchy *one, dou
         return false;
     }
     size_t top = strlen(root) + strlen(one->mount_point);
-    bool fine = take_limit(version, directory, cores);
+    bool fine = take(version, directory, context);
     while (fine && strlen(directory) > top) {
         *strrchr(directory, '/') = '\0';
-        fine = take_limit(version, directory, cores);
+        fine = take(version, directory, context);
     }
     free(directory);
     return fine;
 }
 
-fl_quota_result fl_quota_read(const char *root, double *cores)
+static bool each_group(const char *root, take_group *take, void *context)
 {
     hierarchy found[VERSIONS] = {{0}};
-    double tightest = 0;
     bool fine = each_line(root, "/proc/self/cgroup", take_membership, found) &&
                 each_line(root, "/proc/self/mountinfo", take_mount, found);
     for (int version = 0; version < VERSIONS; version++) {
-        fine = fine && take_limits(root, version, &found[version], &tightest);
+        fine = fine && each_above(root, version, &found[version], take, context);
         free(found[version].group);
         free(found[version].mount_point);
         free(found[version].mount_top);
     }
-    if (!fine) {
+    return fine;
+}
+
+fl_quota_result fl_quota_read(const char *root, double *cores)
+{
+    double tightest = 0;
+    if (!each_group(root, take_limit, &tightest)) {
         return FL_QUOTA_NO_MEMORY;
     }
     if (tightest <= 0) {
@@ -264,4 +298,10 @@ fl_quota_result fl_quota_read(const char *root, double *cores)
     }
     *cores = tightest;
     return FL_QUOTA_LIMITED;
+}
+
+uint64_t fl_quota_throttled(const char *root)
+{
+    uint64_t times = 0;
+    return each_group(root, take_throttled, &times) ? times : 0;
 }
