@@ -37,7 +37,8 @@ def until_decided():
         counters = fairlead.gil.counters()
         kept = counters["fairlead_gil_canary_kept_total"]
         if kept or counters["fairlead_gil_canary_rejected_total"]:
-            print(fairlead.gil.scheduler().policy, kept, flush=True)
+            now = fairlead.gil.scheduler()
+            print(now.policy, now.canary, kept, flush=True)
             return
         time.sleep(0.05)
 """
@@ -56,7 +57,7 @@ def canary(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
 
 def test_convoy_is_reported_in_one_line_and_stays_scheduled(tmp_path: Path) -> None:
     ran = canary("work(); until_decided()", tmp_path)
-    assert (ran.returncode, ran.stdout) == (0, "interactive 1.0\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "interactive kept 1.0\n"), ran.stderr
     told = TOLD.fullmatch(ran.stderr)
     assert told, ran.stderr
     assert float(told[1]) <= float(told[2]) < 1
@@ -76,7 +77,7 @@ print(fairlead.gil.scheduler().policy, threading.active_count(), flush=True)
 """,
         tmp_path,
     )
-    assert (ran.returncode, ran.stdout) == (0, "stock 1\ninteractive 1.0\nstock 1\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "stock 1\ninteractive kept 1.0\nstock 1\n"), ran.stderr
     assert TOLD.fullmatch(ran.stderr), ran.stderr
 
 
@@ -107,7 +108,8 @@ print(os.getpid(), flush=True)
 spinners(2, daemon=True)
 trial = canary.Canary("interactive", 0.3, 0.2)
 trial.run()
-print(gil.scheduler().policy, trial.verdict)
+now = gil.scheduler()
+print(now.policy, now.canary, trial.verdict)
 """
     command = [sys.executable, "-c", HEAD + program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -116,9 +118,12 @@ print(gil.scheduler().policy, trial.verdict)
             pid = int(process.stdout.readline())
             while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
                 pass
+            while (seen := outside.send(pid, "status", wait_s=10)).canary == "none":
+                pass  # the trial has not begun
+            assert seen.canary == "tries"
             assert outside.send(pid, "off", wait_s=10).off
             out, err = process.communicate(timeout=100)
         finally:
             process.kill()
-    assert out == "stock None\n"
+    assert out == "stock none None\n"
     assert err.endswith("the canary has ended: the policy was switched to stock meanwhile\n")

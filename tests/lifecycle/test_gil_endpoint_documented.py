@@ -37,7 +37,7 @@ asyncio.run(main())
 keep()
 """
 NOT_COUNTS = {
-    "policy", "cpu_share", "waiting", "watchdog_tripped", "watchdog_trips", "switched_off",
+    "policy", "cpu_share", "waiting", "watchdog_tripped", "watchdog_trips", "switched_off", "canary",
     "scheduled_seconds",
 }  # fmt: skip
 """What scheduler() has beside its counts."""

@@ -72,6 +72,7 @@ static PyObject *probe_scheduler(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
     const fl_schedule_count present[] = {
         {"mode", (uint64_t)state.mode}, {"waiting", state.waiting}, {"tripped", state.tripped},
         {"trips", state.trips},         {"off", state.off},         {"scheduled_ns", state.scheduled_ns},
+        {"canary", state.canary},
     };
     fl_schedule_count counts[FL_SCHEDULE_COUNTS];
     fl_schedule_counts(&state, counts);
@@ -99,6 +100,27 @@ static PyObject *probe_control(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     return PyBool_FromLong(open);
 }
 
+PyDoc_STRVAR(canary_doc,
+"canary($module, state, /)\n"
+"--\n"
+"\n"
+"Say that a canary tries the policy (1), kept it (2) or not (3), or none is\n"
+"there (0).");
+
+static PyObject *probe_canary(PyObject *Py_UNUSED(module), PyObject *argument)
+{
+    long state = PyLong_AsLong(argument);
+    if (state == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (state < FL_CANARY_NONE || state >= FL_CANARIES) {
+        PyErr_SetString(PyExc_ValueError, "the state is out of range");
+        return NULL;
+    }
+    fl_schedule_canary((fl_canary)state);
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(priority_doc,
 "priority($module, priority, /)\n"
 "--\n"
@@ -123,6 +145,7 @@ PyMethodDef fl_module_scheduling[] = {
     {"schedule", probe_schedule, METH_VARARGS, schedule_doc},
     {"scheduler", probe_scheduler, METH_NOARGS, scheduler_doc},
     {"control", probe_control, METH_NOARGS, control_doc},
+    {"canary", probe_canary, METH_O, canary_doc},
     {"priority", probe_priority, METH_O, priority_doc},
     {NULL, NULL, 0, NULL},
 };

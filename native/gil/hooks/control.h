@@ -28,7 +28,8 @@ enum {
 
 typedef struct {
     uint32_t magic, version;
-    uint32_t pid, reserved; /* as the process knows itself */
+    uint32_t pid;            /* as the process knows itself */
+    _Atomic uint32_t canary; /* an fl_canary */
     _Atomic uint32_t request;
     _Atomic uint32_t answered; /* the request that the rest answers */
     _Atomic uint32_t mode, off, trips, waiting;

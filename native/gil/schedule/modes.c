@@ -18,6 +18,7 @@ static fl_schedule_settings settings; /* with the main GIL held; each GIL's poli
 static atomic_int ordered = -1;
 static atomic_bool off;
 static atomic_uint trips;
+static _Atomic fl_canary canary;
 /* Under the mutex of the main interpreter's GIL: ticks under another mode than STOCK, and since when so. */
 static uint64_t scheduled, scheduled_since;
 
@@ -92,6 +93,7 @@ const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
         atomic_store(&page->mode, (uint32_t)policy->mode);
         atomic_store(&page->off, atomic_load(&off));
         atomic_store(&page->trips, atomic_load(&trips));
+        atomic_store(&page->canary, (uint32_t)atomic_load(&canary));
         atomic_store(&page->waiting, policy->waiting);
         atomic_store(&page->acquired, policy->counts.acquired);
         atomic_store(&page->waited, policy->counts.waited);
@@ -109,8 +111,14 @@ void fl_modes_tripped(fl_gil *gil, const fl_policy *policy)
 void fl_modes_forked(fl_gil *gil, const fl_policy *policy)
 {
     atomic_store(&trips, 0);
+    atomic_store(&canary, FL_CANARY_NONE);
     scheduled = 0;
     scheduled_since = policy->mode == FL_MODE_STOCK ? 0 : fl_gil_now(gil);
+}
+
+void fl_schedule_canary(fl_canary state)
+{
+    atomic_store(&canary, state);
 }
 
 fl_schedule_settings fl_modes_set(fl_schedule_settings wanted)
@@ -153,6 +161,7 @@ fl_schedule_state fl_modes_state(fl_gil *gil, const fl_policy *policy)
                                .tripped = policy->tripped,
                                .off = atomic_load(&off),
                                .trips = atomic_load(&trips),
+                               .canary = atomic_load(&canary),
                                .scheduled_ns = fl_ticks_to_ns(ticks),
                                .counts = policy->counts};
 }

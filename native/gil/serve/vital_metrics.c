@@ -339,6 +339,12 @@ static void add_policy(fl_text *text, const fl_schedule_state *state)
           false);
     plain(text, "fairlead_gil_scheduled_seconds_total", "counter", "Time under a policy other than stock.",
           state->scheduled_ns, true);
+    plain(text, "fairlead_gil_canary_tries", "gauge", "1 while a canary tries the policy.",
+          state->canary == FL_CANARY_TRIES, false);
+    plain(text, "fairlead_gil_canary_kept_total", "counter", "Trials of a canary that the policy won.",
+          state->canary == FL_CANARY_KEPT, false);
+    plain(text, "fairlead_gil_canary_rejected_total", "counter", "Trials of a canary that stock won.",
+          state->canary == FL_CANARY_REJECTED, false);
     fl_schedule_count counts[FL_SCHEDULE_COUNTS];
     fl_schedule_counts(state, counts);
     for (size_t i = 0; i < FL_SCHEDULE_COUNTS; i++) {

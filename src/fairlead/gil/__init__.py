@@ -148,20 +148,17 @@ def counters() -> dict[str, float]:
         fairlead_gil_scheduled_seconds_total         time under another policy than "stock"
         fairlead_gil_watchdog_trips_total            the scheduler gave up
         fairlead_gil_scheduler_..._total             what ``scheduler()`` counts, under its names there
-        fairlead_gil_canary_kept_total               with ``fairlead run --canary``: trials won by the policy
-        fairlead_gil_canary_rejected_total           ... and by the interpreter's own scheduling
+        fairlead_gil_canary_kept_total               with ``fairlead run --canary``: 1 after the policy won
+        fairlead_gil_canary_rejected_total           ... or the interpreter's own scheduling
 
     Those of the scheduler are of the main interpreter's GIL, and count while that is scheduled.
 
     Raises:
         UnsupportedInterpreterError: this interpreter's GIL cannot be observed.
     """
-    import sys
-
     from fairlead.gil.observe.counters import totals
 
-    canary = sys.modules.get("fairlead.gil.schedule.canary")
-    return totals() | (canary.counts if canary else {})
+    return totals()
 
 
 def serve(

@@ -1,4 +1,5 @@
-"""The policies of the GIL and the priorities of threads, in the order of the extension's numbers."""
+"""The policies of the GIL, the priorities of threads and the states of a canary, in the order of the
+extension's numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 Priority = Literal["normal", "io", "background"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+
+CanaryState = Literal["none", "tries", "kept", "rejected"]
+CANARY_STATES: tuple[CanaryState, ...] = get_args(CanaryState)
 
 
 def policy_name(mode: int) -> str:

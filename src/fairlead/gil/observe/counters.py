@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead.gil.observe.access import require
+from fairlead.record.policies import CANARY_STATES
 
 NAMES = {
     "observed_ns": "observed_seconds",
@@ -19,7 +20,7 @@ NAMES = {
     "handoffs": "handoffs",
 }
 
-NOT_COUNTED = ("mode", "waiting", "tripped", "off")
+NOT_COUNTED = ("mode", "waiting", "tripped", "off", "canary")
 """What the scheduler says of the present moment."""
 
 
@@ -34,6 +35,8 @@ def totals() -> dict[str, float]:
             scale = 1e9 if key.endswith("_ns") else 1.0
             found[f"fairlead_gil_{NAMES[key]}_total"] = value / scale
     scheduler = _probe.scheduler()
+    for state in ("kept", "rejected"):
+        found[f"fairlead_gil_canary_{state}_total"] = float(CANARY_STATES[scheduler["canary"]] == state)
     for key in NOT_COUNTED:
         del scheduler[key]
     found["fairlead_gil_scheduled_seconds_total"] = scheduler.pop("scheduled_ns") / 1e9

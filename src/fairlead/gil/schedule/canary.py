@@ -112,13 +112,14 @@ class Canary:
 
     def run(self) -> None:
         """To the end of the trial. Never raises: what goes wrong ends it in one line."""
-        _begun()
         try:
-            self._alternate()
+            control.canary("tries")
+            control.canary(self._alternate())
         except FairleadError as error:
+            control.canary("none")
             _say(f"the canary has ended: {error}")
 
-    def _alternate(self) -> None:
+    def _alternate(self) -> control.CanaryState:
         choose = random.Random()
         pairs: list[tuple[CanaryWindow, CanaryWindow]] = []
         while self.verdict is None or self.verdict.decision is None:
@@ -131,7 +132,7 @@ class Canary:
                 now = control.state()
                 if now.switched_off or now.policy != policy:
                     _say(f"the canary has ended: the policy was switched to {now.policy} meanwhile")
-                    return
+                    return "none"
             stock, scheduled = seen["stock"], seen[self.policy]
             if stock is not None and scheduled is not None:
                 pairs.append((stock, scheduled))
@@ -139,7 +140,7 @@ class Canary:
         kept: Policy = self.policy if self.verdict.decision == "keep" else "stock"
         control.switch(kept, self.cpu_share)
         _say(_told(self.verdict, kept, self.window_s))
-        counts[f"fairlead_gil_canary_{'rejected' if kept == 'stock' else 'kept'}_total"] += 1
+        return "rejected" if kept == "stock" else "kept"
 
     def _window(self) -> CanaryWindow | None:
         time.sleep(self.window_s * SETTLES)
@@ -163,22 +164,12 @@ def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:
     )
 
 
-counts: dict[str, float] = {}
-"""For ``fairlead.gil.counters()``: trials that ended with the policy in force, and with stock; empty where
-none has begun."""
-
-
-def _begun() -> None:
-    counts.update({"fairlead_gil_canary_kept_total": 0.0, "fairlead_gil_canary_rejected_total": 0.0} | counts)
-
-
 def begin(policy: Policy, cpu_share: float, window_s: float) -> None:
     """Try the policy in this process as soon as it starts a thread, and in each child that it forks.
 
     A process of one thread has nothing to try, and a thread of ours would be in the way of its forks.
     """
     control.switch("stock", cpu_share)
-    _begun()
     pid = [0]
     original = threading.Thread.start
 
@@ -190,13 +181,7 @@ def begin(policy: Policy, cpu_share: float, window_s: float) -> None:
         original(self)
 
     threading.Thread.start = start  # type: ignore[method-assign]
-    os.register_at_fork(after_in_child=lambda: _stock_in_child(cpu_share))
-
-
-def _stock_in_child(cpu_share: float) -> None:
-    counts.clear()
-    _begun()
-    control.switch("stock", cpu_share)
+    os.register_at_fork(after_in_child=lambda: control.switch("stock", cpu_share))
 
 
 def _say(text: str) -> None:

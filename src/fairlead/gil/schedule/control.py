@@ -13,7 +13,8 @@ from fairlead import machine
 from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import tested
 from fairlead.gil.observe.access import require
-from fairlead.record.policies import POLICIES, PRIORITIES
+from fairlead.record.policies import CANARY_STATES, POLICIES, PRIORITIES
+from fairlead.record.policies import CanaryState as CanaryState
 from fairlead.record.policies import Policy as Policy
 from fairlead.record.policies import Priority as Priority
 
@@ -42,6 +43,8 @@ class Scheduler:
     """How often it has given up."""
     switched_off: bool
     """By ``fairlead ctl --pid N off``: what the program asks for changes nothing, until another order."""
+    canary: CanaryState
+    """Of ``fairlead run --canary``: "tries", then "kept" or "rejected"; "none" without one."""
     scheduled_seconds: float
     """Time under another policy than "stock"."""
     acquisitions: int
@@ -128,6 +131,17 @@ def _open_to_orders() -> None:
         _probe.control()
 
 
+def canary(now: CanaryState) -> None:
+    """Say what a trial has come to, for ``state()``, the counters and ``fairlead ctl``.
+
+    Raises: as ``switch``.
+    """
+    require()
+    from fairlead import _probe
+
+    _probe.canary(CANARY_STATES.index(now))
+
+
 def state() -> Scheduler:
     """``fairlead.gil.scheduler``."""
     require()
@@ -140,6 +154,7 @@ def state() -> Scheduler:
         watchdog_tripped=bool(counts.pop("tripped")),
         watchdog_trips=counts.pop("trips"),
         switched_off=bool(counts.pop("off")),
+        canary=CANARY_STATES[counts.pop("canary")],
         scheduled_seconds=counts.pop("scheduled_ns") / 1e9,
         **counts,
     )

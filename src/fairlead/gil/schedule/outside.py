@@ -17,15 +17,15 @@ from typing import Literal, get_args
 
 from fairlead import machine
 from fairlead.errors import InterpreterFailedError, UsageError
-from fairlead.gil.observe.programs.target import asked, executable, kept_out
-from fairlead.record.policies import policy_name
+from fairlead.gil.observe.programs.target import asked, ended, executable, kept_out
+from fairlead.record.policies import CANARY_STATES, CanaryState, policy_name
 
 Order = Literal["status", "stock", "interactive", "off"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 _MAGIC, _VERSION = 0x4C544346, 1
-_HEADER = struct.Struct("<IIII")
-_REQUEST, _ANSWERED = 4, 5
+_HEADER = struct.Struct("<III")
+_CANARY, _REQUEST, _ANSWERED = 3, 4, 5
 """Places in the page, counted in words of 32 bits."""
 _ANSWER = struct.Struct("<IIIIQQ")
 _ANSWER_AT = 24
@@ -40,6 +40,7 @@ class Answer:
     """A thread has looked since the order was given; else the first to take the GIL will obey it."""
     policy: str
     off: bool
+    canary: CanaryState
     trips: int
     waiting: int
     acquisitions: int
@@ -62,12 +63,13 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         words[_REQUEST] = request
         deadline = time.monotonic() + wait_s
         while words[_ANSWERED] != request and time.monotonic() < deadline:
-            if not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
+            if ended(pid):
                 raise InterpreterFailedError(f"process {pid} ended")
             time.sleep(0.001)
         fresh = words[_ANSWERED] == request
         mode, off, trips, waiting, acquired, waited = _ANSWER.unpack_from(page, _ANSWER_AT)
-        return Answer(fresh, policy_name(mode), bool(off), trips, waiting, acquired, waited)
+        canary = CANARY_STATES[words[_CANARY]]
+        return Answer(fresh, policy_name(mode), bool(off), canary, trips, waiting, acquired, waited)
 
 
 def scheduled_family(pid: int) -> list[int]:
@@ -106,7 +108,7 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
         if os.fstat(file).st_uid not in {0, asked(pid, lambda: os.stat(f"/proc/{pid}").st_uid)}:  # noqa: PTH116
             raise UsageError(f"{path} was put there by another user: it is not process {pid}'s")
         with mmap.mmap(file, _SIZE) as page:
-            magic, version, said, _ = _HEADER.unpack_from(page, 0)
+            magic, version, said = _HEADER.unpack_from(page, 0)
             if (magic, version, said) != (_MAGIC, _VERSION, inner):
                 raise UsageError(
                     f"process {pid} takes orders of another version of fairlead: use that one's ctl"
