@@ -7,12 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from commands import FAIRLEAD, fairlead
+from running import TURN, running, scheduled, status
 
 import fairlead as fairlead_package
 from fairlead.errors import InterpreterFailedError
@@ -32,13 +31,6 @@ os.setgid(65534)
 os.setuid(65534)
 """
 """All is imported by then: this Python may be where that user may not read."""
-TURN = """
-import sys, time
-print("ready", flush=True)
-end = time.monotonic() + 100
-while time.monotonic() < end:
-    time.sleep(0.01)
-"""
 GEVENT = f"""
 import fairlead  # an editable install is built by a sub-process, which a hub could not wait for
 from gevent import monkey
@@ -52,32 +44,6 @@ async def main():
         await asyncio.sleep(0.01)
 uvloop.run(main())
 """
-
-
-@contextmanager
-def running(code: str, *before: str) -> Iterator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    command = [*before, sys.executable, "-c", code]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def scheduled(pid: int, cwd: Path, *options: str) -> None:
-    ran = fairlead("run", "--pid", str(pid), *options, cwd=cwd)
-    if "cannot be attached to" in ran.stderr:
-        pytest.skip(ran.stderr)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert f"process {pid}: policy interactive" in ran.stdout
-
-
-def status(pid: int, cwd: Path) -> str:
-    ran = fairlead("ctl", "--pid", str(pid), "status", cwd=cwd)
-    return ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize(("library", "code"), [("gevent", GEVENT), ("uvloop", UVLOOP)])

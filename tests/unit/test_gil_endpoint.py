@@ -118,7 +118,7 @@ def test_reason_why_a_program_cannot_serve_is_reported() -> None:
         ("--serve 0.0.0.0:80 -- python", "give --token-file"),
         ("--serve 0.0.0.0:80 --token-file /no/such -- python", "no token can be read from /no/such"),
         ("--serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds"),
-        ("--serve 0 --pid 1", "leave out the command, --canary, --children"),
+        ("--serve 0 --pid 1", "leave out the command, --canary, --if-possible"),
     ],
 )
 def test_options_that_cannot_be_are_refused_before_anything_starts(

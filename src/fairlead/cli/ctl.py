@@ -34,12 +34,12 @@ def ctl(pid: int, children: bool, order: Order) -> None:
     thread next takes the GIL or waits for it, also while another thread keeps the GIL in C code. Children
     that the program forks later begin with the state that it has then.
     """
-    if not children:
-        _give(pid, order)
-        return
     family = scheduled_family(pid)
-    if not family:
-        _give(pid, order)  # which says why it takes none
+    if not children and (others := len(set(family) - {pid})):
+        click.echo(f"--children gives the order to {others} more, which process {pid} started", err=True)
+    if not children or not family:
+        _give(pid, order)  # or it says why it takes none
+        return
     for one in family:
         with suppress(UsageError, InterpreterFailedError):  # it ended meanwhile
             _give(one, order)
@@ -58,6 +58,10 @@ def _described(answer: Answer) -> str:
     policy = f"policy {answer.policy}"
     if answer.off:
         policy += " (switched off by fairlead ctl)"
+    elif answer.canary == "tries":
+        policy += " (for now: a canary tries it and the other in turns)"
+    elif (answer.canary, answer.policy) in {("kept", "interactive"), ("rejected", "stock")}:
+        policy += " (chosen by the canary)"
     trips = f"the watchdog tripped {answer.trips} times" if answer.trips else "the watchdog never tripped"
     waiting = "1 thread waits" if answer.waiting == 1 else f"{answer.waiting} threads wait"
     scheduled = f"{answer.acquisitions:,} acquisitions scheduled and {answer.waits:,} waits"

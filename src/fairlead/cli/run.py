@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from fairlead.cli import words
-from fairlead.errors import UsageError
+from fairlead.errors import UnsupportedInterpreterError, UsageError
 
 if TYPE_CHECKING:
     from fairlead.gil.observe.programs.starting import Action
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 @click.option(
     "--children",
     is_flag=True,
-    help="Schedule every Python that the program starts, too. Forked children are always scheduled.",
+    help="Schedule every Python that the program starts, too. Forked children are always scheduled. With"
+    " --pid: also the children that are there already, and theirs.",
 )
 @click.option("--pid", type=int, help="Schedule a process that is already running (Python 3.14 and later).")
 @click.option(
@@ -135,13 +136,13 @@ def run(
         return
     share = words.share_for(context, policy, cpu_share)
     if pid is not None:
-        for_a_start = (command, children, if_possible, canary_s, loops)
+        for_a_start = (command, if_possible, canary_s, loops)
         if any(for_a_start) or timer_slack_s is not None or serve is not None:
             raise UsageError(
                 "--pid schedules a process that is already running: leave out the command, --canary,"
-                " --children, --if-possible, --loops, --timer-slack and --serve"
+                " --if-possible, --loops, --timer-slack and --serve"
             )
-        _attach(pid, policy, share, for_s)
+        _attach(pid, policy, share, for_s, children=children)
         return
     if for_s is not None:
         raise UsageError("--for goes with --pid; a program that is started is scheduled to its end")
@@ -194,12 +195,27 @@ def _alone(context: click.Context) -> None:
         raise UsageError(f"{' and '.join(sorted(given))} exclude each other")
 
 
-def _attach(pid: int, policy: Policy, share: float, for_s: float | None) -> None:
+def _attach(pid: int, policy: Policy, share: float, for_s: float | None, *, children: bool) -> None:
     from fairlead.gil.schedule import attached
 
-    attached.begin(pid, policy, share, for_s)
-    until = "" if for_s is None else f" for {for_s:g} s"
-    click.echo(f"process {pid}: policy {policy}{until}; to end it: fairlead ctl --pid {pid} stock")
+    said = f"policy {policy}" + ("" if for_s is None else f" for {for_s:g} s")
+    end = "to end it: fairlead ctl --pid"
+    if not children:
+        attached.begin(pid, policy, share, for_s)
+        click.echo(f"process {pid}: {said}; {end} {pid} stock")
+        return
+    outcome = attached.begin_family(pid, policy, share, for_s)
+    missed = [why for why in outcome.values() if why is not None]
+    if len(missed) == len(outcome) == 1:
+        raise missed[0]
+    for why in missed:
+        click.echo(f"not scheduled: {why}", err=True)
+    done = [one for one, why in outcome.items() if why is None]
+    if not done:
+        raise UnsupportedInterpreterError(f"process {pid} and its children: none is scheduled, see above")
+    for one in done:
+        click.echo(f"process {one}: {said}")
+    click.echo(f"{end} {pid} --children stock")
 
 
 def _install() -> None:

@@ -10,24 +10,26 @@ The target may be another user's: its executable is not run with root's rights t
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import fairlead
 from fairlead import machine
 from fairlead.errors import FairleadError, InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.programs.launch import Settings
 from fairlead.gil.observe.programs.meeting import Meeting, give, meeting
-from fairlead.gil.observe.programs.target import executable, owner, stopped
+from fairlead.gil.observe.programs.starting import is_python
+from fairlead.gil.observe.programs.target import asked, ended, executable, owner, stopped
 
 PATIENCE_S = 0.1
 """How long a Ctrl-C may go unnoticed."""
@@ -107,19 +109,20 @@ def record(
         others = _workers(pid) if workers else []
         call(pid, *_BEGIN, asdict(settings), directory)
         missed = []
-        asked: list[tuple[int, Meeting]] = []
+        begun: list[tuple[int, Meeting]] = []
         for worker in others:
             own = directory.inner(str(worker))
             out = f"{settings.out}.{worker}"
             try:
-                _ask(worker, executable(worker), *_BEGIN, asdict(replace(settings, out=out)), own)
+                with turn(worker):
+                    ask(worker, *_BEGIN, asdict(replace(settings, out=out)), own)
             except FairleadError as error:
                 missed.append(str(error))
             else:
-                asked.append((worker, own))
+                begun.append((worker, own))
         if _wait(pid, duration_s, tick, every_s):
             _end(pid, directory)
-        for worker, own in asked:
+        for worker, own in begun:
             missed += _end_worker(worker, own)
         return missed
 
@@ -135,14 +138,16 @@ def _workers(pid: int) -> list[int]:
 
 def _end(pid: int, directory: Meeting) -> None:
     done = give(pid, directory.ours / "done")
-    _run_there(pid, executable(pid), directory, "end.py", _DETACH.format(done=str(directory.shared / "done")))
-    _answer(pid, done)
+    script = _DETACH.format(done=str(directory.shared / "done"))
+    with turn(pid):
+        _run_there(pid, executable(pid), directory, "end.py", script)
+        _answer(pid, done, time.monotonic() + ANSWER_S)
 
 
 def _end_worker(pid: int, directory: Meeting) -> list[str]:
     """What is to be told of it, if anything."""
     said = (directory.ours / "ready").read_text(encoding="utf-8")
-    if not said and Path(f"/proc/{pid}").exists():
+    if not said and not ended(pid):
         return [f"process {pid} did not answer: its main thread is in C code that does not return"]
     if said != "ok":
         return [f"process {pid}: {said}"] if said else []
@@ -151,32 +156,58 @@ def _end_worker(pid: int, directory: Meeting) -> list[str]:
     return []
 
 
+@contextmanager
+def turn(pid: int) -> Iterator[None]:
+    """One of us asks the process at a time: Python keeps the last request only.
+
+    Raises: as ``record``.
+    """
+    place = asked(pid, lambda: os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    try:
+        deadline = time.monotonic() + START_S + ANSWER_S
+        while not _locked(place):
+            if time.monotonic() > deadline:
+                raise InterpreterFailedError(f"another fairlead asks process {pid} for something: try again")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(place)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Asked(NamedTuple):
+    """A process that is to call a function of ours when its main thread comes round to it."""
+
+    pid: int
+    program: str
+    ready: Path
+    """Into which it says how that went."""
+
+
 def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Meeting) -> None:
     """Have the process call a function of ours with the settings, as JSON; it returns "ok", or why not.
 
     Raises: as ``record``.
     """
+    with turn(pid):
+        answered(ask(pid, module, function, settings, directory), time.monotonic() + ANSWER_S)
+
+
+def ask(pid: int, module: str, function: str, settings: dict[str, Any], directory: Meeting) -> Asked:
+    """The first half of ``call``, in its ``turn``."""
     program = executable(pid)
     _check_version(pid, program)
     if stopped(pid):
         raise UsageError(
             f"process {pid} is stopped, by a signal or a debugger: have it continue first (kill -CONT {pid})"
         )
-    ready = _ask(pid, program, module, function, settings, directory)
-    try:
-        said = _answer(pid, ready)
-    except InterpreterFailedError:
-        with suppress(InterpreterFailedError):  # it has ended
-            _send(pid, program, Path(os.devnull))  # takes the place of the script, whose file is removed
-        raise
-    if said != "ok":
-        raise UnsupportedInterpreterError(f"process {pid}: {said}")
-
-
-def _ask(
-    pid: int, program: str, module: str, function: str, settings: dict[str, Any], directory: Meeting
-) -> Path:
-    """The file into which it will say how that went."""
     script = _CALL.format(
         module=module,
         function=function,
@@ -184,9 +215,21 @@ def _ask(
         ready=str(directory.shared / "ready"),
         path=str(Path(fairlead.__file__).parents[1]),
     )
-    answer = give(pid, directory.ours / "ready")
+    ready = give(pid, directory.ours / "ready")
     _run_there(pid, program, directory, "begin.py", script)
-    return answer
+    return Asked(pid, program, ready)
+
+
+def answered(one: Asked, deadline: float) -> None:
+    """The second half, until a time of ``time.monotonic``; at least one look is taken."""
+    try:
+        said = _answer(one.pid, one.ready, deadline)
+    except InterpreterFailedError:
+        with suppress(FairleadError):  # it has ended
+            _send(one.pid, one.program, Path(os.devnull))  # takes the place of the script, which is removed
+        raise
+    if said != "ok":
+        raise UnsupportedInterpreterError(f"process {one.pid}: {said}")
 
 
 def _run_there(pid: int, program: str, directory: Meeting, name: str, script: str) -> None:
@@ -205,7 +248,13 @@ def _rights(pid: int, executable: str) -> dict[str, Any]:
 
 
 def _check_version(pid: int, executable: str) -> None:
+    no_python = UnsupportedInterpreterError(
+        f"process {pid} ({executable}) is not a Python that fairlead can ask"
+    )
+    if not is_python(executable):  # which may do anything when it is started
+        raise no_python
     if not _same_file(f"/proc/{pid}/exe", executable):
+        _check_there(pid)
         raise UnsupportedInterpreterError(
             f"process {pid} runs {executable}, which is another file here or none: it is in a container (do"
             " this in there), or its Python was replaced since it started (start it again)"
@@ -221,15 +270,18 @@ def _check_version(pid: int, executable: str) -> None:
         ).stdout.split()
         implementation, major, minor, able = told
     except (OSError, subprocess.SubprocessError, ValueError):
-        raise UnsupportedInterpreterError(
-            f"process {pid} ({executable}) is not a Python that fairlead can ask"
-        ) from None
+        raise no_python from None
     if able != "True":
         raise UnsupportedInterpreterError(
             f"process {pid} runs {implementation} {major}.{minor}, which cannot be attached to (3.14 and"
             " later can): start it with fairlead record -- COMMAND (or top, or run), or call"
             " fairlead.gil.observe() or schedule() in its code"
         )
+
+
+def _check_there(pid: int) -> None:
+    if ended(pid):
+        raise InterpreterFailedError(f"process {pid} ended")
 
 
 def _same_file(one: str, other: str) -> bool:
@@ -255,6 +307,7 @@ def _send(pid: int, executable: str, script: Path) -> None:
             " machine overloaded?"
         ) from None
     if sent.returncode:
+        _check_there(pid)
         why = (sent.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InterpreterFailedError(
             f"process {pid} cannot be attached to ({why}): you need the right to trace it (the same user, and"
@@ -262,19 +315,18 @@ def _send(pid: int, executable: str, script: Path) -> None:
         )
 
 
-def _answer(pid: int, file: Path) -> str:
-    deadline = time.monotonic() + ANSWER_S
-    while time.monotonic() < deadline:
-        if said := file.read_text(encoding="utf-8"):
-            return said
-        if not Path(f"/proc/{pid}").exists():
-            raise InterpreterFailedError(f"process {pid} ended")
+def _answer(pid: int, file: Path, deadline: float) -> str:
+    while not (said := file.read_text(encoding="utf-8")):
+        _check_there(pid)
+        if time.monotonic() > deadline:
+            raise InterpreterFailedError(
+                f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that"
+                " does not return (a join, a select), or it has further interpreters; nothing was changed in"
+                " it; try again while it has work to do (send it a request), or start it with fairlead run"
+                " -- COMMAND (or record)"
+            )
         time.sleep(0.02)
-    raise InterpreterFailedError(
-        f"process {pid} did not answer within {ANSWER_S:.0f} s: its main thread is in C code that does not"
-        " return (a join, a select), or it has further interpreters; nothing was changed in it; try again"
-        " while it has work to do (send it a request), or start it with fairlead run -- COMMAND (or record)"
-    )
+    return said
 
 
 def _wait(pid: int, duration_s: float | None, tick: Callable[[], None], every_s: float) -> bool:

@@ -186,10 +186,10 @@ def _without_env(words: list[str], environment: dict[str, str]) -> tuple[list[st
 
 
 def _python_of(found: str, command: Sequence[str]) -> list[str] | None:
-    if _is_python(found):
+    if is_python(found):
         return [found, *command[1:]]
     words = _first_line(found)
-    return [*words, found, *command[1:]] if words and _is_python(words[0]) else None
+    return [*words, found, *command[1:]] if words and is_python(words[0]) else None
 
 
 def _first_line(program: str) -> list[str]:
@@ -243,7 +243,8 @@ def ignored_path(interpreter: Sequence[str]) -> str | None:
     return None
 
 
-def _is_python(program: str) -> bool:
+def is_python(program: str) -> bool:
+    """Whether the file's name, or that of what it links to, is a Python's."""
     names = (Path(program).name, Path(program).resolve().name)
     return any(name.startswith(_PYTHONS) for name in names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from fairlead import machine
@@ -27,8 +28,20 @@ def asked(pid: int, ask: Callable[[], _T]) -> _T:
 
 
 def executable(pid: int) -> str:
-    """The file of the program that it runs. Raises as ``asked``."""
+    """The file of the program that it runs. Raises as ``asked``, and if the number is a thread's, which
+    ``/proc`` has as well."""
+    process = int(_status(pid)["Tgid"])
+    if process != pid:
+        raise UsageError(f"{pid} is a thread of process {process}: give the process's number")
     return asked(pid, lambda: os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115
+
+
+def ended(pid: int) -> bool:
+    """Whether it is there no more, or only awaits its parent."""
+    try:
+        return machine.stat_of(pid)[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def stopped(pid: int) -> bool:
@@ -38,9 +51,13 @@ def stopped(pid: int) -> bool:
 
 def owner(pid: int) -> tuple[int, int]:
     """The user and group that it writes files as. Raises as ``asked``."""
-    with asked(pid, lambda: open(f"/proc/{pid}/status")) as status:  # noqa: PTH123
-        said = dict(line.split(":", 1) for line in status)
+    said = _status(pid)
     return int(said["Uid"].split()[3]), int(said["Gid"].split()[3])
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = asked(pid, lambda: Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+    return dict(line.split(":", 1) for line in lines.splitlines())
 
 
 def kept_out(pid: int) -> UsageError:
