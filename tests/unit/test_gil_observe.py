@@ -359,12 +359,14 @@ COUNTERS = {
     "fairlead_gil_handoffs_total",
     "fairlead_gil_scheduled_seconds_total",
     "fairlead_gil_watchdog_trips_total",
+    "fairlead_gil_canary_kept_total",
+    "fairlead_gil_canary_rejected_total",
 } | {
     f"fairlead_gil_scheduler_{field.name}_total"
     for field in dataclasses.fields(Scheduler)
     if field.name
     not in {
-        "policy", "cpu_share", "waiting", "watchdog_tripped", "watchdog_trips", "switched_off",
+        "policy", "cpu_share", "waiting", "watchdog_tripped", "watchdog_trips", "switched_off", "canary",
         "scheduled_seconds",
     }
 }  # fmt: skip
