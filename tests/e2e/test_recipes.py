@@ -21,6 +21,7 @@ from companions import CLONE
 from servers import BIN, ENVIRONMENT, WSGI, Server, free_port, needs, served, started, surroundings
 
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.schedule import outside
 
 PAGE = (CLONE / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
 RECORDING = (CLONE / "docs" / "how-to" / "see-the-gil.md").read_text(encoding="utf-8")
@@ -109,14 +110,40 @@ def test_gunicorn_with_four_workers_is_one_recording_one_page_and_one_trace(tmp_
     assert (max(times) - min(times)) / 1e9 <= told["wall_seconds"]
 
 
-def test_workers_of_uwsgi_are_scheduled(tmp_path: Path) -> None:
+COMPUTES = """
+import threading
+def compute():
+    while True:
+        sum(range(500))
+def application(environ, start_response):
+    if not computing.is_set():
+        computing.set()
+        threading.Thread(target=compute, daemon=True).start()
+    return app(environ, start_response)
+computing = threading.Event()
+"""
+
+
+@pytest.mark.parametrize("by", ["command", "application"])
+def test_workers_of_uwsgi_are_scheduled(by: str, tmp_path: Path) -> None:
+    """Beside a thread that computes, which answers wait for."""
     needs("uwsgi")
     port = free_port()
     [command] = commands("uWSGI")
     command = command.replace("/srv/app", str(ENVIRONMENT.path)).replace(":8000", f"127.0.0.1:{port}")
-    with started(command, tmp_path, port) as server:
+    [asks] = blocks("uWSGI", "python")
+    code = WSGI + COMPUTES
+    if by == "application":
+        command, code = command.partition(" -- ")[2], code + asks
+    (tmp_path / "computing.py").write_text(code)
+    with started(command.replace("app.py", "computing.py"), tmp_path, port) as server:
         policies = server.several(2)
-    assert set(policies.values()) == {"interactive"}
+        assert set(policies.values()) == {"interactive"}
+        for pid in policies:
+            seen = outside.send(pid, "status")
+            assert (seen.policy, seen.trips) == ("interactive", 0)
+        server.several(2)
+        assert any(outside.send(pid, "status").waits > 0 for pid in policies)
 
 
 @pytest.mark.parametrize("command", commands("Celery"), ids=["threads", "prefork"])
