@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.pools import check_cancelled
+from fairlead.pools.engine.stopped import Stopped
 
 _seen: list[int] = []
 
@@ -156,3 +157,22 @@ class WithBuffer:
 
 def type_of_buffer(one: WithBuffer) -> tuple[str, int]:
     return type(one.buffer).__name__, len(one.buffer)
+
+
+class ReadAfter:
+    """What a worker reads once there is a file; the first that does ends then, if ``ends`` is given."""
+
+    def __init__(self, path: str, ends: str | None = None) -> None:
+        self.path = path
+        self.ends = ends
+
+    def __reduce__(self) -> Any:
+        return _read_after, (self.path, self.ends)
+
+
+def _read_after(path: str, ends: str | None) -> ReadAfter:
+    wait_for(path)
+    if ends is not None and not os.path.exists(ends):  # noqa: PTH110
+        os.mknod(ends)
+        raise Stopped
+    return ReadAfter(path, ends)

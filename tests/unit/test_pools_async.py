@@ -271,6 +271,20 @@ def test_cancelling_within_the_pools_own_thread_reaches_another_coroutine(pool: 
     until(lambda: meeting.here == 0)
 
 
+def test_task_that_was_run_by_one_that_waited_for_it_and_was_stopped_is_cancelled(pool: AsyncPool) -> None:
+    helped: list[Any] = []
+
+    def wait_for_another() -> None:
+        helped.append(pool.submit(spin))
+        helped[0].result()
+
+    waits = pool.submit(wait_for_another)
+    until(lambda: helped and helped[0].running())
+    assert waits.cancel()
+    until(helped[0].done)
+    assert helped[0].cancelled()
+
+
 def test_times_are_counted(pool: AsyncPool) -> None:
     pool.submit(time.sleep, 0.001).result()
     assert pool.statistics().run_time_s >= 0.001

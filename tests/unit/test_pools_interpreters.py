@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import operator
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 from pooltasks import (
     Nest,
+    ReadAfter,
     WithBuffer,
     identity,
     import_readline,
@@ -23,6 +26,7 @@ from pooltasks import (
     spin,
     square,
     type_of_buffer,
+    wait_for,
 )
 from waiting import until
 
@@ -269,3 +273,32 @@ def test_interrupted_submission_loses_no_item_of_a_stream(monkeypatch: pytest.Mo
         with pytest.raises(KeyboardInterrupt):
             next(stream)
         assert list(stream) == [1, 4, 9, 16, 25]
+
+
+class OfMain:
+    """Goes by reference first, which no worker can read."""
+
+
+@supported
+@pytest.mark.parametrize("why", ["unreadable", "lost"])
+def test_time_does_not_run_while_a_task_waits_for_a_further_attempt(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OfMain, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "OfMain", OfMain, raising=False)
+    path, ends = str(tmp_path / "read"), str(tmp_path / "ended")
+    args = (ReadAfter(path), OfMain()) if why == "unreadable" else (ReadAfter(path, ends), None)
+    gate = tmp_path / "gate"
+    with InterpreterPool(1) as pool:
+        task = pool.with_options(timeout=1000, retries=1).submit(operator.is_not, *args)
+        until(lambda: pool._engine._timed)
+        behind = pool.submit(wait_for, str(gate))
+        Path(path).touch()
+        until(behind.running)
+        until(lambda: pool.statistics().queued)  # the task, behind it
+        now = time.monotonic
+        with monkeypatch.context() as later:
+            later.setattr(time, "monotonic", lambda: now() + 2000)
+            pool._engine._expire()
+        gate.touch()
+        assert task.result(20) is True

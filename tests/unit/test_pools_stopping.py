@@ -215,3 +215,11 @@ def test_no_thread_of_a_worker_is_left_when_shutdown_returns(
     assert [future.result() for future in [pool.submit(square, n) for n in range(8)]][-1] == 49
     pool.shutdown()
     assert set(threading.enumerate()) <= others
+
+
+def test_pool_that_is_closed_and_not_waited_for_leaves_no_thread(several: Make) -> None:
+    others = set(threading.enumerate())
+    pool = several()
+    assert pool.with_options(timeout=60).submit(square, 3).result() == 9
+    pool.shutdown(wait=False)
+    until(lambda: set(threading.enumerate()) <= others)

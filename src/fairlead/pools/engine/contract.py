@@ -4,13 +4,11 @@ A kind is an :class:`Engine`. It is given :class:`Task` objects and promises tha
 exactly once. There are two ways to write one:
 
 * a :class:`Worker` for the engine in worker_manager.py, which has one thread in this process for each
-  worker. Threads and processes are of this kind: queue, time-outs, retries, replacement and the end are done
-  there, and the worker only runs one call after another;
-* an Engine of its own, where something else already has a queue and workers (an event loop, a cluster).
-
-How a task ends: the thread that takes it calls ``begin()``, and leaves it alone when that says no (it was
-cancelled meanwhile). Then exactly one of those who want to end it (its worker, a time-out, a cancellation)
-wins, by a lock or on the engine's one thread, and calls ``task.succeed``, ``task.fail`` or ``task.give_up``.
+  worker. Threads, processes and clusters are of this kind: queue, replacement and the end are done there, and
+  the worker only runs one call after another;
+* a back end of the TaskScheduler in scheduler.py, which has the life of a task (time-outs, retries,
+  cancellations), where something else already has a queue and workers (an event loop, the interpreters' job
+  queue).
 
 The states of an engine, in every kind:
 
@@ -127,6 +125,7 @@ class Task:
         "attempts",
         "began_ns",
         "context",
+        "deadline",
         "function",
         "future",
         "kwargs",
@@ -154,6 +153,8 @@ class Task:
         """Workers that were gone before they had read it."""
         self.queued_ns = time.monotonic_ns()
         self.began_ns = 0
+        self.deadline: float
+        """Of the attempt that runs, if it has a time-out."""
 
     def begin(self) -> bool:
         """Whether it may be run now by the caller: not if it was cancelled, or if another runs it

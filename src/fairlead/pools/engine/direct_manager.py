@@ -166,6 +166,7 @@ class DirectManager(WorkerManager):
                 except Exception as refusal:  # noqa: BLE001 - the task's
                     error = refusal
                     mine = self._withdraw(slot, task)
+                    slot.counts.done += mine
                 except BaseException:
                     with slot.lock:
                         slot.worker.stop()  # it may have been sent in part
@@ -212,8 +213,8 @@ class DirectManager(WorkerManager):
         task.future.cancel()
         if never_entered:  # otherwise it is counted where it left its slot
             with self._lock:
-                self._gone.ended += 1
-                self._gone.cancelled += 1
+                self._counts.ended += 1
+                self._counts.cancelled += 1
         with slot.lock:
             slot.worker.stop()
 

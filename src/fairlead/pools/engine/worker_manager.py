@@ -5,14 +5,12 @@ queue and has its worker run them one by one. So whatever befalls a worker befal
 is stopped because its task's time is up or was cancelled, its slot is given up and a fresh one takes its
 place at once.
 
-Invariants:
+Invariants, besides those of scheduler.py:
 
-* A task that has begun and is not over is in exactly one place: in a slot, ``slot.task``, or in ``_again``,
-  where it waits for a further attempt. So a cancellation finds it, and can say at once whether it ended it.
-* Who sets ``slot.task`` to None, under ``slot.lock``, ends the task or has it in ``_again`` before;
-  each other finds that it is not its own. ``worker.stop()`` is called under that lock, so that it never
-  meets another task than the one meant. A task is put into the slot before it begins, under the same lock.
-* Who takes a task from ``_again``, under ``_lock``, runs it or ends it. It is put into the queue after that.
+* A worker's task is in its slot, ``slot.task``. The thread that sets that to None, under ``slot.lock``, ends
+  the task or has it in ``_again`` before; each other finds that it is not its own. ``worker.stop()`` is
+  called under that lock, so that it never meets another task than the one meant. A task is put into the slot
+  before it begins, under the same lock, and taken from ``_again`` after that.
 * Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
   rest. ``_looks`` counts those besides it, which only have a slot look whether it is one too many.
 * Slots are made on demand: ``_taken`` counts what was ever put into the queue, ``ended`` in each slot's
@@ -23,24 +21,20 @@ Invariants:
   goes on there may be one slot too many; the next that has nothing to do, or ends a task, leaves.
 * While tasks are queued there is a slot. One that ends gives its place to another, which its own thread sees
   to if no other has. Where no thread can be started and there is no slot, the queued tasks are failed.
-
-No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
-finalizer, which closes its manager, may run wherever objects are freed.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 import threading
 import time
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from fairlead.errors import TaskTimeoutError, WorkerDiedError
+from fairlead.errors import WorkerDiedError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Broken, Lost, Task, Unread, broken
-from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.contract import Lost, Task, Unread, broken
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
@@ -51,97 +45,34 @@ MOST_LOST_STARTS = 10
 class WorkerManager(WorkerSlots):
     """Makes workers as they are needed, and ends them."""
 
-    _watch: DeadlineTimer | None = None
-
     # what the executor calls
-
-    def enqueue(self, task: Task) -> None:
-        with self._lock:
-            self._check_open()
-            then = self._put(task)
-        if then is not None:
-            then()
-
-    def stop(self, task: Task) -> bool:
-        while True:
-            with self._lock:  # no task goes between a slot and _again meanwhile
-                if task in self._again:
-                    self._again.discard(task)
-                    break
-                holder = next((slot for slot in self._all_slots() if slot.task is task), None)
-            if holder is None:
-                return False
-            if self._stop(holder, task, late=False):
-                return True
-        task.give_up()
-        return True
 
     def help(self, task: Task) -> None:
         if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
             return
-        if task.attempts > 0 or not task.begin():
-            return
-        slot, outer = this_thread.slot, this_thread.slot.task
-        try:
-            value = slot.worker.run(task)
-        except BaseException as error:
-            if isinstance(error, Stopped) and slot.task is not outer:
-                task.give_up()
-                raise
-            task.fail(error)
-        else:
-            task.succeed(value)
-
-    def close(self) -> None:
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
-
-    def cancel_queued(self) -> None:
-        for task in self._drain():
-            if task.attempts == 0:
-                task.future.cancel()
-            else:
-                self.stop(task)
+        self._help(task, this_thread.slot.worker.run)
 
     def terminate(self) -> None:
-        self.close()
-        self._terminated = True  # before the slots are looked at: see _run
-        self.cancel_queued()
+        super().terminate()
         with self._lock:
             slots = list(self._slots)
         for slot in slots:
-            if (task := slot.task) is not None:
-                self._stop(slot, task, late=False)
             # from 3.14 on, an exception sent to a thread that takes the lock may leave it taken
             if slot.starting:
                 with slot.lock:
                     if slot.starting:
                         slot.worker.stop()
 
-    def join(self, timeout: float | None = None) -> bool:
-        return shutdown.join(self._not_ended, self._watch, timeout)
-
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
             return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending]
-
-    def forget_after_fork(self) -> None:
-        super().forget_after_fork()
-        self._watch = None
 
     # without the lock
 
     def _strand(self, error: RuntimeError) -> None:
         """Fails what is queued: it has no worker, and none can be started. What comes later may be
         luckier."""
-        self._fail_queued(broken(f"no thread can be started for a worker: {error}", error))
-
-    def _fail_queued(self, error: Broken) -> None:
-        for task in self._drain():
-            if self._begin(task):
-                task.fail(error)
+        self._end_queued(broken(f"no thread can be started for a worker: {error}", error))
 
     def _replace(self, slot: WorkerSlot, *, ends: bool) -> None:
         """Takes the slot's place away, and gives it to another if there is, or may be, something to do."""
@@ -151,7 +82,7 @@ class WorkerManager(WorkerSlots):
                 return
             self._discard(slot, self._leaving if ends else self._left_behind)
             if self._broken is None and not (self._closed and self._queue.qsize() <= 1 + self._looks):
-                self._restarts += 1
+                self._counts.restarts += 1
                 then = self._add_slot()
         if then is not None:
             then()
@@ -198,18 +129,13 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             for slots in (self._slots, self._lent, self._leaving, self._left_behind):
                 slots.discard(slot)
-            self._gone.add(slot.counts)
-            self._gone.bytes_out += slot.worker.bytes_out
-            self._gone.bytes_in += slot.worker.bytes_in
+            self._counts.add(slot.counts)
+            self._counts.bytes_out += slot.worker.bytes_out
+            self._counts.bytes_in += slot.worker.bytes_in
             self._ending = shutdown.with_this_thread(self._ending)
             last = self._closed and not self._slots
         if last:
             self.ended()
-
-    def ended(self) -> None:
-        """The last worker of a closed manager has gone, by whose thread this is called."""
-        if self._watch is not None:
-            self._watch.end()
 
     def _work(self, slot: WorkerSlot) -> None:
         queue = self._queue
@@ -252,14 +178,6 @@ class WorkerManager(WorkerSlots):
 
     # the task in its slot
 
-    def _begin(self, task: Task) -> bool:
-        if task.attempts > 0:
-            with self._lock:
-                if task not in self._again:
-                    return False
-                self._again.discard(task)
-        return task.begin()
-
     def _take(self, slot: WorkerSlot, task: Task) -> bool:
         """Has the worker run it; whether the slot can take another."""
         if self._enter(slot, task):
@@ -271,25 +189,17 @@ class WorkerManager(WorkerSlots):
     def _enter(self, slot: WorkerSlot, task: Task) -> bool:
         """Begins it; False if it was cancelled meanwhile."""
         counts = slot.counts
-        if task.options.timeout is not None:
-            try:
-                self._guard(slot, task.options.timeout)
-            except RuntimeError as error:
-                counts.ended += 1
-                if self._begin(task):
-                    counts.done += 1
-                    task.fail(broken(f"no thread can be started for time-outs: {error}", error))
-                return False
         with slot.lock:
             slot.task = task
             # _begin() for a first attempt, without the call: this is done for every task
             begun = self._begin(task) if task.attempts else task.begin()
             if begun:
                 counts.queue_ns += task.began_ns - task.queued_ns
+                if task.options.timeout is not None:
+                    self._guard(task, task.options.timeout)
             else:
                 slot.task = None
-                slot.deadline = math.inf
-                counts.cancelled += task.future.cancelled()
+                counts.cancelled += not task.attempts and task.future.cancelled()
                 counts.ended += 1
         # from here on this thread may be sent an exception: it takes no lock that others need until the task
         # is over, as that exception could arrive between the lock's taking and the block that gives it back
@@ -301,10 +211,17 @@ class WorkerManager(WorkerSlots):
             if slot.task is not task:
                 return False
             slot.task = None
-            slot.deadline = math.inf
-        slot.counts.done += 1
+        self._timed.discard(task)
         slot.counts.ended += 1
         return True
+
+    def _take_back(self, slot: WorkerSlot, task: Task) -> bool:
+        """As _withdraw, and cancels it."""
+        mine = self._withdraw(slot, task)
+        if mine:
+            slot.counts.cancelled += 1
+            task.give_up()
+        return mine
 
     def _conclude(self, slot: WorkerSlot, task: Task, run: Callable[[Task], Any]) -> bool:
         """Ends it with what ``run`` returns or raises; whether the slot can take another."""
@@ -322,11 +239,12 @@ class WorkerManager(WorkerSlots):
             mine = slot.task is task
             again = mine and lost is not None and self._tries_again(task, unread=isinstance(lost, Unread))
             slot.task = None
-            slot.deadline = math.inf
         if not mine:
             del value, error
             slot.worker.settle()
             return False
+        if task.options.timeout is not None and not again:
+            self._timed.discard(task)
         counts.run_ns += time.monotonic_ns() - task.began_ns
         # a slot whose thread calls callbacks is as busy as before
         calls_back = bool(task.future._done_callbacks) and lost is None
@@ -334,10 +252,7 @@ class WorkerManager(WorkerSlots):
         if lost is not None:
             counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
-            if again:
-                self._put_again(task)
-            else:
-                task.fail(WorkerDiedError(f"{lost}; only this task is lost"))
+            self._finish(task, WorkerDiedError(f"{lost}; only this task is lost"), again=again)
             return False
         counts.done += 1
         slot.tasks += 1
@@ -361,99 +276,19 @@ class WorkerManager(WorkerSlots):
             self._surplus = self._too_many()
             return retires
 
-    def _take_back(self, slot: WorkerSlot, task: Task) -> bool:
-        """Cancels a task that the worker has not been given; False if another thread has."""
-        with slot.lock:
-            mine = slot.task is task
-            slot.task = None
-            slot.deadline = math.inf
-        if mine:
-            slot.counts.cancelled += 1
-            slot.counts.ended += 1
-            task.give_up()
-        return mine
+    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool | None] | None:
+        slot = next((slot for slot in self._all_slots() if slot.task is task), None)
+        return None if slot is None else functools.partial(self._stop_worker, slot, task, late=late)
 
-    def _break(self, error: BaseException) -> None:
-        why = broken(str(error), error)
-        with self._lock:
-            self._broken = why
-            self.close()
-        self._fail_queued(why)
-
-    # stopping
-
-    def _guard(self, slot: WorkerSlot, timeout: float) -> None:
-        if self._watch is None:
-            with self._lock:
-                if self._watch is None:
-                    self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
-        slot.deadline = deadline = time.monotonic() + timeout
-        self._watch.expect(deadline)
-
-    def _expire(self) -> float:
-        """Ends the tasks whose time is up; when to look again."""
-        with self._lock:
-            slots = list(self._slots)
-        now = time.monotonic()
-        for slot in slots:
-            task = slot.task
-            if task is not None and slot.deadline <= now:
-                self._stop(slot, task, late=True)
-        return min((slot.deadline for slot in slots), default=math.inf)
-
-    def _stop(self, slot: WorkerSlot, task: Task, *, late: bool) -> bool:
-        """Takes the task from its slot and has the worker stop. What is late is tried again or fails, the
-        rest is cancelled. False if it is not there any more."""
+    def _stop_worker(self, slot: WorkerSlot, task: Task, *, late: bool) -> bool | None:
         with slot.lock:
             if slot.task is not task:
-                return False
+                return None
             again = late and self._tries_again(task)
             slot.task = None
-            slot.deadline = math.inf
             ends = slot.worker.stop()
         with self._lock:  # not in the slot's counts: its thread may have handed them in already
-            self._gone.ended += 1
-            self._gone.run_ns += time.monotonic_ns() - task.began_ns
-            self._gone.timed_out += late
-            self._gone.cancelled += not late
+            self._counts.ended += 1
+            self._counts.run_ns += time.monotonic_ns() - task.began_ns
         self._replace(slot, ends=ends)
-        if again:
-            self._put_again(task)
-        elif late:
-            task.fail(TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s"))
-        else:
-            task.give_up()
-        return True
-
-    def _tries_again(self, task: Task, *, unread: bool = False) -> bool:
-        """Whether there will be a further attempt: it is in ``_again`` then. With the lock of its slot, which
-        it is about to leave."""
-        with self._lock:
-            if unread and task.unread < MOST_LOST_STARTS:
-                task.unread += 1
-            elif task.may_retry() and self._broken is None:
-                self._gone.retried += 1
-            else:
-                return False
-            self._again.add(task)
-            return True
-
-    def _put_again(self, task: Task) -> None:
-        """Queues it for the further attempt, if it has not been cancelled meanwhile."""
-        then = None
-        with self._lock:
-            if task not in self._again:
-                return
-            why = self._broken
-            over = self._terminated or why is not None
-            if over:
-                self._again.discard(task)
-            else:
-                task.queued_ns = time.monotonic_ns()
-                then = self._put(task)
-        if then is not None:
-            then()
-        elif why is not None:
-            task.fail(why)
-        elif over:
-            task.give_up()
+        return again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,7 +10,8 @@ from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Statistics, Task, Worker
+from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 
 
 class Here(threading.local):
@@ -24,40 +24,12 @@ class Here(threading.local):
 this_thread = Here()
 
 
-class Counts:
-    """What one slot has done, written by its thread; or all that are gone, and what others did to slots."""
-
-    __slots__ = (
-        "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "retried", "run_ns",
-        "timed_out",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
-
-    def add(self, other: Counts) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    done: int
-    timed_out: int
-    cancelled: int
-    lost: int
-    retried: int
-    ended: int
-    queue_ns: int
-    run_ns: int
-    bytes_out: int
-    bytes_in: int
-
-
 class WorkerSlot:
     """A thread, its worker, and the task that is in it."""
 
     __slots__ = (
-        "counts", "dead", "deadline", "handing", "lent", "lock", "promised", "running", "starting", "task",
-        "tasks", "thread", "worker",
+        "counts", "dead", "handing", "lent", "lock", "promised", "running", "starting", "task", "tasks",
+        "thread", "worker",
     )  # fmt: skip
 
     def __init__(self, worker: Worker) -> None:
@@ -72,14 +44,13 @@ class WorkerSlot:
         self.task: Task | None = None
         self.running = False
         """Its thread is in the call of a task, which may have been taken from it."""
-        self.deadline = math.inf
         self.starting = True
         self.tasks = 0
         self.counts = Counts()
         self.thread: threading.Thread
 
 
-class WorkerSlots(Engine):
+class WorkerSlots(TaskScheduler):
     """The part of a manager that keeps its queue and its slots, and counts.
 
     Args:
@@ -106,17 +77,13 @@ class WorkerSlots(Engine):
         call_cost_s: float,
     ) -> None:
         self.kind = kind
-        self.workers = workers
         self.call_cost_s = call_cost_s
         self._make_worker = make_worker
-        self._name = name
         self._most_tasks = most_tasks
         self._idle_timeout = idle_timeout
         self._in_thread = in_thread
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
-        self._lock = threading.RLock()
         self._taken = 0
-        self._again: set[Task] = set()
         self._slots: set[WorkerSlot] = set()
         self._lent: set[WorkerSlot] = set()
         """Of ``_slots``."""
@@ -128,12 +95,9 @@ class WorkerSlots(Engine):
         self._left_behind: set[WorkerSlot] = set()
         self._ending: list[threading.Thread] = []
         """Stopped, and their threads may never end."""
-        self._gone = Counts()
-        self._restarts = 0
         self._numbered = 0
         self._lost_starts = 0
-        self._terminated = False
-        shutdown.remember(self)
+        super().__init__(workers, name)
 
     # what the executor calls
 
@@ -163,30 +127,15 @@ class WorkerSlots(Engine):
                     self._surplus = True
                     self._shrink()
 
-    def statistics(self) -> Statistics:
-        with self._lock:
-            total = self._total()
-            return Statistics(
-                kind=self.kind, workers=self.workers, started=len(self._slots),
-                queued=max(self._queue.qsize() - self._closed - self._looks, 0),
-                running=sum(slot.task is not None for slot in self._slots),
-                done=total.done, timed_out=total.timed_out, cancelled=total.cancelled,
-                lost=total.lost, retried=total.retried, restarts=self._restarts,
-                queue_time_s=total.queue_ns / 1e9, run_time_s=total.run_ns / 1e9,
-                bytes_out=total.bytes_out, bytes_in=total.bytes_in,
-            )  # fmt: skip
-
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = threading.RLock()
         self._queue = SimpleQueue()
-        self._again, self._slots, self._leaving, self._left_behind = set(), set(), set(), set()
+        self._slots, self._leaving, self._left_behind = set(), set(), set()
         self._lent, self._looks = set(), 0
 
     # queue and slots; the lock is held
 
     def _put(self, task: Task) -> Callable[[], None] | None:
-        """Returns what the caller has to do for it once the lock is free, if anything."""
         self._taken += 1
         self._queue.put(task)
         return self._add_slot() if self._wants_slot() else None
@@ -210,16 +159,23 @@ class WorkerSlots(Engine):
         return (*self._slots, *self._leaving, *self._left_behind)
 
     def _ended(self) -> int:
-        return self._gone.ended + sum([slot.counts.ended for slot in self._all_slots()])
+        return self._counts.ended + sum([slot.counts.ended for slot in self._all_slots()])
 
-    def _total(self) -> Counts:
+    def _begun_tasks(self) -> list[Task]:
+        return [task for slot in self._slots if (task := slot.task) is not None]
+
+    def _numbers(self) -> tuple[Counts, int, int, int]:
         total = Counts()
-        total.add(self._gone)
+        total.add(self._counts)
         for slot in self._all_slots():
             total.add(slot.counts)
             total.bytes_out += slot.worker.bytes_out
             total.bytes_in += slot.worker.bytes_in
-        return total
+        queued = max(self._queue.qsize() - self._closed - self._looks, 0)
+        return total, len(self._slots), queued, len(self._begun_tasks())
+
+    def _close_queue(self) -> None:
+        self._queue.put(None)
 
     def _add_slot(self) -> Callable[[], None] | None:
         """As _put."""
@@ -241,7 +197,6 @@ class WorkerSlots(Engine):
         to.add(slot)
 
     def _drain(self) -> list[Task]:
-        """What is in the queue."""
         tasks = []
         with self._lock:
             marks = 0
@@ -254,10 +209,10 @@ class WorkerSlots(Engine):
                         tasks.append(task)
             except Empty:
                 pass
-            self._gone.ended += len(tasks)
+            self._counts.ended += len(tasks)
             for _ in range(marks):
                 self._queue.put(None)
-        return tasks
+        return [task for task in tasks if self._begin(task)]
 
     # what managers do with them
 

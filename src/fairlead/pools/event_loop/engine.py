@@ -1,8 +1,8 @@
 """The engine of AsyncPool is the thread of its loop.
 
-Who takes a task out of ``_running``, under ``_lock``, ends it: the loop when the coroutine is over, a
-time-out, or a cancellation. A coroutine that waits is cancelled, as any task of asyncio. One that is
-computing (or a plain function) has the loop's thread, so that is sent an exception, which must not arrive
+A task that runs is in ``_running``. The loop takes it from there, under ``_lock``, when the coroutine is
+over, and what stops it does so before. A coroutine that waits is cancelled, as any task of asyncio. One that
+is computing (or a plain function) has the loop's thread, so that is sent an exception, which must not arrive
 when the computing is over and the loop itself is running: see :class:`Step`.
 """
 
@@ -18,18 +18,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.errors import DeadlockError, TaskTimeoutError
+from fairlead.errors import DeadlockError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Statistics, Task, broken
-from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 
 
-class Loop(Engine):
+class Loop(TaskScheduler):
     """The queue, the loop and its thread, which begins with the first task."""
 
     kind = "async"
@@ -41,19 +40,13 @@ class Loop(Engine):
         finalizer: Callable[[], object] | None,
         name: str,
     ) -> None:
-        self.workers = workers
         self.ident = 0
         self.inside: Step | None = None
         self.aim: Step | None = None
         self._initialize = initialize
         self._finalizer = finalizer
-        self._name = name
-        self._lock = threading.RLock()
         self._queue: deque[Task] = deque()
-        self._again: set[Task] = set()
-        """Those of the queue that have begun before."""
-        self._running: dict[Task, tuple[Step, float]] = {}
-        """And the moment when their time is up."""
+        self._running: dict[Task, Step] = {}
         self._alive = 0
         """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
         self._lent: set[asyncio.Task[Any]] = set()
@@ -62,32 +55,11 @@ class Loop(Engine):
         """The loop has been told that there is something to do."""
         self._ready = False
         self._terminated_at = math.inf
-        self._watch: DeadlineTimer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._done = self._late = self._cancelled = self._retried = 0
-        self._queue_ns = self._run_ns = 0
-        shutdown.remember(self)
+        super().__init__(workers, name)
 
     # what the executor calls
-
-    def enqueue(self, task: Task) -> None:
-        with self._lock:
-            self._check_open()
-            if self._thread is None:
-                self._begin()
-            self._queue.append(task)
-            self._call_loop()
-
-    def stop(self, task: Task) -> bool:
-        with self._lock:
-            waits = task in self._again
-            self._again.discard(task)
-            if not waits and not self._take(task):
-                return False
-            self._cancelled += 1
-        task.give_up()
-        return True
 
     def help(self, task: Task) -> None:
         """Calls a plain function here; a coroutine function cannot be helped."""
@@ -96,16 +68,7 @@ class Loop(Engine):
         function = task.args[0] if task.function is call_chunk else task.function
         if inspect.iscoroutinefunction(function) or task.options.timeout is not None:
             return
-        if task.attempts > 0 or not task.begin():
-            return
-        try:
-            value = task.call()
-        except BaseException as error:
-            task.fail(error)
-            if isinstance(error, Stopped):
-                raise
-        else:
-            task.succeed(value)
+        self._help(task, Task.call)
 
     def here(self) -> bool:
         return threading.get_ident() == self.ident
@@ -128,59 +91,42 @@ class Loop(Engine):
         """It goes on, for a while with one more than there are places."""
         self._lent.discard(loan)
 
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._call_loop()
-
-    def cancel_queued(self) -> None:
-        with self._lock:
-            tasks = list(self._queue)
-        for task in tasks:
-            if task.attempts == 0:
-                task.future.cancel()
-            else:
-                self.stop(task)
-
     def terminate(self) -> None:
-        self.close()
         with self._lock:
             self._terminated_at = min(self._terminated_at, time.monotonic())
-        self.cancel_queued()
-        with self._lock:
-            tasks = list(self._running)
-            if self._loop is not None:  # a coroutine may refuse to end
-                self.soon(lambda: self._loop and self._loop.call_later(shutdown.PATIENCE_S, self._loop.stop))
-        for task in tasks:
-            self.stop(task)
-
-    def join(self, timeout: float | None = None) -> bool:
-        return shutdown.join(self._not_ended, self._watch, timeout)
+            # a coroutine may refuse to end
+            self.soon(lambda: self._loop and self._loop.call_later(shutdown.PATIENCE_S, self._loop.stop))
+        super().terminate()
 
     def _not_ended(self) -> list[threading.Thread]:
         if self.inside is not None and time.monotonic() > self._terminated_at + shutdown.PATIENCE_S:
             return []  # in a call into C, which may never end
         return [] if self._thread is None else [self._thread]
 
-    def statistics(self) -> Statistics:
-        with self._lock:
-            return Statistics(
-                kind=self.kind, workers=self.workers, started=int(self._loop is not None),
-                queued=sum(not task.future.done() for task in self._queue), running=len(self._running),
-                done=self._done, timed_out=self._late, cancelled=self._cancelled, lost=0,
-                retried=self._retried, restarts=0, queue_time_s=self._queue_ns / 1e9,
-                run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
-            )  # fmt: skip
-
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = threading.RLock()
-        self._queue, self._again, self._running = deque(), set(), {}
-        self._watch = self._thread = self._loop = None
+        self._queue, self._running = deque(), {}
+        self._thread = self._loop = None
 
     # with the lock
 
-    def _begin(self) -> None:
+    def _put(self, task: Task) -> None:
+        if self._thread is None:
+            self._start()
+        self._queue.append(task)
+        self._call_loop()
+
+    def _close_queue(self) -> None:
+        self._call_loop()
+
+    def _begun_tasks(self) -> list[Task]:
+        return list(self._running)
+
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        queued = sum(not task.future.done() for task in self._queue)
+        return self._counts, int(self._loop is not None), queued, len(self._running)
+
+    def _start(self) -> None:
         thread = shutdown.thread(self._live, None, self._name)
         try:
             thread.start()
@@ -198,14 +144,14 @@ class Loop(Engine):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(call, context=contextvars.Context())
 
-    def _take(self, task: Task) -> bool:
-        """Takes a task that runs away from it and has it end; False if it is not running any more."""
-        step, _ = self._running.pop(task, (None, 0.0))
-        if step is None:
-            return False
-        self._run_ns += time.monotonic_ns() - task.began_ns
+    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool] | None:
+        if task not in self._running:
+            return None
+        again = late and self._tries_again(task)
+        step = self._running.pop(task)
+        self._counts.run_ns += time.monotonic_ns() - task.began_ns
         step.interrupt()
-        return True
+        return lambda: again
 
     # the loop's thread
 
@@ -214,6 +160,7 @@ class Loop(Engine):
             loop = asyncio.new_event_loop()
         except Exception as error:  # noqa: BLE001 - every task's error from now on
             self._break(error)
+            self.ended()
             return
         self.ident = threading.get_ident()
         try:
@@ -240,17 +187,12 @@ class Loop(Engine):
             asyncio.set_event_loop(None)
             loop.close()
             self.ident = 0
-            if self._watch is not None:
-                self._watch.end()
+            self.ended()
 
-    def _break(self, error: BaseException) -> None:
+    def _drain(self) -> list[Task]:
         with self._lock:
-            self._broken = broken(str(error), error)
-            self._closed = True
             tasks, self._queue = self._queue, deque()
-        for task in tasks:
-            if task.begin():
-                task.fail(self._broken)
+        return [task for task in tasks if self._begin(task)]
 
     def _pump(self) -> None:
         """Begins what there is room for; ends the loop when all is over."""
@@ -269,43 +211,30 @@ class Loop(Engine):
                 self._loop.stop()
 
     def _begin_task(self, task: Task) -> None:
-        if task.attempts > 0:
-            if task not in self._again:
-                return
-            self._again.discard(task)
-        if not task.begin():
-            self._cancelled += 1
+        if not self._begin(task):
             return
         assert self._loop is not None
-        if task.options.timeout is not None and self._watch is None:
-            try:
-                self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
-            except RuntimeError as error:
-                refusal = broken(f"no thread can be started for time-outs: {error}", error)
-                self._loop.call_soon(task.fail, refusal)
-                return
-        self._queue_ns += task.began_ns - task.queued_ns
-        limit = task.options.timeout
-        deadline = math.inf if limit is None else time.monotonic() + limit
+        self._counts.queue_ns += task.began_ns - task.queued_ns
         step = Step(self, task)
         context = contextvars.Context() if task.context is None else task.context.copy()
         step.handle = self._loop.create_task(step, context=context)
         step.handle.add_done_callback(lambda handle: self._over(step, handle))
         self._alive += 1
-        self._running[task] = step, deadline
-        if self._watch is not None and limit is not None:
-            self._watch.expect(deadline)
+        self._running[task] = step
+        if task.options.timeout is not None:
+            self._guard(task, task.options.timeout)
 
     def _over(self, step: Step, handle: asyncio.Task[Any]) -> None:
         task = step.task
         with self._lock:
-            mine = task in self._running and self._running[task][0] is step  # not a further attempt
+            mine = self._running.get(task) is step  # not a further attempt
             self._alive -= 1
             self._lent.discard(handle)
             if mine:
                 del self._running[task]
-                self._run_ns += time.monotonic_ns() - task.began_ns
-                self._done += 1
+                self._timed.discard(task)
+                self._counts.run_ns += time.monotonic_ns() - task.began_ns
+                self._counts.done += 1
             self._pump()
         error = None if handle.cancelled() else handle.exception()
         if not mine:
@@ -318,29 +247,6 @@ class Loop(Engine):
             task.fail(value.error)
         else:
             task.succeed(value)
-
-    # the watch's thread
-
-    def _expire(self) -> float:
-        """Ends the tasks whose time is up; when to look again."""
-        now = time.monotonic()
-        failed: list[Task] = []
-        with self._lock:
-            for task in [task for task, (_, deadline) in self._running.items() if deadline <= now]:
-                self._take(task)
-                self._late += 1
-                if task.may_retry() and self._terminated_at == math.inf:
-                    self._retried += 1
-                    task.queued_ns = time.monotonic_ns()
-                    self._again.add(task)
-                    self._queue.append(task)
-                    self._call_loop()
-                else:
-                    failed.append(task)
-            after = min((deadline for _, deadline in self._running.values()), default=math.inf)
-        for task in failed:
-            task.fail(TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s"))
-        return after
 
 
 async def _awaited(function: Callable[..., object], *args: Any) -> None:

@@ -4,19 +4,18 @@ Each worker is a thread of this process that runs a loop (worker.py) in an inter
 from the thread that submits straight to the worker that is free first, and replies straight to the thread
 that waits for that very result; one thread here, the reader, takes those without a waiter.
 
-Invariants:
+Invariants, besides those of scheduler.py:
 
-* A job on the board ends once (board.h says how), and who ends it ends the task's future, or posts it again.
-* A task that is to be posted again is in ``_between`` until it has been. A cancellation that takes it from
-  there, under ``_lock``, ends its future and marks it ``dropped``; its new job, if it comes to that, is taken
+* A job on the board ends once (job_queue.h says how), and the thread that ends it ends the task's future, or
+  posts it again.
+* A task that is to be posted again is in ``_again`` until it has been, as its call is pickled without the
+  lock. What takes it from there to end it marks it ``dropped``; its new job, if it comes to that, is taken
   back or its reply left alone.
 * The future of a task is PENDING until it has ended; whether it runs, the board knows.
 * Of workers there are as many as jobs, up to the limit: a thread that posts one, or sees a worker end,
   makes another when there are fewer.
 * A worker whose task was taken back is in ``_leaving``: it gets no other, is interrupted, and ends when it
   can. Its interpreter is ended by its own thread, when no call is in it (JobQueue.leave).
-
-No future is ended, and so no callback called, with the lock held.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead import _native
-from fairlead.errors import SerializationError, TaskTimeoutError, WorkerDiedError
+from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
-from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
-from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.contract import Options, Task, broken
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
@@ -52,7 +51,7 @@ worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels
 class Posted(Task):
     """A task and the job that it is on the board."""
 
-    __slots__ = ("by_value", "deadline", "dropped", "job")
+    __slots__ = ("by_value", "dropped", "job")
 
     def __init__(
         self,
@@ -64,10 +63,9 @@ class Posted(Task):
     ) -> None:
         super().__init__(future, function, args, kwargs, options)
         self.job: _native.Job | None = None
-        self.deadline = math.inf
         self.by_value = False
         self.dropped = False
-        """Cancelled between two attempts."""
+        """Ended between two attempts."""
 
 
 class _Worker:
@@ -81,7 +79,7 @@ class _Worker:
         self.stopped_at = math.inf
 
 
-class Interpreters(Engine):
+class Interpreters(TaskScheduler):
     """See above.
 
     Args:
@@ -109,33 +107,25 @@ class Interpreters(Engine):
         idle_timeout: float | None,
         forward_logging: bool,
     ) -> None:
-        self.workers = workers
-        self._name = name
         self._most_tasks = most_tasks
         self._idle_timeout = idle_timeout
         self._forward_logging = forward_logging
         self._hooks = hooks
         self._board = _native.JobQueue()
         self._shipping = Shipping()
-        self._lock = threading.RLock()
         self._places: dict[int, _Worker] = {}
         self._leaving: dict[int, _Worker] = {}
         self._ending: list[threading.Thread] = []
-        self._timed: set[Posted] = set()
-        self._between: set[Posted] = set()
-        """Between two attempts: taken from the board, and not posted again yet."""
-        self._terminated = False
         self._numbered = 0
-        self._restarts = 0
-        self._timed_out = self._cancelled = self._lost = self._retried = 0
         self._reader: threading.Thread | None = None
-        self._watch: DeadlineTimer | None = None
-        shutdown.remember(self)
+        super().__init__(workers, name)
 
     # what the executor calls
 
     def enqueue(self, task: Task) -> None:
         assert isinstance(task, Posted)
+        if task.options.timeout is not None and self._watch is None:
+            self._start_watch()
         try:
             posted = self._post(task)
         except SerializationError as error:
@@ -145,8 +135,8 @@ class Interpreters(Engine):
             if not posted:
                 self._check_open()
 
-    def _post(self, task: Posted) -> bool:
-        """False if the board is closed. Raises SerializationError for a call that cannot be sent."""
+    def _post(self, task: Posted) -> _native.Job | None:
+        """None if the board is closed. Raises SerializationError for a call that cannot be sent."""
         call = self._pack(task)
         task.attempts += 1
         try:
@@ -157,11 +147,11 @@ class Interpreters(Engine):
             call = self._pack(task, by_value=True)
             posted = self._board.post(task, call, task.options.timeout is not None)
         if posted is None:
-            return False
+            return None
         task.job, outstanding = posted
         if outstanding > len(self._places) < self.workers:
             self._perhaps_add_worker()
-        return True
+        return posted[0]
 
     def _pack(self, task: Posted, *, by_value: bool = False) -> tuple[Any, ...]:
         return self._shipping.pack(task, by_value=by_value or task.by_value)
@@ -170,24 +160,6 @@ class Interpreters(Engine):
         job = task.job if isinstance(task, Posted) else None
         return job is not None and self._board.is_running(job)
 
-    def stop(self, task: Task) -> bool:
-        if not isinstance(task, Posted):
-            return False
-        with self._lock:
-            if task in self._between:
-                task.dropped = True  # before it is taken away: see _succeed
-                self._between.discard(task)
-                worker = 0
-            else:
-                worker = -1 if task.job is None else self._board.take_back(task.job)
-        if worker < 0:
-            return False
-        self._cancelled += 1
-        if worker > 0:
-            self._interrupt(worker)
-        task.give_up()
-        return True
-
     def wait(self, task: Task, timeout: float | None) -> None:
         """Waits for a reply to the task and ends it; does nothing if another thread is about to."""
         job = task.job if isinstance(task, Posted) else None
@@ -195,33 +167,21 @@ class Interpreters(Engine):
             self._end(*news)
 
     def close(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._board.close()
+        super().close()
         self._perhaps_over()
 
-    def cancel_queued(self) -> None:
-        for task in self._board.clear():
-            self._cancelled += 1
-            task.give_up()
-
     def terminate(self) -> None:
-        self._terminated = True  # before the board is closed: see _repost
-        self.close()
-        self.cancel_queued()
+        super().terminate()
         for task, worker in self._board.seize():
-            self._cancelled += 1
             self._interrupt(worker)
-            task.give_up()
+            if self._is_its_end(task):
+                with self._lock:
+                    self._counts.cancelled += 1
+                task.give_up()
         with self._lock:
             idle = list(self._places)
         for worker in idle:
             self._interrupt(worker)
-
-    def join(self, timeout: float | None = None) -> bool:
-        return shutdown.join(self._not_ended, self._watch, timeout)
 
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
@@ -232,23 +192,45 @@ class Interpreters(Engine):
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = threading.RLock()
-        self._places, self._leaving, self._timed, self._between = {}, {}, set(), set()
-        self._reader = self._watch = None
+        self._places, self._leaving = {}, {}
+        self._reader = None
         self._board = _native.JobQueue()
         self._board.close()
 
-    def statistics(self) -> Statistics:
-        queued, running, done, queue_ns, run_ns, bytes_out, bytes_in = self._board.statistics()
-        with self._lock:
-            return Statistics(
-                kind=self.kind, workers=self.workers, started=len(self._places),
-                queued=queued, running=running, done=done,
-                timed_out=self._timed_out, cancelled=self._cancelled, lost=self._lost,
-                retried=self._retried, restarts=self._restarts,
-                queue_time_s=queue_ns / 1e9, run_time_s=run_ns / 1e9,
-                bytes_out=bytes_out, bytes_in=bytes_in,
-            )  # fmt: skip
+    # the board
+
+    def _close_queue(self) -> None:
+        self._board.close()
+
+    def _drain(self) -> list[Task]:
+        return [task for task in self._board.clear() if self._is_its_end(task)]
+
+    def _begun_tasks(self) -> list[Task]:
+        return []  # see terminate
+
+    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool] | None:
+        job = task.job if isinstance(task, Posted) else None
+        if job is None or (late and not self._board.is_running(job)):
+            return None
+        worker = self._board.take_back(job)
+        if worker < 0:
+            return None
+        again = late and self._tries_again(task)
+
+        def interrupt() -> bool:
+            if worker > 0:
+                self._interrupt(worker)
+            return again
+
+        return interrupt
+
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        counts = Counts()
+        counts.add(self._counts)
+        (
+            queued, running, counts.done, counts.queue_ns, counts.run_ns, counts.bytes_out, counts.bytes_in,
+        ) = self._board.statistics()  # fmt: skip
+        return counts, len(self._places), queued, running
 
     # workers
 
@@ -273,9 +255,7 @@ class Interpreters(Engine):
                 del self._places[worker.number]
             if self._places:  # this one, or others that will do
                 return
-        why = broken(f"no thread can be started for a worker: {refusal}", refusal)
-        for task in self._board.clear():
-            task.fail(why)
+        self._end_queued(broken(f"no thread can be started for a worker: {refusal}", refusal))
 
     def _serve(self, worker: _Worker) -> None:
         import _interpreters  # type: ignore[import-not-found]
@@ -308,25 +288,26 @@ class Interpreters(Engine):
             if lost is None:  # else its callbacks come, and may block
                 self._ending = shutdown.with_this_thread(self._ending)
             if not stopped and (lost is not None or reason or self._most_tasks):
-                self._restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
+                self._counts.restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
         if lost is not None:
-            self._lost += 1
-            if self._tries_again(lost):
-                self._repost(lost)
-            else:
-                self._fail(lost, WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost"))
+            again = self._tries_again(lost)
+            with self._lock:
+                self._counts.lost += 1
+            died = WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost")
+            self._finish(lost, died, again=again)
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
         self._perhaps_add_worker()
         self._perhaps_over()
 
     def _perhaps_over(self) -> None:
-        """Ends the reader with the last worker."""
+        """Ends the other threads with the last worker."""
         with self._lock:
             over = self._closed and not self._places
             queued, *_ = self._board.statistics()
         if over and queued == 0:
             self._board.end_completions()
+            self.ended()
 
     def _interrupt(self, number: int) -> None:
         """Has a worker end that nothing waits for any more; entering its interpreter may take as long as a
@@ -338,20 +319,12 @@ class Interpreters(Engine):
             self._leaving[number] = worker
             worker.stopped_at = time.monotonic()
             if not self._closed:
-                self._restarts += 1
+                self._counts.restarts += 1
             # without a thread to be had for it, the worker ends when it replies
             with contextlib.suppress(RuntimeError):
                 shutdown.thread(self._board.interrupt, number, f"{self._name}-{number}-stop").start()
         self._perhaps_add_worker()
         self._perhaps_over()
-
-    def _break(self, error: BaseException) -> None:
-        why = broken(str(error), error)
-        with self._lock:
-            self._broken = why
-        self.close()
-        for task in self._board.clear():
-            task.fail(why)
 
     # news
 
@@ -367,7 +340,7 @@ class Interpreters(Engine):
 
     def _end(self, task: Posted, kind: int, value: Any) -> None:
         if kind == RESULT:
-            self._succeed(task, value)
+            self._conclude(task, task.succeed, value)
             return
         if kind == BEGUN:
             self._begun(task)
@@ -377,117 +350,57 @@ class Interpreters(Engine):
             return
         fine, read = read_outcome(kind, value)
         if fine:
-            self._succeed(task, read)
+            self._conclude(task, task.succeed, read)
         elif kind == BROKEN:
             self._break(read)
         elif kind == UNREADABLE:
             self._unreadable(task, read)
         else:
-            self._fail(task, read)
+            self._conclude(task, task.fail, read)
 
-    def _succeed(self, task: Posted, value: Any) -> None:
-        if task.deadline != math.inf:
-            self._timed.discard(task)
-        if self._between:
-            self._claim(task)
-        if not task.dropped:
-            task.succeed(value)
+    def _conclude(self, task: Posted, end: Callable[[Any], None], outcome: Any) -> None:
+        """Its job has ended, and so does the task, if it has not before."""
+        special = self._again or task.dropped or task.options.timeout is not None
+        if not special or self._is_its_end(task):
+            end(outcome)
 
-    def _fail(self, task: Posted, error: BaseException) -> None:
-        if task.deadline != math.inf:
-            self._timed.discard(task)
-        if self._between:
-            self._claim(task)
-        if not task.dropped:
-            task.fail(error)
+    def _is_its_end(self, task: Posted) -> bool:
+        """Whether the thread that has ended a task's job is to end the task, too."""
+        self._timed.discard(task)
+        self._claim(task)
+        return not task.dropped
 
     def _unreadable(self, task: Posted, error: BaseException) -> None:
         """The worker could not read the call: by reference, perhaps, where it must go by value."""
-        if not task.by_value and goes_by_value(error):
-            task.by_value = True
-            task.attempts -= 1
-            with self._lock:
-                self._between.add(task)
-            self._repost(task)
-        else:
-            self._fail(task, unreadable(task, error))
-
-    def _tries_again(self, task: Posted) -> bool:
-        """Whether there is to be a further attempt: it is in ``_between`` then, and to be posted again."""
-        with self._lock:
-            again = task.may_retry() and self._broken is None
-            if again:
-                self._retried += 1
-                self._between.add(task)
-            return again
-
-    def _repost(self, task: Posted) -> None:
-        posted = False
-        error: Exception | None = None
-        try:
-            posted = self._post(task)
-        except SerializationError as refusal:
-            error = refusal
-        if error is None and not posted and not self._terminated:
-            error = self._broken or WorkerDiedError("the pool ended before the task could be run again")
-        if error is not None:
-            self._fail(task, error)
-        elif not posted:
-            if self._claim(task):
-                self._cancelled += 1
-                task.give_up()
-        elif not self._claim(task) and task.job is not None:  # cancelled meanwhile, or ended already
-            worker = self._board.take_back(task.job)
-            if worker > 0:
-                self._interrupt(worker)
-
-    def _claim(self, task: Posted) -> bool:
-        """Takes it from ``_between``; False if it is not there any more."""
-        with self._lock:
-            claimed = task in self._between
-            self._between.discard(task)
-            return claimed
-
-    # time-outs
+        again = not task.by_value and goes_by_value(error) and self._tries_again(task, unread=True)
+        self._timed.discard(task)
+        task.by_value = True
+        self._finish(task, unreadable(task, error), again=again)
 
     def _begun(self, task: Posted) -> None:
-        limit = task.options.timeout
-        if limit is None or task.future.done():
-            return
-        if self._watch is None:
-            with self._lock:
-                try:
-                    if self._watch is None:
-                        self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
-                except RuntimeError as error:
-                    refusal = broken(f"no thread can be started for time-outs: {error}", error)
-        if self._watch is None:
-            self._give_up_on(task, refusal)
-            return
-        task.deadline = time.monotonic() + limit
-        self._timed.add(task)
-        self._watch.expect(task.deadline)
+        if task.options.timeout is not None and not task.future.done():
+            self._guard(task, task.options.timeout)
 
-    def _expire(self) -> float:
-        """Ends the tasks whose time is up; when to look again."""
-        now = time.monotonic()
-        for task in list(self._timed):
-            if task.deadline > now:
-                continue
-            self._timed.discard(task)
-            late = TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s")
-            self._give_up_on(task, late)
-        return min((task.deadline for task in list(self._timed)), default=math.inf)
+    # between two attempts
 
-    def _give_up_on(self, task: Posted, error: Exception) -> None:
-        """Takes a task from its worker, if it is there still, and has that end."""
+    def _drop(self, task: Task) -> bool:
         with self._lock:
-            worker = -1 if task.job is None else self._board.take_back(task.job)
-            again = worker > 0 and self._tries_again(task)
-        if worker > 0:
-            self._timed_out += isinstance(error, TaskTimeoutError)
+            if task in self._again:
+                assert isinstance(task, Posted)
+                task.dropped = True  # before it is taken away: see _conclude
+            return super()._drop(task)
+
+    def _put_again(self, task: Task) -> None:
+        assert isinstance(task, Posted)
+        job = None
+        error: Exception = WorkerDiedError("the pool ended before the task could be run again")
+        try:
+            job = self._post(task)
+        except SerializationError as refusal:
+            error = refusal
+        mine = self._claim(task)
+        if job is None:
+            if mine:
+                task.fail(error)
+        elif not mine and (worker := self._board.take_back(job)) > 0:  # cancelled meanwhile, or over already
             self._interrupt(worker)
-            if again:
-                self._repost(task)
-            else:
-                self._fail(task, error)

@@ -1,0 +1,327 @@
+"""The life of a task from its submission to its end, in each kind of pool that has workers.
+
+    QUEUED ── a worker takes it ──> RUNNING ── returns, raises ───────────────────────> ENDED
+      │  ^                             │
+      │  └── BETWEEN two attempts <────┼── its time is up, or its worker died, and it has an attempt left
+      │                │               │
+      └── cancelled ───┴───────────────┴── cancelled, or no attempt left ─────────────> ENDED
+
+A :class:`TaskScheduler` owns these states, deadlines, further attempts, what ``cancel()`` says, the counters,
+and how a pool is closed, broken and terminated. A back end (worker_manager.py, interpreter/engine.py,
+event_loop/engine.py) has the queue and the workers: how a call gets to one, how one is interrupted and ends.
+
+Invariants:
+
+* A task that has begun and is not over is with one worker, or in ``_again``, or in both for a moment. It is
+  in ``_again`` before it leaves its worker for a further attempt, and until it is with the next one. So a
+  cancellation finds it, and can say at once whether it ended it.
+* The thread that takes a task from its worker, or from ``_again`` under ``_lock``, ends it or has it run.
+* Once the pool is terminated or broken, ``_again`` stays empty.
+
+No future is ended, and so no callback called, with a lock held. ``_lock`` is re-entrant because a pool's
+finalizer, which closes its engine, may run wherever objects are freed.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.errors import TaskTimeoutError
+from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task, broken
+from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.stopped import Stopped
+
+MOST_UNREAD = 10
+"""So many workers in a row may be gone before they have read a task."""
+
+
+class Counts:
+    """What was done: by one worker slot, written by its thread, or by all else."""
+
+    __slots__ = (
+        "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "restarts", "retried",
+        "run_ns", "timed_out",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)
+
+    def add(self, other: Counts) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    done: int
+    timed_out: int
+    cancelled: int
+    lost: int
+    retried: int
+    restarts: int
+    ended: int
+    queue_ns: int
+    run_ns: int
+    bytes_out: int
+    bytes_in: int
+
+
+class TaskScheduler(Engine):
+    """See above.
+
+    Args:
+        workers: how many there are at most.
+        name: of the threads, before their number.
+    """
+
+    _watch: DeadlineTimer | None = None
+
+    def __init__(self, workers: int, name: str) -> None:
+        self.workers = workers
+        self._name = name
+        self._lock = threading.RLock()
+        self._again: set[Task] = set()
+        """Have begun, and wait for a further attempt."""
+        self._timed: set[Task] = set()
+        """Run, and have a deadline."""
+        self._counts = Counts()
+        self._terminated = False
+        shutdown.remember(self)
+
+    # what the executor calls
+
+    def enqueue(self, task: Task) -> None:
+        with self._lock:
+            self._check_open()
+            if task.options.timeout is not None and self._watch is None:
+                self._start_watch()
+            then = self._put(task)
+        if then is not None:
+            then()
+
+    def stop(self, task: Task) -> bool:
+        return self._stop(task, late=False)
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._close_queue()
+
+    def cancel_queued(self) -> None:
+        self._end_queued(None)
+
+    def terminate(self) -> None:
+        with self._lock:
+            self._terminated = True  # before it is looked at what runs: what begins then looks at this
+            self.close()
+        self.cancel_queued()
+        with self._lock:
+            tasks = [*self._again, *self._begun_tasks()]
+        for task in tasks:
+            self.stop(task)
+
+    def join(self, timeout: float | None = None) -> bool:
+        return shutdown.join(self._not_ended, self._watch, timeout)
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._lock = threading.RLock()
+        self._again, self._timed = set(), set()
+        self._watch = None
+
+    def statistics(self) -> Statistics:
+        with self._lock:
+            counts, started, queued, running = self._numbers()
+            return Statistics(
+                kind=self.kind, workers=self.workers, started=started, queued=queued, running=running,
+                done=counts.done, timed_out=counts.timed_out, cancelled=counts.cancelled, lost=counts.lost,
+                retried=counts.retried, restarts=counts.restarts, queue_time_s=counts.queue_ns / 1e9,
+                run_time_s=counts.run_ns / 1e9, bytes_out=counts.bytes_out, bytes_in=counts.bytes_in,
+            )  # fmt: skip
+
+    # the beginning of an attempt
+
+    def _begin(self, task: Task) -> bool:
+        """Takes a task from the queue, to run or to end it; False if it was cancelled or helped."""
+        if task.attempts:
+            return self._claim(task) and task.begin()
+        begun = task.begin()
+        if not begun and task.future.cancelled():
+            with self._lock:
+                self._counts.cancelled += 1
+        return begun
+
+    def _claim(self, task: Task) -> bool:
+        """Takes it from between two attempts; False if it is not there any more."""
+        with self._lock:
+            claimed = task in self._again
+            self._again.discard(task)
+            return claimed
+
+    def _drop(self, task: Task) -> bool:
+        """As _claim, to end it."""
+        return self._claim(task)
+
+    def _help(self, task: Task, run: Callable[[Task], Any]) -> None:
+        """Runs a task, if it has not begun, in a thread that is about to wait for it."""
+        if task.attempts or not task.begin():
+            return
+        try:
+            value = run(task)
+        except Stopped:  # sent to the task that waits
+            task.give_up()
+            raise
+        except BaseException as error:  # noqa: BLE001 - the task's
+            task.fail(error)
+        else:
+            task.succeed(value)
+
+    # its end
+
+    def _stop(self, task: Task, *, late: bool) -> bool:
+        """Has an attempt end. What is late is tried again or fails, the rest is cancelled, also between two
+        attempts. False: there is none, or not any more."""
+        again: bool | None = None
+        while again is None:
+            with self._lock:  # no task goes between a worker and _again meanwhile
+                if late:
+                    if task.deadline > time.monotonic():  # a further attempt's
+                        return False
+                elif self._drop(task):
+                    break
+                self._timed.discard(task)
+                then = self._seize(task, late=late)
+            if then is None:
+                return False
+            again = then()
+        with self._lock:
+            self._counts.timed_out += late
+            self._counts.cancelled += not late
+        error = TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s") if late else None
+        self._finish(task, error, again=bool(again))
+        return True
+
+    def _tries_again(self, task: Task, *, unread: bool = False) -> bool:
+        """Whether there will be a further attempt: it is in ``_again`` then. Asked before it leaves its
+        worker. ``unread``: it has not begun there, and that is no attempt."""
+        with self._lock:
+            if self._terminated or self._broken is not None:
+                return False
+            if unread and task.unread < MOST_UNREAD:
+                task.unread += 1
+            elif task.may_retry():
+                self._counts.retried += 1
+            else:
+                return False
+            self._timed.discard(task)
+            task.deadline = math.inf
+            self._again.add(task)
+            return True
+
+    def _put_again(self, task: Task) -> None:
+        """Queues it for the further attempt, if it was not cancelled meanwhile."""
+        with self._lock:
+            if task not in self._again:
+                return
+            task.queued_ns = time.monotonic_ns()
+            then = self._put(task)
+        if then is not None:
+            then()
+
+    def _finish(self, task: Task, error: BaseException | None, *, again: bool) -> None:
+        """After an attempt without an outcome; no error: it is cancelled, as all are once terminated."""
+        if again:
+            self._put_again(task)
+        elif error is None or self._terminated:
+            task.give_up()
+        else:
+            task.fail(error)
+
+    def _end_queued(self, error: Broken | None) -> None:
+        tasks = self._drain()
+        if error is None:
+            with self._lock:
+                self._counts.cancelled += len(tasks)
+        for task in tasks:
+            self._finish(task, error, again=False)
+
+    def _break(self, error: BaseException) -> None:
+        """There are no workers, and will not be any."""
+        why = broken(str(error), error)
+        with self._lock:
+            self._broken = why
+            self.close()
+            between = [task for task in list(self._again) if self._drop(task)]
+        for task in between:
+            task.fail(why)
+        self._end_queued(why)
+
+    # deadlines
+
+    def _start_watch(self) -> None:
+        with self._lock:
+            self._check_open()
+            try:
+                if self._watch is None:
+                    self._watch = DeadlineTimer(self._expire, f"{self._name}-watch")
+            except RuntimeError as error:
+                raise broken(f"no thread can be started for time-outs: {error}", error) from error
+
+    def _guard(self, task: Task, timeout: float) -> None:
+        """Its attempt has begun."""
+        task.deadline = time.monotonic() + timeout
+        self._timed.add(task)
+        if self._watch is not None:
+            self._watch.expect(task.deadline)
+
+    def _expire(self) -> float:
+        """Ends the attempts whose time is up; when to look again."""
+        now = time.monotonic()
+        for task in list(self._timed):
+            if task.deadline <= now:
+                self._stop(task, late=True)
+        return min((task.deadline for task in list(self._timed)), default=math.inf)
+
+    def ended(self) -> None:
+        """The last worker of a closed pool has gone. Called by its thread."""
+        if self._watch is not None:
+            self._watch.end()
+
+    # the back end
+
+    def _put(self, task: Task) -> Callable[[], None] | None:
+        """With the lock held: queues it. Returns what the caller has to do for it once the lock is free, if
+        anything. A back end that queues without the lock has ``enqueue`` and ``_put_again`` of its own."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _drain(self) -> list[Task]:
+        """Takes what is queued, which the caller ends: see _begin."""
+
+    @abstractmethod
+    def _close_queue(self) -> None:
+        """With the lock held: nothing is queued any more but further attempts, and workers end when there is
+        nothing to do for them."""
+
+    @abstractmethod
+    def _begun_tasks(self) -> list[Task]:
+        """With the lock held: those that are with workers."""
+
+    @abstractmethod
+    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool | None] | None:
+        """With the lock held: takes an attempt from its worker, which is to end it; None: no worker has it.
+        The caller calls what this returns once the lock is free. That says whether there will be a further
+        attempt, having asked ``_tries_again`` if it is late; or None: it has left that worker meanwhile."""
+
+    @abstractmethod
+    def _not_ended(self) -> list[threading.Thread]:
+        """Threads that a closed pool waits for, as they are now."""
+
+    @abstractmethod
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        """With the lock held: what was done, workers, tasks queued and running."""
