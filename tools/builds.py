@@ -27,8 +27,8 @@ TESTS = (
     "tests/lifecycle/test_gil_survives_faults.py",
     "tests/lifecycle/test_gil_survives_interpreters.py",
     "tests/lifecycle/test_run_program.py",
-    "tests/unit/test_gil_observe.py",
-    "tests/unit/test_gil_schedule.py",
+    "tests/unit/gil/test_gil_observe.py",
+    "tests/unit/gil/test_gil_schedule.py",
 )
 """Those that depend on how the interpreter was built."""
 OPTIMISED = ("OPT=-DNDEBUG -g1 -O2 -Wall",)

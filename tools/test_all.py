@@ -106,7 +106,7 @@ ENDS = (
 """Tests that the oldest interpreter runs, which is that of make test, and the newest."""
 
 ENDS_AND_FREE = tuple(
-    f"tests/unit/test_sync_{name}.py"
+    f"tests/unit/sync/test_sync_{name}.py"
     for name in (
         "barrier",
         "bounded_queue",

@@ -27,12 +27,12 @@ LARGEST = 2_000_000
 """Bytes that a wheel may have."""
 
 SMOKE = (
-    "tests/unit/test_sync_lock.py",
-    "tests/unit/test_sync_queue.py",
-    "tests/unit/test_sync_select.py",
-    "tests/unit/test_sync_shared.py",
-    "tests/unit/test_pools.py",
-    "tests/unit/test_gil_observe.py",
+    "tests/unit/sync/test_sync_lock.py",
+    "tests/unit/sync/test_sync_queue.py",
+    "tests/unit/sync/test_sync_select.py",
+    "tests/unit/sync/test_sync_shared.py",
+    "tests/unit/pools/test_pools.py",
+    "tests/unit/gil/test_gil_observe.py",
     "tests/unit/test_machine.py",
 )
 """Something of every part that needs neither a compiler nor the extra "lab"."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
-NAMED = re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", PAGE)
+NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)`", PAGE)
 SCENARIOS = re.findall(r"`((?:[a-z]+-)+\d(?:-[a-z]+)*)`", PAGE)
 
 

@@ -95,7 +95,7 @@ JOBLIB_KINDS = [kind for kind in KINDS if kind in {"threads", "processes", "inte
 
 
 @pytest.mark.parametrize("kind", JOBLIB_KINDS)
-def test_joblib_gives_the_same_as_its_own_backends(kind: str) -> None:
+def test_joblib_returns_the_same_as_with_its_own_backends(kind: str) -> None:
     calls = [joblib.delayed(square)(n) for n in range(100)]
     expected = joblib.Parallel(n_jobs=1)(calls)
     with joblib.parallel_config(backend="fairlead", n_jobs=2, kind=kind):

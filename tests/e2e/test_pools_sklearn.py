@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.long
-def test_searches_give_lokys_numbers_and_a_killed_worker_costs_one_task(tmp_path: Path) -> None:
+def test_searches_return_lokys_numbers_and_a_killed_worker_costs_one_task(tmp_path: Path) -> None:
     if not ENVIRONMENT.has(("scikit-learn",)):
         pytest.skip("scikit-learn not installed: make companions")
     (tmp_path / "estimator.py").write_text(ESTIMATOR)

@@ -168,7 +168,7 @@ def test_joblib_in_a_forked_child_makes_pools_of_its_own() -> None:
         assert in_child(run) == 0
 
 
-def test_thread_of_a_forked_child_inherits_nobody_to_call_back() -> None:
+def test_thread_of_a_forked_child_inherits_no_callbacks() -> None:
     """It may have the number of a thread that ended with the fork."""
     serving, done = threading.Event(), threading.Event()
 

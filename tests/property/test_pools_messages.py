@@ -57,7 +57,7 @@ def alike(sent: Any, come: Any) -> bool:
 
 
 @given(values=st.lists(VALUES, min_size=1, max_size=5))
-def test_messages_come_as_they_were_sent_and_give_their_memory_back(values: list[Any]) -> None:
+def test_messages_arrive_as_they_were_sent_and_free_their_memory(values: list[Any]) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with ends() as (ours, theirs):
 
@@ -78,7 +78,7 @@ def test_messages_come_as_they_were_sent_and_give_their_memory_back(values: list
 
 
 @given(values=st.lists(VALUES, min_size=2, max_size=8))
-def test_messages_that_come_together_are_told_apart(values: list[Any]) -> None:
+def test_messages_that_arrive_together_are_separated(values: list[Any]) -> None:
     """As a log record and the result behind it."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with ends() as (ours, theirs):

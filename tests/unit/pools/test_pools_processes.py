@@ -199,7 +199,7 @@ def test_arrays_come_back_as_they_went_and_can_be_written(pool: ProcessPool) -> 
     back[7][:] = 1
 
 
-def test_arrays_that_live_keep_their_memory_and_those_gone_give_it_back(pool: ProcessPool) -> None:
+def test_arrays_that_live_keep_their_memory_and_those_gone_free_it(pool: ProcessPool) -> None:
     fds = descriptors()
     many = channel.MOST_LENT + 10
     kept = [pool.submit(np.full, 100_000, n, dtype="f8").result() for n in range(many)]

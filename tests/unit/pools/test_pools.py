@@ -33,13 +33,13 @@ from fairlead.pools import ThreadPool
 # as an executor
 
 
-def test_submit_gives_the_future_of_a_result(make: Make) -> None:
+def test_submit_returns_a_future_of_the_result(make: Make) -> None:
     pool = make()
     assert pool.submit(add, 2, b=3).result() == 5
     assert isinstance(pool, concurrent.futures.Executor)
 
 
-def test_submit_gives_the_exception_that_the_function_raised(make: Make) -> None:
+def test_future_raises_what_the_function_raised(make: Make) -> None:
     future = make().submit(raise_odd, 7)
     with pytest.raises(Odd, match="odd 7") as caught:
         future.result()
@@ -100,7 +100,7 @@ def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -
     assert first.result() == str(tmp_path / "go")
 
 
-def test_pool_that_nobody_can_reach_finishes_its_tasks_and_ends() -> None:
+def test_unreachable_pool_finishes_its_tasks_and_ends() -> None:
     threads = threading.active_count()
     pool = ThreadPool(2)
     future = pool.submit(square, 3)

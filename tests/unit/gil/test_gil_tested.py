@@ -14,7 +14,7 @@ import pytest
 from fairlead.errors import UntestedInterpreterWarning
 from fairlead.gil.observe import tested
 
-NATIVE = Path(__file__).parents[2] / "native"
+NATIVE = Path(__file__).parents[3] / "native"
 
 
 @pytest.fixture

@@ -149,7 +149,7 @@ def test_stream_serves_tasks_and_takes_asynchronous_input(make: Make) -> None:
     assert ordered == asynchronous == sorted(unordered) == [n * n for n in range(100)]
 
 
-def test_progress_is_told_of_every_item_and_closed(make: Make) -> None:
+def test_progress_counts_every_item_and_is_closed(make: Make) -> None:
     class Bar:
         done = 0
         closed = False
@@ -214,7 +214,7 @@ def test_callbacks_are_called_with_the_result_or_the_error(make: Make) -> None:
     assert told[2] == [1, 4]
 
 
-def test_imap_raises_in_place_and_waits_no_longer_than_told(several: Make, tmp_path: Path) -> None:
+def test_imap_raises_in_place_and_waits_no_longer_than_its_timeout(several: Make, tmp_path: Path) -> None:
     pool = Pool(over=several())
     found = pool.imap(negative_raises, [1, -1, 2])
     assert found.next() == 1
@@ -238,7 +238,7 @@ def test_join_wants_a_closed_pool(make: Make) -> None:
 # tasks of event loops
 
 
-def test_run_gives_the_result_to_a_task(make: Make) -> None:
+def test_run_returns_the_result_to_a_task(make: Make) -> None:
     pool = make()
 
     async def main() -> list[int]:

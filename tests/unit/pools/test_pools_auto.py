@@ -149,7 +149,7 @@ def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() 
         assert (sample.busy >= 0.3) == busy, sample
 
 
-def test_sample_of_a_call_whose_thread_ends_while_it_is_looked_at_is_that_of_the_call(
+def test_sample_of_a_call_whose_thread_ends_meanwhile_is_that_of_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     meter = CallMeter()
@@ -232,7 +232,7 @@ def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.skipif(
     machine.cores().usable < 2 or not has_gil(), reason="without a GIL, or with one core, nothing is won"
 )
-def test_pool_gives_what_computes_to_workers_with_a_gil_of_their_own(tmp_path: Path) -> None:
+def test_pool_sends_computing_functions_to_workers_with_their_own_gil(tmp_path: Path) -> None:
     with pool(max_workers=1) as chosen:
         first = chosen.submit(announce_and_ask, str(tmp_path / "begun"))
         assert chosen.choice is not None
@@ -276,7 +276,7 @@ def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:
         future.result()
 
 
-def test_pool_gives_coroutines_to_a_loop() -> None:
+def test_pool_runs_coroutines_on_a_loop() -> None:
     async def identity(value: int) -> int:
         await asyncio.sleep(0)
         return value

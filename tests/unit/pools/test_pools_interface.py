@@ -249,7 +249,7 @@ def test_keyword_names_are_the_standard_librarys() -> None:
             assert processes.submit(square, 3).result() == 9
 
 
-def test_shutdown_waits_no_longer_than_it_is_told(several: Make, tmp_path: Path) -> None:
+def test_shutdown_waits_no_longer_than_its_timeout(several: Make, tmp_path: Path) -> None:
     pool = several(max_workers=1)
     future = pool.submit(wait_for, str(tmp_path / "go"))
     with pytest.raises(TimeoutError, match="have not ended within"):

@@ -133,7 +133,7 @@ def test_ctrl_c_in_a_sequential_map_is_not_an_items_outcome() -> None:
 # done-callbacks
 
 
-def test_callback_that_raises_whatever_costs_nobody_anything(several: Make, tmp_path: Path) -> None:
+def test_callback_that_raises_anything_harms_no_task(several: Make, tmp_path: Path) -> None:
     pool = several(max_workers=1)
     first = pool.submit(wait_for, str(tmp_path / "go"))
     futures = [pool.submit(square, n) for n in range(4)] + [pool.submit(poolmishaps.exit_now)]
@@ -150,7 +150,7 @@ def test_callback_that_raises_whatever_costs_nobody_anything(several: Make, tmp_
     pool.shutdown()
 
 
-def test_callback_that_blocks_delays_nobodys_timeout(several: Make) -> None:
+def test_callback_that_blocks_delays_no_timeout(several: Make) -> None:
     pool = several(max_workers=2)
     gate = threading.Event()
     try:

@@ -154,7 +154,7 @@ def test_worker_that_is_killed_calls_no_finalizer(tmp_path: Path) -> None:
     assert not list(place.iterdir())
 
 
-def test_auto_pool_gives_the_finalizer_to_the_kind_that_it_chooses() -> None:
+def test_auto_pool_passes_the_finalizer_to_the_kind_that_it_chooses() -> None:
     called: list[int] = []
     with AutoPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
         assert list(pool.map(time.sleep, [0.02] * 8)) == [None] * 8
