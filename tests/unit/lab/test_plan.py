@@ -128,3 +128,16 @@ def test_plan_takes_a_variant_by_its_label_whatever_its_mode() -> None:
 def test_plan_refuses_a_parameter_a_value_or_a_variant_that_there_is_not(options: RunOptions) -> None:
     with pytest.raises(UsageError, match=r"has this parameter|is not known"):
         planned(options)
+
+
+@pytest.mark.parametrize("experiment", registry.catalogue())
+def test_plan_takes_every_declared_value_and_every_variant(experiment: str) -> None:
+    declared = registry.catalogue()[experiment]
+    for name, parameter in declared.parameters.items():
+        for value in parameter.choices:
+            series = planned(RunOptions(ids=(experiment,), mode="full", parameters=((name, str(value)),)))
+            assert series
+            assert {(type(one.params[name]), one.params[name]) for one in series} == {(type(value), value)}
+    for variant in declared.variants:
+        (one,) = planned(RunOptions(ids=(experiment,), variants=(variant.label,)))
+        assert variant.params.items() <= one.params.items()
