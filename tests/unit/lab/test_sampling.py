@@ -137,6 +137,15 @@ def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_s
     assert re.fullmatch(said, skips["a", 1000] or "")
 
 
+def test_turns_series_that_are_not_reached_say_a_budget_that_reaches_them() -> None:
+    lines = tuple(series(f"3.{number}", (10,)) for number in range(30))
+    refused = [turn.skip for turn in Drive(lines, 60, lambda *_: 1.0).go().turns if turn.skip]
+    (more,) = {found[1] for text in refused if (found := re.search(r"a --budget of (\d+)s may", text))}
+    again = Drive(lines, int(more), lambda *_: 1.0).go()
+    assert len(refused) > 10
+    assert [turn.skip for turn in again.turns if turn.skip] == []
+
+
 def test_turns_skipped_series_is_reported_once_and_not_run() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}

@@ -263,6 +263,8 @@ class SampleOrder:
         needed = ENOUGH * _predicted_s(line, rank)
         if self._fits(needed * competing):
             return None
+        if rank == 0:
+            needed = self._unreached_s()
         more = math.ceil(self._budget_s + needed * competing + self._committed_s() - self._left_s())
         if rank == 0:
             return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
@@ -277,6 +279,13 @@ class SampleOrder:
     def _committed_s(self) -> float:
         """What it takes until all that is kept has ``ENOUGH`` samples."""
         return sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
+
+    def _unreached_s(self) -> float:
+        """What ``ENOUGH`` samples take of the series that were not begun, if they are like the others."""
+        firsts = [line[0] for line in self.lines if not line[0].series.skipped]
+        begun = [cell for cell in firsts if cell.begun]
+        each_s = median([cell.cost_s for cell in begun] or [0.0])
+        return ENOUGH * each_s * (len(firsts) - len(begun))
 
     def _opening_s(self, line: SeriesCells) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
