@@ -1,4 +1,4 @@
-"""Run the Python tests on every CPython from 3.11 on that this machine has.
+"""Run the Python tests on every CPython from 3.11 on that this machine has, and a part of them on PyPy.
 
 Each interpreter gets an environment of its own under build/envs, with a wheel that was built
 for it. The one that make test runs on has its environment, and gets the tests that are marked
@@ -9,6 +9,7 @@ long, which that left out; named on the command line, it gets a wheel like the o
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
 CLONE = Path(__file__).parents[1]
 ENVIRONMENTS = CLONE / "build" / "envs"
-SUPPORTED = ("3.11", "3.12", "3.13", "3.13t", "3.14", "3.15")
+SUPPORTED = ("3.11", "3.12", "3.13", "3.13t", "3.14", "3.15", "pypy3.11")
 ONCE = (
     # pages drawn by a browser
     "tests/e2e/test_gil_browser.py",
@@ -141,6 +142,15 @@ BY_HAND = (
 """Long tests that are left to who changes what they are about: pytest -m long FILE, in the environment of
 make test."""
 
+ON_PYPY = (
+    *(f"tests/unit/test_sync_{name}.py" for name in ("lock", "event", "semaphore", "queue")),
+    *(f"tests/unit/test_pools{name}.py" for name in ("", "_async", "_futures", "_interface", "_stopping")),
+    "--timeout=30",
+)
+"""What PyPy runs. A test of these files that cannot hold there says so itself."""
+SILENCE_ON_PYPY_S = "45"
+"""A run in which no test begins or ends for so long is ended: see tests/support/watchdog.py."""
+
 BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of collection, so that the last files are quick ones and neither process is left alone. A
 third gains nothing: a compiler prepares the next interpreter meanwhile."""
@@ -191,10 +201,10 @@ def prepare(interpreter: Interpreter, complete: bool = True) -> Path:
         # no library is built from source: the newest release with a wheel for this interpreter is taken
         groups = (
             *GROUPS,
-            *(() if interpreter.free_threaded else GUESTS),
+            *(() if interpreter.free_threaded or on_pypy(interpreter) else GUESTS),
             *(COMPARED_WITH if complete else ()),
         )
-        quietly(*pip, "install", "--only-binary=:all:", *groups, *dependencies())
+        quietly(*pip, "install", "--only-binary=:all:", *groups, *dependencies(lab=not on_pypy(interpreter)))
         made_for.write_text(keys[0])
     wheels = environment / "wheel"
     shutil.rmtree(wheels, ignore_errors=True)
@@ -214,17 +224,21 @@ def in_advance(
             if interpreter == own:
                 coming.append((interpreter, ahead.submit(Path, sys.executable)))
             else:
-                newest = interpreter == interpreters[-1]
-                coming.append((interpreter, ahead.submit(prepare, interpreter, complete or newest)))
+                all_of_it = (complete or interpreter == interpreters[-1]) and not on_pypy(interpreter)
+                coming.append((interpreter, ahead.submit(prepare, interpreter, all_of_it)))
             if len(coming) > 1:
                 yield coming.popleft()
         yield from coming
 
 
-def dependencies() -> list[str]:
-    """What fairlead and its extra for the lab need."""
+def on_pypy(interpreter: Interpreter) -> bool:
+    return interpreter.implementation == "PyPy"
+
+
+def dependencies(lab: bool) -> list[str]:
+    """What fairlead needs, and perhaps its extra for the lab."""
     project = tomllib.loads((CLONE / "pyproject.toml").read_text())["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["lab"]]
+    return [*project["dependencies"], *(project["optional-dependencies"]["lab"] if lab else ())]
 
 
 def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str]:
@@ -232,6 +246,8 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
     if interpreter == own:
         left_out = [f"--deselect={name}" for name in BY_HAND]
         return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal", *left_out]  # most are in one file
+    if on_pypy(interpreter):
+        return [*BY_FILE, *ON_PYPY]
     left_out = [*ONCE]
     if not newest:
         left_out += ENDS
@@ -239,7 +255,7 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
     return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
 
 
-def run_tests(python: Path, arguments: list[str]) -> tuple[int, str, list[str]]:
+def run_tests(python: Path, arguments: list[str], environment: dict[str, str]) -> tuple[int, str, list[str]]:
     """(exit status, closing line, a line for each test that failed) of pytest, whose output is passed on as
     it comes. Skipped tests are counted and not listed: what an interpreter lacks would hide what failed."""
     command = [python, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *arguments]
@@ -248,6 +264,7 @@ def run_tests(python: Path, arguments: list[str]) -> tuple[int, str, list[str]]:
     with subprocess.Popen(
         command,
         cwd=CLONE,
+        env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -269,13 +286,14 @@ def main(arguments: list[str]) -> int:
     found = [
         one
         for one in discovery.interpreters
-        if one.implementation == "CPython"
+        if one.implementation in ("CPython", "PyPy")
         and one.version_key >= (3, 11)
         and (not wanted or one.name in wanted)
     ]
-    for name in (*ONCE, *ENDS, *ENDS_AND_FREE, *BY_HAND):
+    found.sort(key=lambda one: one.version_key)  # the newest, which runs more, is the last
+    for name in (*ONCE, *ENDS, *ENDS_AND_FREE, *BY_HAND, *ON_PYPY[:-1]):
         if not (CLONE / name.partition("::")[0]).exists():
-            sys.exit(f"tools/test_all.py: there is no {name} any more; correct ONCE, ENDS and ENDS_AND_FREE")
+            sys.exit(f"tools/test_all.py: there is no {name} any more; correct the lists of tests")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
     failures: list[str] = []
@@ -298,7 +316,8 @@ def main(arguments: list[str]) -> int:
             if pytest_arguments
             else choice(interpreter, discovery.running, interpreter == found[-1])
         )
-        status, closing, bad = run_tests(python, chosen)
+        environment = {"FAIRLEAD_TESTS_SILENCE_S": SILENCE_ON_PYPY_S} if on_pypy(interpreter) else {}
+        status, closing, bad = run_tests(python, chosen, environment)
         failures += [f"{interpreter.name:8} {line}" for line in bad]
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)", closing)}
         totals["passed"] += counts.get("passed", 0)
