@@ -143,8 +143,8 @@ BY_HAND = (
 make test."""
 
 ON_PYPY = (
-    *(f"tests/unit/test_sync_{name}.py" for name in ("lock", "event", "semaphore", "queue")),
-    *(f"tests/unit/test_pools{name}.py" for name in ("", "_async", "_futures", "_interface", "_stopping")),
+    *(f"tests/unit/sync/test_sync_{name}.py" for name in ("lock", "event", "semaphore", "queue")),
+    *(f"tests/unit/pools/test_pools{name}.py" for name in ("", "_async", "_futures", "_interface", "_stopping")),
     "--timeout=30",
 )
 """What PyPy runs. A test of these files that cannot hold there says so itself."""
