@@ -193,6 +193,7 @@ fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine)
     fl_job *job = NULL;
     fl_waitq *helper = NULL;
     uint32_t held = 0;
+    bool listed = false;
     *mine = false;
     do {
         if (held > 0) {
@@ -211,12 +212,19 @@ fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine)
                     job->state = FL_JOB_ENDED;
                     job_queue->figures.running--;
                     helper = helper_of(job);
+                    listed = job->listed;
+                    if (listed) {
+                        unlist(job_queue, job);
+                    }
                 }
             }
         }
         fl_mutex_unlock(&job_queue->lock);
     } while (held > 0);
     wake_helper(helper);
+    if (listed) {
+        fl_job_unref(job); /* the list's; the slot's goes to the caller */
+    }
     free(slot);
     return job;
 }

@@ -174,6 +174,25 @@ static void test_every_job_ends_once_whichever_side_ends_it(void)
     fl_job_queue_unref(job_queue);
 }
 
+static void test_beginning_of_a_job_that_ended_with_its_worker_is_no_completion(void)
+{
+    bool mine, over;
+    uint32_t outstanding;
+    job_queue = fl_job_queue_new();
+    fl_worker_slot *slot = fl_job_queue_join(job_queue, 1, NULL, 0);
+    fl_job *job = fl_job_new(item(NULL), &owners[0], true);
+    CHECK(fl_job_queue_post(job_queue, job, &outstanding));
+    CHECK(wait_at(job_queue->work));
+    CHECK(fl_job_queue_take(job_queue, slot) == job);
+    CHECK(fl_job_queue_leave(job_queue, 1, &mine) == job);
+    CHECK(mine);
+    fl_job_unref(job);
+    CHECK(fl_job_queue_next(job_queue, &over) == NULL);
+    CHECK_EQUAL(job->refs, 1);
+    fl_job_unref(job);
+    fl_job_queue_unref(job_queue);
+}
+
 static void test_parts_keep_the_whole_and_a_lender_that_is_gone_is_not_needed(void)
 {
     fl_pin *block = fl_pin_block(10);
@@ -193,6 +212,7 @@ int main(void)
 {
     CHECK(fl_waitq_setup());
     test_every_job_ends_once_whichever_side_ends_it();
+    test_beginning_of_a_job_that_ended_with_its_worker_is_no_completion();
     test_parts_keep_the_whole_and_a_lender_that_is_gone_is_not_needed();
     return 0;
 }
