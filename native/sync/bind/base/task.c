@@ -40,19 +40,20 @@ static PyObject *of_asyncio(PyObject **place, PyObject *module_name, const char 
     return found;
 }
 
-/* What an adapter says of its library, borrowed; NULL: the program has not imported that, or an exception is
-   set. */
-static PyObject *of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name)
+/* What an adapter says of its library, borrowed. 1: *found is that; 0: the program has not imported the
+   library; -1: an exception. */
+static int of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
+                      PyObject **found)
 {
-    PyObject *found = kept(place);
-    if (found == NULL && PyDict_Contains(PyImport_GetModuleDict(), library) > 0) {
+    *found = kept(place);
+    int imported = *found != NULL ? 1 : PyDict_Contains(PyImport_GetModuleDict(), library);
+    if (*found == NULL && imported > 0) {
         PyObject *module = PyImport_ImportModule(adapter); /* waits, if another thread imports it */
-        if (module != NULL) {
-            found = keep(place, PyObject_GetAttrString(module, name));
-            Py_DECREF(module);
-        }
+        *found = module == NULL ? NULL : keep(place, PyObject_GetAttrString(module, name));
+        Py_XDECREF(module);
+        imported = *found == NULL ? -1 : 1;
     }
-    return found;
+    return imported;
 }
 
 /* A new reference; NULL for None. */
@@ -83,12 +84,10 @@ PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
 
 /* trio's variable of each thread has a task while one runs there. Its dictionary is asked: an attribute that
    is not there is an exception, which costs more than all the rest. */
-static PyObject *trio_task(fl_state *state)
+static PyObject *trio_task(fl_state *state, PyObject *context)
 {
-    PyObject *context =
-        of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context");
-    if (context == NULL || PyCallable_Check(context)) {
-        return context == NULL ? NULL : not_none(PyObject_CallNoArgs(context));
+    if (PyCallable_Check(context)) {
+        return not_none(PyObject_CallNoArgs(context));
     }
     PyObject *names = PyObject_GetAttr(context, state->name_dict);
     PyObject *task = names == NULL ? NULL : fl_dict_get(names, state->name_task);
@@ -98,8 +97,13 @@ static PyObject *trio_task(fl_state *state)
 
 PyObject *fl_task_here(fl_state *state)
 {
-    PyObject *task = trio_task(state); /* first: in guest mode an asyncio loop runs underneath */
-    if (task != NULL || PyErr_Occurred()) {
+    PyObject *context, *task = NULL;
+    int trio = of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context",
+                          &context);
+    if (trio > 0) { /* first: in guest mode an asyncio loop runs underneath */
+        task = trio_task(state, context);
+    }
+    if (trio < 0 || task != NULL || (trio > 0 && PyErr_Occurred())) {
         return task;
     }
     PyObject *loop = fl_running_loop(state);
@@ -116,9 +120,10 @@ PyObject *fl_holder_here(fl_state *state)
     if (task != NULL || PyErr_Occurred()) {
         return task;
     }
-    PyObject *greenlet =
-        of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task");
-    return greenlet == NULL ? NULL : not_none(PyObject_CallNoArgs(greenlet));
+    PyObject *greenlet_of;
+    int gevent = of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task",
+                            &greenlet_of);
+    return gevent <= 0 ? NULL : not_none(PyObject_CallNoArgs(greenlet_of));
 }
 
 int fl_caller_here(fl_state *state, fl_caller *me)
