@@ -32,7 +32,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
         waiter->wanted = last_of(waitq);
         return true;
     }
-    /* of those who are behind a last one that is busy, the first is the first of the next time */
+    /* of those behind a last one that is busy, the first is the first of the next time */
     waiter->wanted = (arrived + (word & FL_BARRIER_ACTING ? 1 : 0)) % waitq->limit;
     fl_store(&waitq->word, word + 1, relaxed); /* under the queue lock */
     fl_waitq_push(waitq, waiter);
@@ -76,7 +76,7 @@ const fl_waitq_ops fl_barrier_ops = {
     .marks = true,
 };
 
-/* Queue lock: one of those who came while the last one was busy may be the next last one. */
+/* Queue lock: one that arrived while the last one was busy may be the next last one. */
 static void choose_last(fl_waitq *waitq, fl_wakes *wakes)
 {
     uint64_t word = fl_load(&waitq->word, relaxed); /* under the queue lock */
@@ -104,7 +104,7 @@ bool fl_barrier_trip(fl_waitq *waitq, uint32_t last)
     bool tripped = last == last_of(waitq) && (word & FL_BARRIER_ACTING);
     if (tripped) {
         for (uint32_t i = 1; i < waitq->limit; i++) {
-            waitq->head->wanted |= FL_BARRIER_THROUGH; /* also for who has left and wants the queue lock */
+            waitq->head->wanted |= FL_BARRIER_THROUGH; /* also for one that left and wants the queue lock */
             fl_waitq_grant(waitq, waitq->head, &wakes);
         }
         fl_store(&waitq->word, (word & ~FL_BARRIER_ACTING) - (waitq->limit - 1), relaxed); /* queue lock */

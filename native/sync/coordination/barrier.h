@@ -1,7 +1,7 @@
 /* barrier: all parties wait until the last of them has arrived.
  *
  * * The word counts in its low half the parties that have arrived and are queued, and has two flags. It
- *   changes under the queue lock only. The last to arrive is not queued: it is told that it is the last
+ *   changes under the queue lock only. The last to arrive is not queued: it learns that it is the last
  *   (ACTING), may do something while the others wait, and lets them through by fl_barrier_trip. A party that
  *   arrives meanwhile is queued behind them, for the next time; if that makes up the number, it is woken as
  *   the last.

@@ -22,7 +22,7 @@ static inline uint32_t fl_count_value(fl_waitq *waitq)
     return (uint32_t)fl_load(&waitq->word, acquire); /* pairs with fl_count_down */
 }
 
-/* At 0 who waits at this moment is woken, even if it is counted up at once. False: there is not so much to
+/* At 0 its waiters of this moment are woken, even if it is counted up at once. False: there is not so much to
    come, or with fl_count_up too much, and nothing has changed. Neither blocks; as fl_sem_give, both may be
    called from anywhere. */
 bool fl_count_down(fl_waitq *waitq, uint32_t by);

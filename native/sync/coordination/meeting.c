@@ -58,8 +58,8 @@ static bool gone(fl_waiter *waiter)
                                   : fl_load(&waiter->state, acquire) != FL_WAITING;
 }
 
-/* Queue lock. The first after this one (NULL: the first of all) whom one that comes with this side could
-   meet, NULL if none. Two of its own side who do not choose together, and have not gone, say that there is
+/* Queue lock. The first after this one (NULL: the first of all) that a newcomer of this side could
+   meet, NULL if none. Two of its own side that do not choose together, and have not gone, say that there is
    none behind them: that one could have met one of the two. */
 static fl_waiter *partner(fl_waitq *waitq, uint32_t side, const fl_choice *choice)
 {

@@ -1,14 +1,14 @@
-/* meeting: two come together, and what one of them has goes to the other in that instant. A rendezvous (who
- * sends meets who receives) and an exchange (each gets what the other had) are the same meeting.
+/* meeting: two come together, and what one of them has goes to the other in that instant. A rendezvous (a
+ * sender meets a receiver) and an exchange (each gets what the other had) are the same meeting.
  *
  * Prior art: unbuffered channels of Hoare's CSP (1978, https://doi.org/10.1145/359576.359585) and Go;
  * SynchronousQueue and Exchanger of java.util.concurrent (Scherer, Lea and Scott, "Scalable Synchronous
  * Queues", 2006, https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time:
- * those who send, or those who receive.
+ * senders, or receivers.
  *
  * * What goes over is a handoff, which the sender has brought the memory of. Each party has a place for one,
  * and the address of that place is its waiter's `owner`; to meet is to swap the content of the two places,
- * under the queue lock and before the other one is told, whose place may be gone by then. If the other one
+ * under the queue lock and before the other one is woken, whose place may be gone by then. If the other one
  * had left, it is swapped back. So at any moment a handoff is in one place.
  *
  * * A sender cannot take back what it has sent or exchanged, because the other party has gone on: its waiter
@@ -27,9 +27,9 @@
  * Invariants, checked by the model (meet-* in native/tests/scenarios_meet.c):
  * 1. When the queue lock is free, no waiter is queued that could meet another that is, or get what is listed,
  *    unless one of them has gone: a choice that is decided, a waiter that has left.
- * 2. A handoff is in one place, and goes to one receiver, in the order of sending; who was not told that it
- * is sent has it still.
- * 3. Who meets does so with one other, and both are told, or neither; also where one of them chooses, or both
+ * 2. A handoff is in one place, and goes to one receiver, in the order of sending; a sender that does not
+ * know that it is sent has it still.
+ * 3. Each meets one other, and both are woken, or neither; also where one of them chooses, or both
  *    do.
  */
 #ifndef FL_SYNC_COORDINATION_MEETING_H

@@ -9,9 +9,9 @@
  * flags; the counts are in the nodes; everything changes under its queue lock. TERMINATED  for ever. No party
  * waits, and nothing counts. ADVANCING   the last has arrived, and may do something before the next phase
  * begins by fl_phaser_advance.
- * * Once all of a node have arrived, who registers with it does so for the next phase; and who arrives when
- *   its own parties have is early: that is noted (in a list, the wait queue's `owner`), and counts when
- *   the next phase begins. So no party arrives in the place of a child.
+ * * Once all of a node have arrived, a party that registers with it does so for the next phase; and one that
+ *   arrives when its own parties have is early: that is noted (in a list, the wait queue's `owner`), and
+ *   counts when the next phase begins. So no party arrives in the place of a child.
  * * A node that the root has advanced past is brought up to the phase when it is next used: `unarrived` of
  *   the new phase is its parties, and so below. So advancing takes as long whatever the size of the tree.
  * * An arrival is not taken back: a waiter that stops, by a time-out or a cancellation, has arrived.
@@ -42,7 +42,7 @@ typedef struct fl_phaser {
     uint32_t parties, unarrived;         /* its own */
     uint32_t children, children_missing; /* those below that have parties, and have not all arrived */
     uint32_t phase;                      /* of which these are */
-    uint32_t early, early_gone; /* arrived for the next phase; of these, who will not be a party of it */
+    uint32_t early, early_gone; /* arrived for the next phase; of these, how many will not be parties of it */
 } fl_phaser;
 
 typedef enum {

@@ -89,7 +89,7 @@ static void gone(fl_rate *rate, uint32_t wanted)
     rate->settled += wanted;
 }
 
-/* Queue lock. The head looks in time, or is told to. */
+/* Queue lock. The head looks in time, or is woken to. */
 static void tell_head(fl_rate *rate, fl_wakes *wakes)
 {
     fl_waitq *waitq = &rate->waitq;
@@ -117,7 +117,7 @@ static void set_look(fl_rate *rate, fl_waiter *waiter, int64_t now)
     waiter->look = due(rate, later(date_of(fl_load(&rate->waitq.word, relaxed)), now), sum);
 }
 
-/* Queue lock. Serves all who are due. True: this waiter, which is queued, was one, and is unlinked and not
+/* Queue lock. Serves all that are due. True: this waiter, which is queued, was one, and is unlinked and not
    yet granted. */
 static bool serve_due(fl_rate *rate, fl_waiter *self, int64_t now, fl_wakes *wakes)
 {

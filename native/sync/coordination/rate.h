@@ -52,7 +52,7 @@ fl_waitq *fl_rate_new(int64_t interval, uint32_t limit);
 /* Takes permits without waiting, if there are no waiters. Any thread, attached or not. */
 bool fl_rate_try(fl_waitq *waitq, uint32_t wanted);
 
-/* How long a newcomer would wait for so many, behind all waiters; FL_FOREVER: longer than can be told. */
+/* How long a newcomer would wait for so many, behind all waiters; FL_FOREVER: longer than fits. */
 int64_t fl_rate_delay(fl_waitq *waitq, uint32_t wanted);
 
 /* How many could be taken at once, if there were no waiters. */

@@ -1,4 +1,4 @@
-/* version: a number that only grows, and those who wait for the next one. Broadcasts and watched values are
+/* version: a number that only grows, and its waiters for the next one. Broadcasts and watched values are
  * kept beside it; a waiter says which number it has seen.
  *
  * The word is the number, with CLOSED above it; it changes under the queue lock only. Nothing is taken, so

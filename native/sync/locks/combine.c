@@ -122,7 +122,7 @@ void fl_combine_done(fl_waiter *waiter)
 {
     fl_mailbox *mailbox = waiter->mailbox;
     uint32_t state = FL_CLAIMED;
-    /* pairs with the look at the state of who waits: the result is seen after it */
+    /* pairs with the waiter's look at its state: the result is seen after it */
     bool wanted = fl_cas(&waiter->state, &state, FL_DONE, acq_rel, acquire);
     if (mailbox == NULL) {
         fl_unpark(&waiter->state); /* its address only */

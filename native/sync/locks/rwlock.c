@@ -114,7 +114,7 @@ static bool admit(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return true;
 }
 
-/* Queue lock. All who wait to read, and one of those who may write next, in the order of waiting. */
+/* Queue lock. All waiting readers, and one waiter that may write next, in the order of waiting. */
 static void admit_readers(fl_waitq *waitq, fl_wakes *wakes)
 {
     fl_waiter *next;

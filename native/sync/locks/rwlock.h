@@ -1,4 +1,4 @@
-/* rwlock: many read, or one writes, and one of those who read may be the next to write.
+/* rwlock: many read, or one writes, and one of the readers may be the next to write.
  *
  * Prior art: phase-fair locks (Brandenburg and Anderson, "Spin-Based Reader-Writer Synchronization for
  * Multiprocessor Real-Time Systems", 2010, https://doi.org/10.1007/s11241-010-9097-2). Phases of reading and
@@ -16,7 +16,7 @@
  *
  * Invariants, checked by the model (rw-* in native/tests/scenarios_rw.c):
  * 1. When the queue lock is free and a waiter is queued, there is a holder whose release will serve it.
- * 2. A write phase that ends lets in all who wait to read at that instant, before any other writer.
+ * 2. A write phase that ends lets in all readers that wait at that instant, before any other writer.
  * 3. An upgrade goes before all others: no other writes between its reading and its writing.
  */
 #ifndef FL_SYNC_LOCKS_RWLOCK_H
@@ -36,7 +36,7 @@ typedef enum {
     FL_RW_READ,
     FL_RW_UPGRADE, /* reads, and may write next */
     FL_RW_WRITE,
-    FL_RW_RAISE, /* wanted only: to write, by who is inside as FL_RW_UPGRADE */
+    FL_RW_RAISE, /* wanted only: to write, by the holder of FL_RW_UPGRADE */
 } fl_rw_mode;
 
 extern const fl_waitq_ops fl_rw_ops;

@@ -108,7 +108,7 @@ static void give_back(fl_waiter *waiter)
     fl_sem_give(waiter->waitq, waiter->wanted);
 }
 
-/* A lock whose holder does not exist in this process is free. A semaphore does not know who took its permits.
+/* A lock whose holder does not exist in this process is free. A semaphore does not know its holders.
    */
 static void forked(fl_waitq *waitq)
 {

@@ -1,4 +1,4 @@
-/* See stamped.h. Only who has the lock to write is here. */
+/* See stamped.h. Only what a writer does is here. */
 #include "sync/locks/stamped.h"
 
 uint64_t fl_stamped_begin(fl_waitq *waitq)
@@ -6,7 +6,7 @@ uint64_t fl_stamped_begin(fl_waitq *waitq)
 #if FL_MODEL_BREAK == 40
     return fl_load(fl_stamped_version(waitq), relaxed);
 #else
-    uint64_t version = fl_load(fl_stamped_version(waitq), relaxed) | 1; /* written by who has the lock */
+    uint64_t version = fl_load(fl_stamped_version(waitq), relaxed) | 1; /* written by the writer */
     fl_store(fl_stamped_version(waitq), version, relaxed); /* before the fence */
     fl_fence(release); /* pairs with fl_stamped_same */
     return version;

@@ -1,4 +1,4 @@
-/* stamped: a readers-writer lock, and a count of who has written, by which reading without it is judged.
+/* stamped: a readers-writer lock, and a count of writes, by which reading without it is judged.
  *
  * Prior art: java.util.concurrent.locks.StampedLock (Doug Lea, Java 8), whose semantics these are; sequence
  * locks (Linux, include/linux/seqlock.h), and what they need of a memory model (Boehm, "Can Seqlocks Get
@@ -16,7 +16,7 @@
  * Of the orders: the version is made odd before the release fence, changes come after it; a reader's last
  * look at the version comes after its acquire fence, what it has read before it. If it has read one of
  * those changes the two fences synchronize, and it finds the version odd or later. The even version is stored
- * with release, after all changes, and pairs with the acquire of who begins to read.
+ * with release, after all changes, and pairs with the acquire of a reader that begins.
  */
 #ifndef FL_SYNC_LOCKS_STAMPED_H
 #define FL_SYNC_LOCKS_STAMPED_H
@@ -51,7 +51,7 @@ static inline bool fl_stamped_same(fl_waitq *waitq, uint64_t version)
     return fl_load(fl_stamped_version(waitq), relaxed) == version; /* after the fence */
 }
 
-/* By who has the lock to write, before the first change and after the last. Both return the version. */
+/* By the writer, before the first change and after the last. Both return the version. */
 uint64_t fl_stamped_begin(fl_waitq *waitq);
 uint64_t fl_stamped_end(fl_waitq *waitq);
 

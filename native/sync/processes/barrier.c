@@ -98,7 +98,7 @@ static void break_phase(fl_shm_barrier *barrier, uint64_t state)
     }
 }
 
-/* One who came to this phase and is dead; 0: none. */
+/* A process that arrived at this phase and is dead; 0: none. */
 static uint64_t dead_in(fl_shm_barrier *barrier, uint32_t parties, uint32_t phase)
 {
     uint64_t alive = 0; /* the last that was asked for */

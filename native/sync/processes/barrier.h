@@ -15,15 +15,15 @@
 
 /* `state`: the phase in the high 32 bits. Bit 0: it is broken. Bit n, from 1 to 7: the phase n before this
    one did not end well, but by a reset. Above: how many in a row ended well until now, as far as that can be
-   counted. So who comes and does not look while others meet again and again learns that it met; only if
-   it looks after more than seven phases, and one since then was reset, is it told that its own was. */
+   counted. So a party that does not look while others meet again and again learns that it met; only if
+   it looks after more than seven phases, and one since then was reset, it learns that its own was. */
 typedef struct {
     fl_shm_eventcount eventcount;
     fl_atomic(uint64_t) state;
     fl_atomic(uint64_t) places[];
 } fl_shm_barrier;
 
-/* One who came. */
+/* A party that has arrived. */
 typedef struct {
     uint32_t phase, place;
 } fl_shm_party;
@@ -38,18 +38,18 @@ static inline bool fl_shm_barrier_broken(fl_shm_barrier *barrier)
 fl_shm_result fl_shm_barrier_come(fl_shm_barrier *barrier, uint32_t parties, uint64_t me,
                                   fl_shm_party *party);
 
-/* Of one who came. FL_SHM_DONE: all have; FL_SHM_NOT; FL_SHM_SHUT_DOWN: it is broken, or was reset;
-   FL_SHM_DIED: `dead` had come and is dead, and for this the barrier is broken now. */
+/* Of a party that has arrived. FL_SHM_DONE: all have; FL_SHM_NOT; FL_SHM_SHUT_DOWN: it is broken, or was
+   reset; FL_SHM_DIED: `dead` had come and is dead, and for this the barrier is broken now. */
 fl_shm_result fl_shm_barrier_try(fl_shm_barrier *barrier, uint32_t parties, const fl_shm_party *party,
                                  bool look, uint64_t *dead);
 
-/* Whether one who waits should look. Costs what fl_process_alive does. */
+/* Whether a waiter should look. Costs what fl_process_alive does. */
 bool fl_shm_barrier_ready(fl_shm_barrier *barrier, uint32_t parties);
 
 /* It does not wait any more, and breaks the barrier, unless the phase is over: false. */
 bool fl_shm_barrier_leave(fl_shm_barrier *barrier, const fl_shm_party *party);
 
-/* For good, until it is reset; and empty and whole again, which those who wait find broken. */
+/* For good, until it is reset; and empty and whole again, which its waiters find broken. */
 void fl_shm_barrier_break(fl_shm_barrier *barrier);
 void fl_shm_barrier_reset(fl_shm_barrier *barrier, uint32_t parties);
 

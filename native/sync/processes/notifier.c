@@ -5,7 +5,7 @@
 #include "machine/thread.h"
 #include "sync/locks/semaphore.h"
 
-/* The mutex; who calls has the owner, too, so that `gone` is not the last to. */
+/* The mutex; the caller has the owner, too, so that `gone` is not the last to. */
 static void begin(fl_notifier *notifier)
 {
     fl_fork_unlock(&notifier->generation, &notifier->lock);

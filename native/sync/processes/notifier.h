@@ -21,7 +21,7 @@ typedef struct {
     bool armed, runs, over;
     fl_shm_eventcount *eventcount;
     fl_waitq *wakeup;
-    /* Constant, and set by who has it. Whether trying might succeed; and that the thread has ended. */
+    /* Constant, and set by its owner. Whether trying might succeed; and that the thread has ended. */
     bool (*ready)(void *owner, fl_shm_eventcount *eventcount);
     void (*gone)(void *owner);
     void *owner;

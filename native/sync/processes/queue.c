@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(fl_shm_queue) == 192 && offsetof(fl_shm_queue, getting) == 64 &&
                    offsetof(fl_shm_queue, filled) == 128,
-               "who puts and who gets have a cache line each");
+               "putters and getters have a cache line each");
 
 /* Tries a few times: the lock is held for the time of a copy. */
 static fl_shm_result enter(fl_shm_lock *end, uint64_t me, bool look, uint64_t *dead)

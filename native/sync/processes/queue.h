@@ -50,7 +50,7 @@ void fl_shm_queue_end_get(fl_shm_queue *queue, uint64_t capacity, void *message,
                           uint64_t me);
 void fl_shm_queue_give_up(fl_shm_lock *end, uint64_t me);
 
-/* For good, and tells all. Never blocks. */
+/* For good, and wakes all. Never blocks. */
 void fl_shm_queue_shut(fl_shm_queue *queue, uint32_t how);
 
 /* Bytes of the ring that are taken: a figure to show. */

@@ -80,8 +80,8 @@ static inline void fl_shm_pass_on(fl_shm_eventcount *eventcount)
 typedef enum {
     FL_SHM_DONE,
     FL_SHM_NOT,       /* not now */
-    FL_SHM_INHERITED, /* done; who had it before is dead */
-    FL_SHM_DIED,      /* not done, because who has it is dead; `dead` says who */
+    FL_SHM_INHERITED, /* done; the holder before is dead */
+    FL_SHM_DIED,      /* not done, because the holder is dead: process `dead` */
     FL_SHM_SHUT_DOWN, /* not ever */
 } fl_shm_result;
 
@@ -89,7 +89,7 @@ typedef enum {
 typedef struct {
     fl_atomic(uint64_t) owner;
     fl_shm_eventcount eventcount;
-    fl_atomic(uint32_t) deaths; /* of owners, counted by who took over */
+    fl_atomic(uint32_t) deaths; /* of owners, counted by the next one */
 } fl_shm_lock;
 
 /* Never blocks. `inherit`: takes over from a dead owner, which is only seen with wait->look. */

@@ -148,7 +148,7 @@ uint32_t fl_choice_end(fl_choice *choice)
         }
     }
     if (winner != FL_CHOICE_NONE) {
-        /* who has let it win may have yet to say so, and to let go of it */
+        /* the thread that let it win may have yet to say so, and to let go of it */
         fl_waitq *waitq = choice->waiters[winner]->waitq;
         fl_wakes wakes = {0};
         fl_waitq_lock(waitq);

@@ -11,7 +11,7 @@
  *
  * A meeting (meeting.h) has two sides, and either may choose: then two words must be won in one instant. One
  * of them is the newcomer's, which is in no queue of this wait queue yet. So it claims its own word: none
- * else can win that meanwhile, and who wants to waits for the few instructions until it is known whether the
+ * else can win that meanwhile; one that tries waits for the few instructions until it is known whether the
  * other side could be won, too. If it could, the claim is a win; if the other has gone, the next is tried; if
  * there is none, the word is open again. Only one thread of the process has a claim at a time, by a mutex
  * that is taken within the queue lock: so a claim never waits for another, and two that choose each other in
@@ -19,7 +19,7 @@
  *
  * Rejected. Taking the queue locks of all wait queues at once, in the order of their addresses, as Go's
  * select does, stops all of them for each. Granting to several and giving back all but one (aiologic and
- * others have it so for time-outs) lets a lock go round through those who do not want it. For meetings:
+ * others have it so for time-outs) passes a lock round waiters that do not want it. For meetings:
  * claims without a mutex, that give way to each other and try again (Reppy, Russo and Xiao, "Parallel
  * Concurrent ML", 2009, https://doi.org/10.1145/1596550.1596588), need an order to end, and spin under a lock
  * that others wait for.

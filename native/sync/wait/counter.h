@@ -2,7 +2,7 @@
  *
  * Prior art: java.util.concurrent.atomic.LongAdder (Doug Lea, Java 8), and per-CPU counters of kernels. One
  * number that all cores change moves from core to core with each change; stripes that lie in cache lines of
- * their own stay where they are, and only who wants the sum fetches them all.
+ * their own stay where they are, and only a call for the sum fetches them all.
  *
  * A thread's stripe goes by its number (fl_owner_thread), which are given one after another, so that as many
  * threads as there are stripes have one each. What a stripe counts is moved to `rest`, which has 128 bits,

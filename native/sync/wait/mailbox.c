@@ -63,7 +63,7 @@ fl_waiter *fl_mailbox_waiter(fl_mailbox *mailbox, fl_waitq *waitq, uint32_t want
         return NULL;
     }
     fl_waitq_ref(waitq);
-    fl_fetch_add(&mailbox->refs, 1, relaxed); /* who adds one has one */
+    fl_fetch_add(&mailbox->refs, 1, relaxed); /* the caller has one */
     return waiter;
 }
 
@@ -94,7 +94,7 @@ void fl_mailbox_forget(fl_waiter *waiter)
 
 void fl_waiter_ref(fl_waiter *waiter)
 {
-    fl_fetch_add(&waiter->refs, 1, relaxed); /* who adds one has one, or holds the queue lock */
+    fl_fetch_add(&waiter->refs, 1, relaxed); /* the caller has one, or holds the queue lock */
 }
 
 void fl_waiter_unref(fl_waiter *waiter)
@@ -140,7 +140,7 @@ static bool deferred(fl_mailbox *mailbox)
         fl_load(&mailbox->home, relaxed) != fl_owner_thread()) { /* ours */
         return false;
     }
-    fl_fetch_add(&mailbox->refs, 1, relaxed); /* who adds one has one */
+    fl_fetch_add(&mailbox->refs, 1, relaxed); /* the caller has one */
     here.mailbox = mailbox;
     return true;
 }
@@ -191,7 +191,7 @@ fl_waiter *fl_mailbox_drain(fl_mailbox *mailbox)
 
 void fl_mailbox_seen(fl_waiter *waiter)
 {
-    fl_exchange(&waiter->posted, 0, acq_rel); /* pairs with fl_mailbox_post: who posts now posts again */
+    fl_exchange(&waiter->posted, 0, acq_rel); /* pairs with fl_mailbox_post: a post from now on is another */
 }
 
 fl_waiter *fl_mailbox_break(fl_mailbox *mailbox)

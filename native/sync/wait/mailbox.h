@@ -7,8 +7,8 @@
  * GIL while it does.
  *
  * The loop drains: clears the wakeup descriptor if it has heard it, takes the whole stack, and looks at the
- * state of each. A waiter is in the stack at most once (`posted`): who finds it there knows that the loop
- * will look at the state after that.
+ * state of each. A waiter is in the stack at most once (`posted`): a thread that finds it there knows that
+ * the loop will look at the state after that.
  *
  * A mailbox closes with its loop. All waiters of a mailbox are also in a list of it, under a mutex, so that
  * closing finds those that are queued somewhere (they leave), granted and not yet resumed, posted or not
@@ -61,7 +61,7 @@ fl_mailbox *fl_mailbox_flush(void);
 /* Any thread, any interpreter. Takes over one reference of the waiter. Does not block. */
 void fl_mailbox_post(fl_mailbox *mailbox, fl_waiter *waiter);
 
-/* The loop's thread, when it has polled the wakeup descriptor: who posts to an empty stack from now on rings
+/* The loop's thread, when it has polled the wakeup descriptor: a post to an empty stack from now on rings
    again. Not where it drains what it posted itself, which has rung nothing: this is a system call. */
 void fl_mailbox_hear(fl_mailbox *mailbox);
 

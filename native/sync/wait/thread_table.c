@@ -372,7 +372,7 @@ static void leave_behind(orphans *left, fl_waitq *waitq)
         size_t room = left->room ? 2 * left->room : 8;
         fl_waitq **larger = realloc(left->at, room * sizeof *larger);
         if (larger == NULL) {
-            return; /* who comes next is told */
+            return; /* the next waiter learns of it */
         }
         left->at = larger;
         left->room = room;
@@ -384,7 +384,7 @@ static void leave_behind(orphans *left, fl_waitq *waitq)
 static void see_parked(void *context, fl_parked *parked)
 {
     const fl_waiter *first = parked->waiter;
-    if (first->choice == NULL) { /* who waits for several things may yet get another */
+    if (first->choice == NULL) { /* one that waits for several things may yet get another */
         leave_behind(context, first->waitq);
     }
 }

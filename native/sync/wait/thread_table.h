@@ -9,7 +9,7 @@
  *
  * Invariant: while a shard's lock is held, every waiter that a record of it names is there, is constant but
  * for its state, and so are its wait queue and the object that it was made for (`request`); while a mailbox's
- * lock is held, so is every waiter of the mailbox. So who looks copies what it wants under the lock, adding a
+ * lock is held, so is every waiter of the mailbox. So a reader copies what it wants under the lock, adding a
  * reference to what it keeps.
  *
  * A thread that sleeps may be held: it does not come back from fl_thread_table_end until it is let go. So its
@@ -59,7 +59,7 @@ fl_parked *fl_thread_table_own(void);
 /* The end of a thread, by itself. */
 void fl_thread_table_unregister(fl_parked *parked);
 
-/* A mailbox is listed from its beginning to its end by who made it; `space`: the interpreter of its loop. */
+/* A mailbox is listed from its beginning to its end by its maker; `space`: the interpreter of its loop. */
 void fl_thread_table_add(fl_mailbox *mailbox, int64_t space);
 void fl_thread_table_remove(fl_mailbox *mailbox);
 /* Calls `see` for every waiter of every mailbox that is not settled, under the mailbox's lock: as above.

@@ -65,7 +65,7 @@ fl_waitq *fl_waitq_new_within(size_t size, const fl_waitq_ops *ops, uint64_t wor
 
 void fl_waitq_ref(fl_waitq *waitq)
 {
-    fl_fetch_add(&waitq->refs, 1, relaxed); /* who adds one has one */
+    fl_fetch_add(&waitq->refs, 1, relaxed); /* the caller has one */
 }
 
 void fl_waitq_unref(fl_waitq *waitq)
@@ -97,7 +97,7 @@ void fl_waitq_lock(fl_waitq *waitq)
     fl_mutex_lock(&waitq->lock);
 }
 
-/* Who is woken may be gone as soon as its state says so, unless it is a task's, which is counted. */
+/* A waiter that is woken may be gone as soon as its state says so, but for a task's, which is counted. */
 static void deliver(const fl_wake *at, uint32_t count)
 {
     for (const fl_wake *wake = at; wake < at + count; wake++) {
@@ -230,7 +230,7 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
     } else {
         waiter->together = list;
         if (list != NULL) {
-            fl_fetch_add(&list->refs, 1, relaxed); /* who adds one has one */
+            fl_fetch_add(&list->refs, 1, relaxed); /* the caller has one */
         }
     }
     /* pairs with every reader of the state: what was done before the grant is seen after it */

@@ -18,7 +18,7 @@
  *     GRANTED -> TAKEN, CANCELLED or BROKEN                task only: it resumed, will not, its loop ended
  *
  * and each arrow is one compare-and-swap, so that a grant, a time-out, a cancellation and the end of a loop
- * at the same instant have one winner. Who loses knows by the state what it lost to: a cancellation that
+ * at the same instant have one winner. The loser knows by the state what it lost to: a cancellation that
  * meets GRANTED has a permit, and gives it back.
  *
  * Invariants, checked by the model (native/tests/test_model.c):
@@ -79,7 +79,7 @@ typedef struct fl_waiter {
     fl_atomic(uint32_t) state; /* a thread parks on it */
     uint32_t wanted;           /* how many; up to the kind */
     struct fl_waitq *waitq;
-    uint64_t owner;                 /* who will be the holder: fl_owner_* */
+    uint64_t owner;                 /* the holder that it will be: fl_owner_* */
     int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
     int64_t look;                   /* it is interrupted then at the latest; FL_FOREVER: by signals only */
     struct fl_waiter *prev, *next;  /* queue lock */
@@ -96,7 +96,7 @@ typedef struct fl_waiter {
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
     uint32_t place;                 /* among these; constant */
     struct fl_wake_list *together;  /* thread only, written before it is let go: see fl_waiter_wake_others */
-    bool told;                      /* its own side's: that the holder has ended */
+    bool told;                      /* its own side's: it knows that the holder has ended */
     bool notified;                  /* queue lock; of a condition's: see condition.h */
 } fl_waiter;
 
@@ -153,7 +153,7 @@ typedef struct fl_waitq {
 
 /* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
    no waiter is woken; one that leaves was in no other's way; one that was granted has taken nothing; after a
-   fork the word is as it was; there is nothing to forget; no waiter is told that an owner has ended. */
+   fork the word is as it was; there is nothing to forget; no waiter learns that an owner has ended. */
 typedef struct fl_waitq_ops {
     bool (*attempt)(fl_waitq *waitq, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
     bool (*enter)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */

@@ -16,7 +16,7 @@ typedef struct {
     PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
-    fl_handoff *handoff; /* of a meeting: what goes over, and then what came; who meets it writes here */
+    fl_handoff *handoff; /* of a meeting: what goes over, and then what came: the other side writes here */
     bool busy;         /* a step of it runs: what that calls may not take another */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */

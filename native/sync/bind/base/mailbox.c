@@ -283,7 +283,7 @@ static bool pass_on(mailbox *self, fl_waiter *waiter)
     return true;
 }
 
-/* A waiter that was woken has found nothing: perhaps because who has it is no more. */
+/* A waiter that was woken has found nothing: perhaps because the holder is no more. */
 static void look_for_holder(fl_waiter *waiter)
 {
     /* it waits still, and so its operation is there, with what it is for: both are of this thread */
@@ -373,7 +373,7 @@ static PyObject *mailbox_call(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "a mailbox is called without arguments");
         return NULL;
     }
-    fl_mailbox_hear(((mailbox *)op)->body); /* first: who posts after the stack was taken rings again */
+    fl_mailbox_hear(((mailbox *)op)->body); /* first: a post after the stack was taken rings again */
     drain((mailbox *)op);
     Py_RETURN_NONE;
 }

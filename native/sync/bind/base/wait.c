@@ -115,8 +115,8 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
 }
 
 /* A signal that comes after the last look at it and before the thread sleeps, or that the kernel gives to
-   another thread, interrupts no sleep. So who runs the handlers looks by itself: soon after it fell asleep,
-   when that is likely, and at last once a second. */
+   another thread, interrupts no sleep. So the thread that runs the handlers looks by itself: soon after it
+   fell asleep, when that is likely, and at last once a second. */
 #define FIRST_LOOK_NS 1000000
 #define LAST_LOOK 10 /* doublings */
 
@@ -192,7 +192,7 @@ int fl_run_handlers(void)
 }
 #endif
 
-/* `tells`: whether holders that have ended are told of. */
+/* `tells`: whether it warns of holders that have ended. */
 static int wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline,
                        bool tells)
 {

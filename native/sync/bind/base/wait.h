@@ -46,7 +46,7 @@ extern PyMemberDef fl_wrapper_members[];
 PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq);
 void fl_wrapper_dealloc(PyObject *self);
 
-/* By who shares a primitive, attached and with the object's own lock: what is shared, and NULL with an
+/* By the sharer of a primitive, attached and with the object's own lock: what is shared, and NULL with an
    exception if it cannot be, as a queue that has objects in it. */
 fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type);
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
@@ -88,12 +88,13 @@ int64_t fl_next_look(int *looks);
    -1 the waiter is settled, and what it may have been granted is given back. */
 int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
 
-/* Attached, by who waits and has found that the wait queue's holder has ended: the lock breaks (FL_REFUSAL),
+/* Attached, by a waiter that has found that the wait queue's holder has ended: the lock breaks (FL_REFUSAL),
    or a warning says so (0; -1: which raised). */
 int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 
-/* Attached, by who is about to wait: of a primitive that knows who is inside, whether one of them is a task
-   or a thread that has ended; then a warning says so (-1: which raised). At most so many are looked at. */
+/* Attached, by one that is about to wait: of a primitive that knows its holders, whether one of them is a
+   task or a thread that has ended; then a warning says so (-1: which raised). At most so many are looked
+   at. */
 #define FL_HOLDERS_CHECKED 16
 int fl_check_holders(PyObject *what, const fl_waitq *waitq);
 /* What it asks. FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE; -1: an exception. */
@@ -126,12 +127,12 @@ PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, 
 PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
                           fl_finish finish, PyObject *item);
 
-/* A handoff with an object, for who sends or exchanges; NULL with an exception. */
+/* A handoff with an object, for a sender or an exchanger; NULL with an exception. */
 fl_handoff *fl_handoff_new(PyObject *object);
 /* With what is in it; may be NULL. */
 void fl_handoff_drop(fl_handoff *handoff);
 
-/* An awaitable of a meeting, by this side, which steals the handoff (NULL: who receives brings none);
+/* An awaitable of a meeting, by this side, which steals the handoff (NULL: a receiver brings none);
    `finish` is given what is in its place by then. Once it has met, a cancellation is too late for one that
    sends or exchanges: it ends as if there was none, and the task is cancelled at its next wait. */
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
@@ -157,7 +158,7 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
    must be one that cannot take at once. */
 int fl_operation_join(PyObject *operation);
 
-/* What select() makes of an operation that is not awaited yet, and asks in the place of who awaits it.
+/* What select() makes of an operation that is not awaited yet, and asks in its awaiting task's place.
    False, with an exception: it is none, was awaited, or cannot be one of several. */
 bool fl_operation_selectable(fl_state *state, PyObject *operation);
 fl_waitq *fl_operation_waitq(PyObject *operation);
@@ -200,7 +201,7 @@ void fl_operation_for(PyObject *operation, uint64_t owner);
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_operation_done(fl_state *state);
 
-/* Around a call of the core that may wake tasks: those of this thread's own loop are told here and now,
+/* Around a call of the core that may wake tasks: those of this thread's own loop are woken here and now,
    without a system call, if a task of it runs at this moment. Otherwise the loop may be about to sleep, as
    under a signal handler, and the wakeup descriptor is rung. */
 #define FL_WAKING(call)                                                                                     \
@@ -232,7 +233,7 @@ PyObject *fl_task_here(fl_state *state);
 /* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
 PyObject *fl_holder_here(fl_state *state);
 
-/* Whether this task or greenlet has ended; of what does not tell, no. -1: an exception. Any thread. */
+/* Whether this task or greenlet has ended; where that is not known, no. -1: an exception. Any thread. */
 int fl_task_ended(fl_state *state, PyObject *task);
 
 /* fl_owner_task(), and while deadlocks are looked for which task it is. */
@@ -245,7 +246,7 @@ static inline uint64_t fl_owner_named(fl_state *state)
                                                                            : fl_owner_task();
 }
 
-/* Who asks: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
+/* The caller: a thread, or a task or greenlet that runs in it. `task` is a new reference or NULL. */
 typedef struct {
     uint64_t thread;
     PyObject *task;

@@ -122,7 +122,7 @@ static void see_task(void *context, const fl_mailbox *mailbox, fl_waiter *waiter
     fl_waiter_ref(waiter);
     seen->waiter = waiter;
     if (mailbox->space == found->here) {
-        seen->future = Py_NewRef(future); /* who takes it out lets go of it with the lock, or the GIL */
+        seen->future = Py_NewRef(future); /* its taker lets go of it with the lock, or the GIL */
     }
 }
 

@@ -1,6 +1,6 @@
 /* CombiningLock: run(function) in turn, in whichever caller's thread. See sync/locks/combine.h.
  *
- * A section is the request of one who waits: a function, and afterwards what it returned or raised. The
+ * A section is the request of a waiter: a function, and afterwards what it returned or raised. The
  * holder runs it attached, in its own thread, with a reference of its own, so that a task that is cancelled
  * meanwhile may forget it. Between the holder's writing and the caller's reading stands the waiter's state.
  *
@@ -11,7 +11,7 @@
 
 #include "sync/locks/combine.h"
 
-#define BATCH 1024 /* sections that a holder runs for others, unless it is told otherwise */
+#define BATCH 1024 /* sections that a holder runs for others, unless its maker says otherwise */
 
 typedef struct {
     fl_wrapper wrapper;
@@ -104,7 +104,7 @@ static void keep(void *request)
     Py_INCREF((PyObject *)request);
 }
 
-/* By the holder, without an exception set: sees to those who wait, and holds the lock no more. */
+/* By the holder, without an exception set: sees to the waiters, and holds the lock no more. */
 static void let_go(combining_lock *lock)
 {
     fl_waitq *waitq = lock->wrapper.waitq;

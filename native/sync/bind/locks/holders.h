@@ -22,9 +22,9 @@ typedef struct {
 
 /* NULL: this one is not inside. Good until the next call. */
 fl_rw_hold *fl_holders_find(const fl_holders *holders, const fl_caller *who);
-/* A new entry, of one who has none; the reference to the task is copied. NULL: no memory. */
+/* A new entry, of a holder that has none; the reference to the task is copied. NULL: no memory. */
 fl_rw_hold *fl_holders_add(fl_holders *holders, const fl_caller *who);
-/* The task's reference goes to the caller, who drops it outside of the critical section. */
+/* The task's reference goes to the caller, which drops it outside of the critical section. */
 PyObject *fl_holders_remove(fl_holders *holders, fl_rw_hold *hold);
 
 #endif

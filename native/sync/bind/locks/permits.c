@@ -1,4 +1,4 @@
-/* Lock, Semaphore and BoundedSemaphore: three faces of the semaphore in core. */
+/* Lock, Semaphore and BoundedSemaphore: the semaphore in core, as three types. */
 #include "sync/bind/base/wait.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static int give(PyObject *self, uint32_t count)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     if (waitq->flags & FL_WAITQ_BREAKS && fl_sem_closed(waitq)) {
-        return raise_broken(); /* it would be free, and no lock: the next who waits is refused */
+        return raise_broken(); /* it would be free, and no lock: the next waiter is refused */
     }
     if (fl_permits_give(waitq, count) == FL_SEM_OK) {
         return 0;

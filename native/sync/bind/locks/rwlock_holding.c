@@ -1,10 +1,10 @@
 /* See rwlock_holding.h.
  *
- * The wait queue knows how many are inside, `holders` knows who, and how often each has come in. Only the
+ * The wait queue knows how many are inside, `holders` knows which, and how often each has come in. Only the
  * first time of coming in, and the last of leaving, is the wait queue's business; what is between, its
  * holder's own. Invariant: an entry of `holders` says of its holder what the wait queue counts of it,
- * whenever that holder is not inside a function of this file. So coming in again is never kept out by those
- * who wait.
+ * whenever that holder is not inside a function of this file. So coming in again is never kept out by
+ * waiters.
  */
 #include "sync/bind/locks/rwlock_holding.h"
 
@@ -97,7 +97,7 @@ static void lower(fl_rwlock *self, fl_rw_mode from, fl_rw_mode to)
 }
 
 /* The caller has come in once more; by what plan() said, the wait queue knows. -1: an exception, and the wait
-   queue was told otherwise. */
+   queue's change is undone. */
 static int enlist(fl_rwlock *self, const fl_caller *me, uint32_t mode)
 {
     fl_rw_mode before = FL_RW_NONE;

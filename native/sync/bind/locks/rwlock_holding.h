@@ -11,7 +11,7 @@ typedef struct {
     fl_atomic(uint32_t) generation; /* of the process that `holders` is of */
 } fl_rwlock;
 
-/* One of the three faces: for reading, for reading with a right to write next, for writing. */
+/* One of the three views: for reading, for reading with a right to write next, for writing. */
 typedef struct {
     fl_wrapper wrapper; /* over the lock's wait queue */
     PyObject *lock;

@@ -125,7 +125,8 @@ static PyObject *stamped_validate(PyObject *op, PyObject *number)
     return valid < 0 ? NULL : PyBool_FromLong(valid);
 }
 
-/* The stamp to convert: 1: it is good; 0: it is none any more, which of one who only looks is no mistake. */
+/* The stamp to convert: 1: it is good; 0: it is none any more, which is no mistake of an optimistic
+   reader. */
 static int convertible(fl_stamp_lock *self, PyObject *number, fl_stamp *given)
 {
     if (fl_stamps_parse(self, number, given) < 0) {

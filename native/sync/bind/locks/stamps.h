@@ -1,7 +1,7 @@
-/* The stamps of a StampedLock, and those of who is inside.
+/* The stamps of a StampedLock, and those of its holders.
  *
- * A stamp is a whole number of 63 bits: which lock, a number, and what it is for. That of one who only looks
- * has the version that it saw; that of one who is inside a number that was never given before, and is in
+ * A stamp is a whole number of 63 bits: which lock, a number, and what it is for. That of an optimistic
+ * reader has the version that it saw; that of a holder a number that was never given before, and is in
  * `holds` as long as it is inside, with its thread. So every other stamp is known to be none, and a thread
  * that would wait for itself is known, too.
  */
@@ -21,7 +21,7 @@ typedef struct {
 } fl_stamp_lock;
 
 #define FL_STAMP_TAG_AT 50 /* the bits below: 2 say the kind, 48 are the number */
-#define FL_STAMP_TAGS 8191 /* locks that are told apart for certain, one after another */
+#define FL_STAMP_TAGS 8191 /* locks that certainly differ, one after another */
 
 typedef unsigned long long fl_stamp;
 
@@ -49,7 +49,7 @@ uint64_t fl_stamps_lower(fl_stamp_lock *self, int kind, fl_rw_mode to);
 bool fl_stamps_of_this_thread(fl_stamp_lock *self, uint64_t me);
 /* A stamp of this lock; -1: an exception. 0, which stands for none, has the kind 0. */
 int fl_stamps_parse(const fl_stamp_lock *self, PyObject *number, fl_stamp *given);
-/* 1: it is that of one who is inside; -1: an exception. */
+/* 1: it is a holder's; -1: an exception. */
 int fl_stamps_hold(fl_stamp_lock *self, PyObject *number, fl_stamp given);
 /* -1, and the exception that a stamp is none any more. */
 int fl_stamps_refuse(void);

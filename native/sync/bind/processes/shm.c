@@ -176,7 +176,7 @@ static void dealloc(PyObject *self)
 }
 
 /* A core that falls asleep is woken late, by tens of microseconds: more than an answer takes that is
-   under way. So who waits looks for a while first, and longer where that has paid. True: something has
+   under way. So a waiter looks for a while first, and longer where that has paid. True: something has
    changed. */
 static bool spin(fl_atomic(uint32_t) *spins, fl_shm_eventcount *eventcount, uint32_t seen)
 {

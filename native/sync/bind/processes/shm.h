@@ -60,8 +60,8 @@ static inline void *fl_shm_part(PyObject *self)
     return fl_shm_part_of(((fl_shm_object *)self)->body);
 }
 
-/* The only constructor of the types, with a tuple: (fd, token, make, amount, flags). Takes no descriptor: who
-   calls closes it. Maps the segment, and writes it first where `make` is true. */
+/* The only constructor of the types, with a tuple: (fd, token, make, amount, flags). Takes no descriptor: the
+   caller closes it. Maps the segment, and writes it first where `make` is true. */
 PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args);
 
 /* Tries; `turn` is to be set with FL_SHM_NOT. -1: an exception. Attached. */

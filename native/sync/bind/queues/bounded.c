@@ -1,14 +1,15 @@
-/* A elements of objects between two semaphores: what Queue, LifoQueue and PriorityQueue do.
+/* Objects between two semaphores: what Queue, LifoQueue and PriorityQueue do.
  *
- * `wrapper.cell` counts the objects that are to be had, `slots` the room that is left. Who puts has first
- * taken a slot, who gets an object's permit; neither names a certain object or place, so that one who is
+ * `wrapper.cell` counts the objects that are to be had, `slots` the room that is left. A putter has first
+ * taken a slot, a getter an object's permit; neither names a certain object or place, so that one that is
  * cancelled or timed out gives back a number and nothing moves. What is to happen at one instant (an object
- * on the elements, its permit, the count of unfinished ones; shutting down) is one stretch of C under the
+ * among the elements, its permit, the count of unfinished ones; shutting down) is one stretch of C under the
  * GIL, or where there is none within the queue's critical section. Hence:
- * 1. The elements holds at least as many objects as there are permits, free and granted, until shutdown has
- *    emptied it; who then comes with a permit is told that it is shut down.
- * 2. Nothing is put after a shutdown, and no waiter is refused while there is something to get, so that those
- *    who get until they are refused have got everything, but for what a cancelled getter gives back later.
+ * 1. The elements are at least as many objects as there are permits, free and granted, until shutdown has
+ *    removed them; a getter that then arrives with a permit learns that it is shut down.
+ * 2. Nothing is put after a shutdown, and no waiter is refused while there is something to get, so that
+ *    getters that go on until they are refused have got everything, but for what a cancelled getter gives
+ *    back later.
  * native/tests/test_model.c tries the orders in which all this can happen.
  *
  * Rejected. Handing an object to a certain getter is a lost or a reordered object when that one is cancelled.
@@ -398,7 +399,7 @@ int fl_bounded_begin_join(fl_bounded *self)
     return done;
 }
 
-/* With the storage. Takes everything off the elements, and leaves nothing for those who come. */
+/* With the storage. Takes everything off the elements, and leaves nothing for later getters. */
 static fl_elements empty_for_ever(fl_bounded *self)
 {
     fl_elements all = fl_elements_empty(&self->storage->elements);
@@ -451,7 +452,7 @@ void fl_bounded_resize(fl_bounded *self, uint32_t maxsize)
     deliver(mailbox);
 }
 
-/* A getter who gave its permit back after everything was thrown away may have left one. */
+/* A getter that gave its permit back after everything was thrown away may have left one. */
 uint32_t fl_bounded_size(fl_bounded *self)
 {
     return self->storage->emptied ? 0 : fl_sem_value(fl_bounded_objects(self));

@@ -1,11 +1,11 @@
 /* BroadcastRing: the last n objects that were sent. With its Reader (broadcast_reader.c) what a broadcast and
- * a watched value are made of; fairlead.sync._channels has their faces.
+ * a watched value are made of; fairlead.sync._channels has their public classes.
  *
  * The wait queue's version counts what was ever sent; object k is at k % capacity until k + capacity is sent.
  * To send is one stretch of C: the object is stored and the version advances, under the GIL, or within the
  * broadcast's critical section, and where other interpreters have the broadcast with its lock. So is to read:
  * the version is looked at, the object taken, and the reader moved on. A reader moves only when it takes, so
- * that one who is cancelled has missed nothing.
+ * that a reader that is cancelled has missed nothing.
  *
  * A broadcast that several interpreters have carries copies.
  */

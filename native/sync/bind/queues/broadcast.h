@@ -8,7 +8,7 @@
 typedef struct {
     fl_mutex *lock; /* NULL: objects of one interpreter */
     uint32_t capacity;
-    bool latest; /* who reads wants the newest, and misses nothing by it */
+    bool latest; /* its readers want the newest, and miss nothing by it */
     void *at[];
 } fl_broadcast_ring;
 

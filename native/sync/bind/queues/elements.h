@@ -5,7 +5,7 @@
  * the critical section of the object that has the elements; those that touch it, besides, with the lock. None
  * runs Python but the two that look for a place in a heap, which are called without the lock; these compare
  * first and move nothing, so that no lock is held over Python, an error leaves the heap as it was, and a
- * comparison may use the queue itself. Whether what they found is still so, `changes` tells.
+ * comparison may use the queue itself. `changes` says whether what they found is still so.
  */
 #ifndef FL_SYNC_BIND_QUEUES_ELEMENTS_H
 #define FL_SYNC_BIND_QUEUES_ELEMENTS_H

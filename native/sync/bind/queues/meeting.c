@@ -1,9 +1,9 @@
 /* Rendezvous, the line of a channel without room, and Exchanger: a newcomer meets another
  * (sync/coordination/meeting.h).
  *
- * A handoff is swapped attached only, by who enters or gives back, so that the collector finds every object
- * in one place: with a thread that waits, which holds it, in the operation of a task, or among those that
- * came back.
+ * A handoff is swapped attached only, by the side that enters or gives back, so that the collector finds
+ * every object in one place: with a thread that waits, which holds it, in the operation of a task, or among
+ * those that came back.
  */
 #include "sync/bind/queues/queues.h"
 #include "sync/bind/base/wait.h"
@@ -84,7 +84,7 @@ static int meet_in_thread(PyObject *self, fl_meeting_side side, fl_handoff **pla
     return fl_wait_thread(self, waitq, side, fl_meeting_place(place), deadline);
 }
 
-/* Steals the handoff. A new reference to what came, None for who sends; NULL with an exception. */
+/* Steals the handoff. A new reference to what came, None for a sender; NULL with an exception. */
 static PyObject *meet_within(PyObject *self, fl_meeting_side side, fl_handoff *handoff, int64_t deadline)
 {
     int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
