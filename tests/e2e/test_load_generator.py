@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import runpy
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,6 +17,8 @@ import pytest
 
 LOAD = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "load" / "__init__.py"))
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+COMPILERS = (os.environ.get("CC"), *map(shutil.which, ("cc", "gcc", "clang")))
+pytestmark = pytest.mark.skipif(not any(COMPILERS), reason="no C compiler: the load generator is compiled")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,7 +264,7 @@ def test_environment_behind_a_launcher_is_what_the_launcher_made_of_it(tmp_path:
         ("os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)", "is not scheduled: with fairlead run"),
         (
             "os.execvp('echo', ['echo', 'stock 0.05'])",
-            "is not scheduled from here on: /usr/bin/echo is no Python",
+            f"is not scheduled from here on: {shutil.which('echo')} is no Python",
         ),
         ("os.execv(words[0], [words[0], '-I', 'app.py'])", "is not scheduled from here on: "),
         ("subprocess.run(['echo', 'stock 0.05'])", None),
