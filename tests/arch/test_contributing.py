@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from poolkinds import KINDS
 
+from fairlead import pools
 from fairlead.gil.observe import tested
 
 ROOT = Path(__file__).parents[2]
@@ -79,3 +82,9 @@ def test_files_that_a_list_names_for_some_changes_only_exist() -> None:
 
 def test_the_example_of_a_version_is_the_newest() -> None:
     assert max(tested.TESTED) == (3, 15), "a newer version is known: make it the example of CONTRIBUTING.md"
+
+
+def test_every_kind_of_pool_runs_the_interface_tests() -> None:
+    """But for "auto", which is one of the others, and "dask", whose tests make a cluster first."""
+    missing = set(pools.kinds()) - set(KINDS) - {"auto", "dask"}
+    assert missing == (set() if sys.version_info >= (3, 13) else {"interpreters"})
