@@ -42,10 +42,10 @@ PRONOUN = r"\b(?:who(?:m?ever)|(?:some|any|no|every)body|(?:some|any|every)one)\
 """What stands for a thread, task, waiter, holder, caller or process that could be named."""
 
 
-ACTOR = r"\bwhom?\b|\btold\b"
+ACTOR = r"(?<!`)\b(?:whom?|told)\b"
 """Words of a comment in C for which the name of a thread, waiter, caller or notification would stand."""
 
-CLEAN = ("gil", "interpreters", "machine", "module", "tests")
+CLEAN = ("gil", "interpreters", "machine", "module", "sync", "tests")
 """The rooms of native/ whose comments name every actor."""
 
 NAME = (
@@ -86,7 +86,7 @@ def sources() -> frozenset[Path]:
 
 @cache
 def tests() -> frozenset[Path]:
-    return frozenset([*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "native" / "tests").glob("test_*.c")])
+    return frozenset([*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "native" / "tests").rglob("test_*.c")])
 
 
 @cache

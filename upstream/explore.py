@@ -15,6 +15,7 @@ from pathlib import Path
 from variants import BUILD, HERE, ROOT, SERIES, arguments, call, prepare, results, source_of
 
 NATIVE = ROOT / "native"
+MODEL = NATIVE / "tests" / "model"
 # GCC 12 drops a branch of gil_shim.h at -O2, where it inlines store_int() in the free-threaded build.
 FLAGS = (
     "-std=gnu11",
@@ -118,8 +119,8 @@ def build(name: str, variant: str, text: str, *options: str) -> Path:
     program = place / "gil_model"
     if variant == "ab":
         options = (*options, "-DFL_AB")
-    sources = (HERE / "gil_model.c", NATIVE / "tests" / "model.c")
-    include = [f"-I{path}" for path in (place, NATIVE, NATIVE / "tests")]
+    sources = (HERE / "gil_model.c", MODEL / "model.c")
+    include = [f"-I{path}" for path in (place, NATIVE, MODEL)]
     call("gcc", *FLAGS, *options, *include, *map(str, sources), "-o", str(program), log=place / "gcc.log")
     return program
 

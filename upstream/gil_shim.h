@@ -1,5 +1,5 @@
 /* What take_gil() and drop_gil() need of CPython, for gil_model.c: a mutex and condition variables that
- * announce each operation to the explorer (native/tests/model.h), thread states that know when they have
+ * announce each operation to the explorer (native/tests/model/model.h), thread states that know when they have
  * been freed, a clock that a timer moves. And after each operation, whether what must hold does.
  */
 #ifndef FL_UPSTREAM_GIL_SHIM_H

@@ -14,7 +14,7 @@
  * worker of a job that was taken back notices when it replies, and retires, because another thread is about
  * to interrupt it.
  *
- * Invariants, checked by the model (native/tests/test_model_job_queue.c):
+ * Invariants, checked by the model (native/tests/model/test_model_job_queue.c):
  * 1. There are at least as many permits in `work`, free and granted, as jobs in the queue. A job that is
  *    taken back leaves its permit, and the worker that gets that finds nothing: a permit that was taken away
  *    might be another job's.

@@ -4,7 +4,7 @@
  *
  * product  the C11 atomics, with the memory orders as written; parking is the platform's (a futex on Linux).
  * model    with -DFL_MODEL: every operation is first announced to a scheduler that runs the threads one at
- *          a time and tries the orders in which they can happen (native/tests/model.c). Memory is
+ *          a time and tries the orders in which they can happen (native/tests/model/model.c). Memory is
  *          sequentially consistent there: a wrong order of accesses is found, a memory order that is too
  *          weak is not. Those are left to ThreadSanitizer, and to the rule that each order weaker than
  *          seq_cst names the operation it pairs with.

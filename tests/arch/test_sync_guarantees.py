@@ -22,7 +22,7 @@ def test_every_test_that_is_named_exists() -> None:
 
 
 def test_every_scenario_that_is_named_is_run_by_the_model() -> None:
-    model = "".join(path.read_text() for path in (ROOT / "native" / "tests").glob("*.c"))
+    model = "".join(path.read_text() for path in (ROOT / "native" / "tests").rglob("*.c"))
     assert len(SCENARIOS) > 50
     assert [name for name in SCENARIOS if f'{{"{name}",' not in model] == []
 

@@ -1,6 +1,6 @@
 /* event: what many wait for until it has come. The word counts what is still to come; an event's flag is a
- * count of one, set at 0. Changes under the queue lock only, so that exactly those are woken who waited
- * when it came.
+ * count of one, set at 0. Changes under the queue lock only, so that exactly the threads and tasks are
+ * woken that waited when it came.
  */
 #ifndef FL_SYNC_COORDINATION_EVENT_H
 #define FL_SYNC_COORDINATION_EVENT_H

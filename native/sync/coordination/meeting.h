@@ -24,7 +24,7 @@
  * Rejected. Telling the sender only once the receiver has taken it: a task that waits would have to be asked
  * again each time that the other has meanwhile gone, and trying to send could not say whether it has.
  *
- * Invariants, checked by the model (meet-* in native/tests/scenarios_meet.c):
+ * Invariants, checked by the model (meet-* in native/tests/model/scenarios_meet.c):
  * 1. When the queue lock is free, no waiter is queued that could meet another that is, or get what is listed,
  *    unless one of them has gone: a choice that is decided, a waiter that has left.
  * 2. A handoff is in one place, and goes to one receiver, in the order of sending; a sender that does not

@@ -20,7 +20,7 @@
  * lock is held for some nanoseconds, and no party waits for a parent that lags behind. Waiting in register()
  * until the phase has advanced, as Java does, could wait for what the caller is to do itself.
  *
- * Invariants, checked by the model (phaser-* in native/tests/scenarios_phaser.c):
+ * Invariants, checked by the model (phaser-* in native/tests/model/scenarios_phaser.c):
  * 1. A phase advances when every party that is registered for it has arrived, and not before; once.
  * 2. A waiter for the end of a phase goes on when that comes, and when it is terminated.
  */

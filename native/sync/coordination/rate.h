@@ -16,7 +16,7 @@
  * A waiter's `look` is the date at which it looks next, and its `owner` the sum of what was ever wanted up to
  * itself; once it is granted, the word as that left it.
  *
- * Invariants, checked by the model (rate-* in native/tests/scenarios_rate.c):
+ * Invariants, checked by the model (rate-* in native/tests/model/scenarios_rate.c):
  * 1. Of what was granted between two readings of the clock, the first n after it was t, there are at most
  *    `limit` and one for each interval between them. Every permit moves the date an interval on, it is never
  *    behind the reading that it is granted at, and never more than `limit` intervals ahead of it.

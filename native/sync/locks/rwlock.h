@@ -14,7 +14,7 @@
  *   BARRED      a writer waits: no reader enters.
  * The last two change under the queue lock only. With BARRED the word only goes down but under that lock.
  *
- * Invariants, checked by the model (rw-* in native/tests/scenarios_rw.c):
+ * Invariants, checked by the model (rw-* in native/tests/model/scenarios_rw.c):
  * 1. When the queue lock is free and a waiter is queued, there is a holder whose release will serve it.
  * 2. A write phase that ends lets in all readers that wait at that instant, before any other writer.
  * 3. An upgrade goes before all others: no other writes between its reading and its writing.

@@ -8,7 +8,7 @@
  * with the lock to write makes it odd before its first change, and even again after its last. A reader that
  * finds the same even version before and after has seen no change of a writer in part.
  *
- * Invariants, checked by the model (stamped-* in native/tests/scenarios_stamped.c):
+ * Invariants, checked by the model (stamped-* in native/tests/model/scenarios_stamped.c):
  * 1. Between two readings of the same even version no writer has changed anything: what was read is of one
  *    moment.
  * 2. Only a sole holder goes from reading to writing, and no other writes in between.

@@ -12,7 +12,7 @@
  *    (fl_shm_eventcount) and then looks for itself. A wake-up that goes to a process that dies with it is
  *    lost; so a sleeper checks by itself, too: first after 4 ms, at last every 64. Without a death no wake-up
  *    is lost, and no such check is needed: the model shows the one with them and the other without
- *    (tests/test_model_shm.c).
+ *    (native/tests/model/test_model_shm.c).
  *
  * Prior art: the robust futexes of Linux (Ingo Molnar, 2006, Documentation/locking/robust-futexes.rst),
  * which the kernel walks at the end of a thread. Those belong to threads, and what is held here belongs to

@@ -9,7 +9,7 @@
  * before it could overflow; so the sum is exact, however large. Numbers that are large by themselves are
  * added there at once.
  *
- * Invariants, checked by the model (counter-* in native/tests/scenarios_counter.c):
+ * Invariants, checked by the model (counter-* in native/tests/model/scenarios_counter.c):
  * 1. Every number that was added is in exactly one of the sums that were taken (fl_counter_take), or in what
  *    is left.
  * 2. A sum has all that was added before it began, nothing that was added after it ended, and of what is

@@ -206,8 +206,8 @@ void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
     fl_fetch_sub(&waitq->waiting, 1, relaxed); /* a figure to show */
 }
 
-/* Changes the state and notes whom to wake. A woken waiter needs a reference before, because after the
-   change it may be forgotten by its own side. */
+/* Changes the state, and puts a thread or loop that is to be woken on the wake list. A woken waiter needs a
+   reference before, because after the change it may be forgotten by its own side. */
 static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
 {
     fl_mailbox *mailbox = waiter->mailbox;

@@ -21,7 +21,7 @@
  * at the same instant have one winner. The loser knows by the state what it lost to: a cancellation that
  * meets GRANTED has a permit, and gives it back.
  *
- * Invariants, checked by the model (native/tests/test_model.c):
+ * Invariants, checked by the model (native/tests/model/test_model.c):
  * 1. Whenever the queue lock is free and what the head waits for is there, the head is WOKEN or a thread that
  *    will take the lock is on the way. So nothing is ever available to a queue that sleeps.
  * 2. A waiter is touched by others only under the queue lock, and for the last time by the compare-and-swap

@@ -2,7 +2,7 @@
 #ifndef FL_SYNC_BIND_BASE_STATE_H
 #define FL_SYNC_BIND_BASE_STATE_H
 
-#define PY_SSIZE_T_CLEAN /* of formats, which Python 3.12 and older want to be told */
+#define PY_SSIZE_T_CLEAN /* "#" in formats is a Py_ssize_t; needed to 3.12 */
 #include <Python.h>
 
 #include "docs.h" /* made by the build */

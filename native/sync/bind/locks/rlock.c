@@ -246,7 +246,7 @@ int fl_rlock_gone(PyObject *self)
     uint64_t owner = fl_load(&waitq->owner, relaxed); /* and read again below */
     PyObject *task = task_inside(self, owner);
     int gone = FL_NONE_GONE;
-    if (task != NULL && !fl_waitq_orphaned(waitq)) { /* which is told of once it is queued */
+    if (task != NULL && !fl_waitq_orphaned(waitq)) { /* which is reported once it is queued */
         gone = fl_task_ended(fl_wrapper_state(self), task);
     }
     if (gone > 0) { /* or it has let go, and ended, since it was seen inside */

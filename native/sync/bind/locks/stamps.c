@@ -32,7 +32,7 @@ static void recover(fl_stamp_lock *self)
             PyDict_DelItem(self->holds, PyList_GET_ITEM(gone, i));
         }
         Py_XDECREF(gone);
-        PyErr_Clear(); /* no memory: those stay who do not exist */
+        PyErr_Clear(); /* no memory: holders that are gone stay listed */
         if (!written && (fl_stamped_look(waitq) & 1)) {
             fl_stamped_end(waitq); /* the writer is not in this process: its write may be half done */
         }

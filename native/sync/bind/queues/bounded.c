@@ -10,7 +10,7 @@
  * 2. Nothing is put after a shutdown, and no waiter is refused while there is something to get, so that
  *    getters that go on until they are refused have got everything, but for what a cancelled getter gives
  *    back later.
- * native/tests/test_model.c tries the orders in which all this can happen.
+ * native/tests/model/test_model.c tries the orders in which all this can happen.
  *
  * Rejected. Handing an object to a certain getter is a lost or a reordered object when that one is cancelled.
  * A mutex around the elements would be held over the comparisons of a PriorityQueue, which are Python: a
