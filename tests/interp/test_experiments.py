@@ -210,6 +210,14 @@ def test_experiment_measures_on_every_interpreter(
 
 @pytest.mark.long
 @pytest.mark.skipif(why_not() is not None, reason=f"the GIL cannot be scheduled: {why_not()}")
+@pytest.mark.parametrize("interpreter", on(FOUND, *TWO), ids=lambda i: i.name)
+def test_stack_that_is_too_small_for_an_interpreter_is_a_reason_to_skip(interpreter: Interpreter) -> None:
+    answer = measured(interpreter, CATALOGUE["gil.thread-cost"], stack_kb=32)
+    assert (
+        "need larger stacks" in answer["skipped"] if "skipped" in answer else answer["details"]["lived"] == N
+    )
+
+
 def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
     plain, scheduled = (
         measured(DISCOVERY.running, CATALOGUE["square.mutex"], n=120, scheduler=scheduler)

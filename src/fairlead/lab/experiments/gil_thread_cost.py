@@ -89,7 +89,10 @@ def measure(params):
 
     computing = probe.start(params["beside"], compute)
     if params["stack_kb"] != "default":
-        threading.stack_size(params["stack_kb"] * 1024)
+        try:
+            threading.stack_size(params["stack_kb"] * 1024)
+        except ValueError as error:
+            raise probe.Skipped("the threads of this interpreter need larger stacks: %s" % error)
     region = probe.Region()
     gate = threading.Event()
     lived = []
