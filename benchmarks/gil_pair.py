@@ -3,7 +3,7 @@
     python benchmarks/gil_pair.py [--rounds 15]
 
 In nanoseconds of CPU time: with no hooks (stock), while counting (`gil.observe`), recording (`gil.record`)
-and scheduling (`gil.schedule`).
+and scheduling (`gil.schedule`), after another thread has waited for the GIL, and before any has (resting).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from harness import FIGURES, Row, Sample, Target, answer, arguments, run, show, spread, subject
 
 LIMIT_NS = 35
-HOOKS = ("counting", "recording", "scheduled")
+HOOKS = ("counting", "recording", "scheduled", "resting")
 
 
 def over_stock(samples: list[Sample], mode: str) -> list[float]:

@@ -1,9 +1,10 @@
 """What one release and retake of the GIL costs, when no other thread wants it.
 
-A C function that does next to nothing is called through ctypes, once by way of CDLL, which lets go of the GIL
-for the call, and once by way of PyDLL, which does not. The difference is the pair. Settings: hooks (stock,
-counting, recording, scheduled), calls, runs. Prints nanoseconds of CPU time; of many short runs the quickest
-one counts, which nothing has interrupted.
+A C function that does next to nothing is called through ctypes, once by way of CDLL, which lets go of the
+GIL for the call, and once by way of PyDLL, which does not. The difference is the pair. Another thread has
+waited for the GIL before, unless the hooks are to rest. Settings: hooks (stock, counting, recording,
+scheduled, resting), calls, runs. Prints nanoseconds of CPU time; of many short runs the quickest one counts,
+which nothing has interrupted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+import threading
 import time
 from contextlib import ExitStack
 from itertools import repeat
@@ -29,7 +31,7 @@ def nanoseconds(function: ctypes._NamedFuncPointer, calls: int) -> float:
 def main() -> None:
     calls, runs, hooks = (subject.SETTINGS[name] for name in ("calls", "runs", "hooks"))
     with ExitStack() as stack:
-        if hooks in ("counting", "recording", "scheduled"):
+        if hooks != "stock":
             import fairlead.gil
 
             if hooks == "counting":
@@ -39,6 +41,11 @@ def main() -> None:
                 stack.enter_context(fairlead.gil.record(Path(directory) / "recording"))
             else:
                 fairlead.gil.schedule()
+        if hooks != "resting":
+            other = threading.Thread(target=time.sleep, args=(0,))
+            other.start()
+            sum(range(1_000_000))  # while it wants to begin
+            other.join()
         lets_go, keeps = ctypes.CDLL(None).abs, ctypes.PyDLL(None).abs
         times = [(nanoseconds(lets_go, calls), nanoseconds(keeps, calls)) for _ in range(runs)]
         apart = [min(column) for column in zip(*times, strict=True)]

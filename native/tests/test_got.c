@@ -1,4 +1,5 @@
 /* The table of this very program: getppid() stands for what the interpreter calls through its own. */
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -88,11 +89,26 @@ static void test_a_hook_that_others_put_over_ours_stays(void)
     CHECK_EQUAL(getppid(), -8);
 }
 
+static void test_a_page_that_another_closes_meanwhile_is_opened(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void **slot = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(slot != MAP_FAILED);
+    fl_got_function function = {.name = "getppid"};
+    fl_got_note(&function, slot);
+    CHECK_EQUAL(fl_got_set(&function, our_hook.address), 0);
+    CHECK_EQUAL(mprotect(slot, size, PROT_READ), 0);
+    CHECK_EQUAL(fl_got_set(&function, their_hook.address), 0);
+    CHECK(*slot == their_hook.address);
+    CHECK_EQUAL(munmap(slot, size), 0);
+}
+
 int main(void)
 {
     test_an_address_in_no_object_is_not_found();
     test_more_slots_than_there_is_room_for_are_said_and_not_forgotten();
     test_a_hook_is_called_until_it_is_taken_out();
     test_a_hook_that_others_put_over_ours_stays();
+    test_a_page_that_another_closes_meanwhile_is_opened();
     return 0;
 }

@@ -33,6 +33,7 @@ def test_thread_that_is_alone_is_counted_by_the_scheduler_only_until_something_o
     """And it makes room as ever for a thread that comes while it has the GIL."""
     program = """
 gil.schedule()
+gil.scheduler()  # from now on the hooks do not rest
 for _ in range(1000):
     os.stat("/")
 unobserved = gil.counters()

@@ -66,8 +66,8 @@ def test_wheel_has_the_extension_and_nothing_that_is_only_for_the_clone(wheel: s
 def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path) -> None:
     build = tmp_path / "build"
     run(sys.executable, "-m", "mesonbuild.mesonmain", "setup", "-Dplatform=posix", build)
-    run(sys.executable, "-m", "ninja", "-C", build)
     extension = build / "native" / Path(_native.__file__).name
+    run(sys.executable, "-m", "ninja", "-C", build, extension.relative_to(build))
     program = f"""
 import errno, importlib.machinery, importlib.util
 loader = importlib.machinery.ExtensionFileLoader("fairlead._native", {str(extension)!r})

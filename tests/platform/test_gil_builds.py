@@ -113,11 +113,40 @@ print(json.dumps(other.count()))
     assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) == 5
 
 
+def test_library_that_hooks_the_gil_while_the_hooks_rest_leaves_the_program_unscheduled_and_fairlead_says_so(
+    tmp_path: Path,
+) -> None:
+    program = """
+from fairlead import errors
+from fairlead.gil.schedule import outside
+gil.schedule()
+assert other.hook_signal(landmark)
+spinners(1)
+longest, end = 0.0, time.monotonic() + 1
+while time.monotonic() < end:
+    begin = time.monotonic()
+    os.stat("/")
+    longest = max(longest, time.monotonic() - begin)
+stop.set()
+try:
+    state = gil.scheduler()
+except errors.UnsupportedInterpreterError as error:
+    state = str(error)
+print(json.dumps([longest, state, outside.send(os.getpid(), "status").hooks]))
+"""
+    why = "another library has hooked the functions that the interpreter takes its GIL with"
+    said = f"{why}; the interpreter's own scheduling is in force"
+    longest, state, hooks = run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER, said=said)
+    assert (state, hooks) == (why, "out")
+    assert longest < 1
+
+
 def test_a_hook_that_the_dynamic_linker_overwrites_is_put_in_again_while_only_the_scheduler_is_on(
     tmp_path: Path,
 ) -> None:
     program = """
 gil.schedule()
+gil.scheduler()  # the hooks do not rest
 pipes = [os.pipe() for _ in range(2)]
 def answer():
     while os.read(pipes[0][0], 1) == b"x":

@@ -1,24 +1,33 @@
 /* What another library does that hooks the interpreter's calls, and what the dynamic linker does when it looks a
    function up. Compiled by tests, with the probe's own got.c. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "gil/interpreter/got.h"
 
 typedef int sleep_function(clockid_t, int, const struct timespec *, struct timespec *);
+typedef int signal_function(pthread_cond_t *);
 
 static fl_got_function function;
 static atomic_int calls;
 static union {
     void *address;
     sleep_function *sleep;
+    signal_function *signal;
 } before;
 
 static int counted(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
     calls++;
     return before.sleep(clock, flags, time, left);
+}
+
+static int counted_signal(pthread_cond_t *cond)
+{
+    calls++;
+    return before.signal(cond);
 }
 
 static int find(const void *landmark, const char *name)
@@ -36,6 +45,18 @@ int hook(const void *landmark)
         void *address;
     } ours = {counted};
     int found = find(landmark, "clock_nanosleep");
+    before.address = function.real;
+    return found && fl_got_set(&function, ours.address) == 0;
+}
+
+/* Counts the calls of pthread_cond_signal() from now on. */
+int hook_signal(const void *landmark)
+{
+    union {
+        signal_function *signal;
+        void *address;
+    } ours = {counted_signal};
+    int found = find(landmark, "pthread_cond_signal");
     before.address = function.real;
     return found && fl_got_set(&function, ours.address) == 0;
 }

@@ -16,7 +16,8 @@ PyDoc_STRVAR(schedule_doc,
 "Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths; for so\n"
 "long, or 0 for ever.\n"
 "\n"
-"Puts the hooks in for good. Raises UnsupportedInterpreterError where they\n"
+"Puts the hooks in for good; they rest until a thread waits for the GIL\n"
+"where this is the only one. Raises UnsupportedInterpreterError where they\n"
 "cannot be.");
 
 static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -33,13 +34,17 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
     }
     fl_module_enter();
     const char *failure = fl_module_prepare();
-    if (!failure && !installed) {
+    bool first = !installed;
+    if (!failure && first) {
         failure = fl_hooks_install();
         installed = !failure;
     }
     if (!failure) {
         uint64_t until = for_ns ? fl_ticks_now() + fl_ticks_from_ns(for_ns) : FL_FOREVER;
         failure = fl_schedule_set((fl_schedule_settings){(fl_policy_mode)mode, share, spin != 0, until});
+    }
+    if (!failure && first && !for_ns) { /* the end of its time is announced when it comes */
+        fl_hooks_rest();
     }
     fl_module_leave();
     if (failure) {
@@ -52,7 +57,8 @@ PyDoc_STRVAR(scheduler_doc,
 "scheduler($module, /)\n"
 "--\n"
 "\n"
-"What the scheduler of the main interpreter's GIL has done, as a dict.");
+"What the scheduler of the main interpreter's GIL has done, as a dict. Hooks\n"
+"that rest go in for it.");
 
 static int add_counts(PyObject *dict, const fl_schedule_count *counts, size_t size)
 {
@@ -67,8 +73,12 @@ static int add_counts(PyObject *dict, const fl_schedule_count *counts, size_t si
 static PyObject *probe_scheduler(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     fl_module_enter();
+    const char *failure = fl_hooks_wake(); /* so that orders are obeyed when the program next looks */
     fl_schedule_state state = fl_schedule_look();
     fl_module_leave();
+    if (failure) {
+        return fl_module_fail("UnsupportedInterpreterError", failure);
+    }
     const fl_schedule_count present[] = {
         {"mode", (uint64_t)state.mode}, {"waiting", state.waiting}, {"tripped", state.tripped},
         {"trips", state.trips},         {"off", state.off},         {"scheduled_ns", state.scheduled_ns},

@@ -2,6 +2,8 @@
 
 #include "gil/hooks/control.h"
 
+#include "gil/hooks/hooks.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #define FIRST (1u << 8 | FL_ORDER_STATUS)
 
 static fl_control_page unseen;
+static uint32_t first = FIRST; /* the request that a new page begins with */
 fl_control_page *_Atomic fl_control_here = &unseen;
 static char path[96];
 static pid_t owner; /* of the file of that path */
@@ -79,7 +82,7 @@ bool fl_control_open(void)
         page->version = FL_CONTROL_VERSION;
         page->pid = (uint32_t)getpid();
         page->magic = FL_CONTROL_MAGIC;
-        atomic_store(&page->request, FIRST); /* to be answered before any order comes */
+        atomic_store(&page->request, first); /* to be answered before any order comes */
     }
     /* In place of the page of an earlier program of this process, before an exec. */
     if (page == MAP_FAILED || rename(unfinished, path) != 0) {
@@ -88,19 +91,23 @@ bool fl_control_open(void)
         owner = -1;
         return false;
     }
-    atomic_store_explicit(&fl_control_here, page, memory_order_release);
+    fl_hooks_show(page);
     return true;
 }
 
 void fl_control_forked(void)
 {
-    atomic_store(&unseen.request, owner ? FIRST : 0);
+    fl_control_page *parents = fl_control();
+    if (parents != &unseen) { /* an order that a resting parent has not obeyed is one to its child, too */
+        first = atomic_load(&parents->hooks) ? atomic_load(&parents->request) : FIRST;
+    }
+    atomic_store(&unseen.request, owner ? first : 0);
     atomic_store(&fl_control_here, &unseen); /* the parent's stays mapped */
 }
 
 void fl_control_renew(void)
 {
-    if (fl_control() == &unseen && atomic_exchange(&unseen.request, 0) == FIRST) {
+    if (fl_control() == &unseen && atomic_exchange(&unseen.request, 0) != 0) {
         (void)fl_control_open();
     }
 }

@@ -2,7 +2,8 @@
  *
  * The page is a file in /dev/shm that only its owner and root may open. No thread serves it: the hooks
  * compare one word at each take of the GIL and while they wait for it, so an order reaches a process whose
- * Python is stuck, and costs nothing else. fairlead.gil.schedule.outside is the other side.
+ * Python is stuck, and costs nothing else. Hooks that rest (hooks.h) look when a thread first waits.
+ * fairlead.gil.schedule.outside is the other side.
  *
  * An order is one word, written at once: the later order wins. The answer's fields are written before
  * `answered`, under the mutex of the main interpreter's GIL.
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 #define FL_CONTROL_MAGIC 0x4c544346u /* "FCTL" */
-#define FL_CONTROL_VERSION 1u
+#define FL_CONTROL_VERSION 2u
 
 /* The low byte of a request; above it a number that is another each time. */
 enum {
@@ -26,6 +27,13 @@ enum {
     FL_ORDERS,
 };
 
+/* Whether the hooks look for orders. */
+enum {
+    FL_AWAKE,
+    FL_RESTING,     /* no thread has waited for the GIL yet; the first that does obeys */
+    FL_CANNOT_WAKE, /* one has, and they could not be put in */
+};
+
 typedef struct {
     uint32_t magic, version;
     uint32_t pid;            /* as the process knows itself */
@@ -34,6 +42,8 @@ typedef struct {
     _Atomic uint32_t answered; /* the request that the rest answers */
     _Atomic uint32_t mode, off, trips, waiting;
     _Atomic uint64_t acquired, waited;
+    _Atomic uint32_t hooks; /* FL_AWAKE and so on */
+    uint32_t reserved;
 } fl_control_page;
 
 /* Never NULL: one that no other process sees until there is a file. */

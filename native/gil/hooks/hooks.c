@@ -229,7 +229,10 @@ static int hook_unlock(pthread_mutex_t *mutex)
 
 static int hook_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline)
 {
-    fl_gil *gil = gil_by_cond(cond);
+    if (UNLIKELY(HOT(resting)) && (cond == HOT(cond) || fl_find_is_gil(FL_GIL_OF(cond, cond)))) {
+        (void)fl_hooks_wake();
+    }
+    fl_gil *gil = HOT(resting) ? NULL : gil_by_cond(cond);
     fl_seat *seat = gil ? seat_at(gil) : NULL;
     if (seat == NULL) {
         return fl_find_real.timedwait(cond, mutex, deadline);

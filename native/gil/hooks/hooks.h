@@ -22,6 +22,7 @@
 #ifndef FL_GIL_HOOKS_HOOKS_H
 #define FL_GIL_HOOKS_HOOKS_H
 
+#include "gil/hooks/control.h"
 #include "gil/threads/gil.h"
 
 /* After a hold this long the observer gets a report of the next take, even if no thread waits. */
@@ -92,6 +93,18 @@ const char *fl_hooks_prepare(void (*forked_too)(void));
    changed. The calling thread holds the GIL and an attached thread state; may let go of it and take it again.
  */
 const char *fl_hooks_install(void);
+
+/* Takes all hooks but that of the wait for the GIL out, until a thread first waits, another party installs,
+   or the process forks: until then there is nothing to schedule, and a program of one thread runs as without
+   hooks. Changes nothing where another thread has a thread state or there is an observer. With the GIL held.
+ */
+void fl_hooks_rest(void);
+
+/* Ends that. NULL, or why not: then they rest on. Any thread, any time; under the mutex or not. */
+const char *fl_hooks_wake(void);
+
+/* Other processes look at this page from now on. Any thread. */
+void fl_hooks_show(fl_control_page *page);
 
 /* Takes one installation back, the last one the hooks with it. No scheduler may have parked a thread then.
    With the GIL held. */

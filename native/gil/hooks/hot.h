@@ -19,6 +19,7 @@ typedef struct {
     pthread_cond_t *_Atomic cond, *_Atomic switch_cond;
     fl_gil *_Atomic gil;
     atomic_bool more; /* there are others */
+    atomic_bool resting; /* of the hooks only that of timedwait is in (fl_hooks_rest) */
     const fl_observer *_Atomic observer;
     const fl_scheduler *_Atomic scheduler;
     uint64_t long_hold; /* ticks; written once */

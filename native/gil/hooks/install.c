@@ -6,6 +6,9 @@
 #include "gil/threads/registry.h"
 #include "gil/hooks/waits.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #ifndef FL_PROBE_REFUSAL
 
 static int installations;
@@ -21,28 +24,169 @@ static void take_out(int count)
 
 static pthread_mutex_t mending = PTHREAD_MUTEX_INITIALIZER;
 
-/* A hook that another library has put in over ours stays. It passes calls on to ours; if it does not,
-   fairlead sees nothing. */
-static const char *put_in(void)
+/* Of hooks that do not rest. */
+static bool wanted(int function)
 {
+    return function != FL_UNLOCK || HOT(scheduler);
+}
+
+/* A hook that another library has put in over ours stays. It passes calls on to ours; if it does not,
+   fairlead sees nothing. 0 or the first error. */
+static int put_all_in(void)
+{
+    int error = 0;
     for (int i = 0; i < FL_FUNCTIONS; i++) {
         fl_got_function *function = &fl_find_functions[i];
         void *hook = fl_hooks_table[i].address;
-        int error = i != FL_UNLOCK && !fl_got_taken(function, hook) ? fl_got_set(function, hook) : 0;
-        if (error) {
-            take_out(i);
-            return fl_got_failure(error);
+        if (wanted(i) && !fl_got_is(function, hook) && !fl_got_taken(function, hook)) {
+            int failed = fl_got_set(function, hook);
+            error = error ? error : failed;
         }
+    }
+    return error;
+}
+
+static bool all_there(void)
+{
+    bool all = true;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        all = all && (!wanted(i) || fl_got_is(&fl_find_functions[i], fl_hooks_table[i].address));
+    }
+    return all;
+}
+
+static const char taken_by_others[] = "another library has hooked the functions that the interpreter "
+                                      "takes its GIL with";
+
+static const char *put_in(void)
+{
+    int error = put_all_in();
+    if (error) {
+        take_out(FL_FUNCTIONS);
+        return fl_got_failure(error);
     }
     uint64_t taken = fl_registry_here.seat->t_acquired;
     Py_BEGIN_ALLOW_THREADS
     Py_END_ALLOW_THREADS
     if (fl_registry_here.seat->t_acquired == taken) {
         take_out(FL_FUNCTIONS);
-        return "another library has hooked the functions that the interpreter takes its GIL with";
+        return taken_by_others;
     }
     return NULL;
 }
+
+/* ---- Rest */
+
+static void forget(fl_gil *gil, void *context)
+{
+    const fl_observer *observer = context;
+    if (gil->alive) {
+        uint64_t now = fl_gil_now(gil);
+        gil->first = gil->last = NULL;
+        gil->forced_out = 0;
+        for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
+            if (observer && !seat->ended) {
+                observer->interrupted(gil, seat, now);
+            }
+            seat->holding = seat->waiting = seat->marked = seat->forced_out = false;
+            seat->ahead = seat->behind = NULL;
+        }
+    }
+}
+
+/* The present thread has the only thread state. */
+static bool thread_is_alone(void)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Main();
+    PyThreadState *thread = PyThreadState_Get();
+    return PyInterpreterState_Head() == interpreter && PyInterpreterState_Next(interpreter) == NULL
+           && PyInterpreterState_ThreadHead(interpreter) == thread && PyThreadState_Next(thread) == NULL;
+}
+
+void fl_hooks_rest(void)
+{
+    fl_gil *gil = HOT(gil);
+    if (installations != 1 || HOT(observer) || HOT(more) || gil->index != 0 || !thread_is_alone()) {
+        return;
+    }
+    pthread_mutex_lock(&gil->py->mutex);
+    if (gil->first == NULL && all_there()) {
+        forget(gil, NULL);
+        gil->holder = NULL;
+        HOT_SET(resting, true);
+        for (int i = 0; i < FL_FUNCTIONS; i++) {
+            if (i != FL_TIMEDWAIT) {
+                (void)fl_got_restore(&fl_find_functions[i], fl_hooks_table[i].address);
+            }
+        }
+    }
+    pthread_mutex_unlock(&gil->py->mutex);
+}
+
+/* A hook of another library that was put in meanwhile does not pass calls on to ours. */
+static bool others_have_come(void)
+{
+    bool others = false;
+    for (int i = 0; i < FL_FUNCTIONS; i++) {
+        others = others || fl_got_taken(&fl_find_functions[i], fl_hooks_table[i].address);
+    }
+    return others;
+}
+
+static const char *rouse(void)
+{
+    for (fl_seat *seat = HOT(gil)->seats; seat; seat = seat->of_gil) {
+        seat->t_acquired = seat->t_dropped = fl_ticks_now(); /* it counts as a thread that has just come */
+    }
+    if (others_have_come()) {
+        return taken_by_others;
+    }
+    int error = put_all_in();
+    if (error) {
+        take_out(FL_FUNCTIONS);
+        return fl_got_failure(error);
+    }
+    return NULL;
+}
+
+static void tell_once(const char *failure)
+{
+    static bool told;
+    char line[320];
+    int length = snprintf(line, sizeof line,
+                          "fairlead: process %d: %s; the interpreter's own scheduling is in force\n",
+                          (int)getpid(), failure);
+    if (!told) {
+        told = true;
+        (void)!write(STDERR_FILENO, line, (size_t)length);
+    }
+}
+
+const char *fl_hooks_wake(void)
+{
+    const char *failure = NULL;
+    pthread_mutex_lock(&mending);
+    if (HOT(resting)) {
+        failure = rouse();
+        HOT_SET(resting, failure != NULL);
+        atomic_store(&fl_control()->hooks, failure ? FL_CANNOT_WAKE : FL_AWAKE);
+    }
+    if (failure) {
+        tell_once(failure);
+    }
+    pthread_mutex_unlock(&mending);
+    return failure;
+}
+
+void fl_hooks_show(fl_control_page *page)
+{
+    pthread_mutex_lock(&mending);
+    atomic_store(&page->hooks, HOT(resting) ? FL_RESTING : FL_AWAKE);
+    atomic_store_explicit(&fl_control_here, page, memory_order_release);
+    pthread_mutex_unlock(&mending);
+}
+
+/* ---- Fork and preparation */
 
 /* In the child: only this thread is left, and the GIL that it holds, if it does. The interpreter makes that
    GIL anew, and this thread takes it, as soon as it knows that it is a child. */
@@ -65,6 +209,7 @@ static void forked(void)
     } else {
         point_at(kept);
     }
+    (void)fl_hooks_wake(); /* fairlead ctl looks for the page that a child makes when it takes the GIL */
     const fl_observer *observer = HOT(observer);
     if (observer) {
         observer->forked();
@@ -133,9 +278,10 @@ static const char *make_known(void)
 const char *fl_hooks_install(void)
 {
     if (installations > 0) {
-        const char *unknown = make_known();
-        installations += unknown == NULL;
-        return unknown;
+        const char *failure = fl_hooks_wake();
+        failure = failure ? failure : make_known();
+        installations += failure == NULL;
+        return failure;
     }
     fl_py_gil *py = NULL;
     const char *failure = fl_find_slots();
@@ -157,23 +303,6 @@ const char *fl_hooks_install(void)
         installations = 1;
     }
     return failure;
-}
-
-static void forget(fl_gil *gil, void *context)
-{
-    const fl_observer *observer = context;
-    if (gil->alive) {
-        uint64_t now = fl_gil_now(gil);
-        gil->first = gil->last = NULL;
-        gil->forced_out = 0;
-        for (fl_seat *seat = gil->seats; seat; seat = seat->of_gil) {
-            if (observer && !seat->ended) {
-                observer->interrupted(gil, seat, now);
-            }
-            seat->holding = seat->waiting = seat->marked = seat->forced_out = false;
-            seat->ahead = seat->behind = NULL;
-        }
-    }
 }
 
 void fl_hooks_release(void)
@@ -230,32 +359,10 @@ uint64_t fl_hooks_active_ns(void)
     return fl_ticks_to_ns(active_ticks + (HOT(observer) ? fl_ticks_now() - active_since : 0));
 }
 
-static bool all_there(void)
-{
-    bool all = true;
-    for (int i = 0; i < FL_FUNCTIONS; i++) {
-        bool wanted = i != FL_UNLOCK || HOT(scheduler);
-        all = all && (!wanted || fl_got_is(&fl_find_functions[i], fl_hooks_table[i].address));
-    }
-    return all;
-}
-
-static void mend(void)
-{
-    for (int i = 0; i < FL_FUNCTIONS; i++) {
-        fl_got_function *function = &fl_find_functions[i];
-        void *hook = fl_hooks_table[i].address;
-        bool wanted = i != FL_UNLOCK || HOT(scheduler);
-        if (wanted && !fl_got_is(function, hook) && !fl_got_taken(function, hook)) {
-            (void)fl_got_set(function, hook);
-        }
-    }
-}
-
 void fl_hooks_reinstall(void)
 {
     if (UNLIKELY(!all_there()) && pthread_mutex_trylock(&mending) == 0) {
-        mend();
+        (void)put_all_in();
         pthread_mutex_unlock(&mending);
     }
 }

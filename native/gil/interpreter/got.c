@@ -81,6 +81,7 @@ void fl_got_note(fl_got_function *function, void **slot)
         return;
     }
     function->slots[function->count] = slot;
+    function->protection[function->count] = 0;
     function->found[function->count] = function->before[function->count] = *slot;
     function->count++;
 }
@@ -187,16 +188,18 @@ static int protection(const void *address)
     return found;
 }
 
-static int poke(void **slot, void *value)
+static int poke(fl_got_function *function, size_t i, void *value)
 {
-    int before = protection(slot);
+    void **slot = function->slots[i];
+    int before = function->protection[i] ? function->protection[i] : protection(slot);
     if (before < 0) {
         return FL_GOT_NO_MAPS;
     }
+    function->protection[i] = before;
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)((uintptr_t)slot & ~(size - 1));
     bool closed = !(before & PROT_WRITE);
-    if (closed && mprotect(page, size, before | PROT_WRITE) != 0) {
+    if (mprotect(page, size, before | PROT_WRITE) != 0) { /* one that was open may be closed by now */
         return errno;
     }
     /* Release: a thread that calls the new function finds what it relies on. */
@@ -211,10 +214,10 @@ int fl_got_set(fl_got_function *function, void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
         void *there = __atomic_load_n(function->slots[i], __ATOMIC_RELAXED);
-        int error = there == target ? 0 : poke(function->slots[i], target);
+        int error = there == target ? 0 : poke(function, i, target);
         if (error) {
             while (i-- > 0) {
-                (void)poke(function->slots[i], function->before[i]);
+                (void)poke(function, i, function->before[i]);
             }
             return error;
         }
@@ -241,7 +244,7 @@ int fl_got_restore(fl_got_function *function, void *target)
         if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
             continue; /* another library has been here since, and what it put there may well call us */
         }
-        int error = poke(function->slots[i], function->before[i]);
+        int error = poke(function, i, function->before[i]);
         if (error) {
             return error;
         }

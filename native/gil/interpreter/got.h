@@ -12,6 +12,7 @@ typedef struct {
     void **slots[FL_GOT_SLOTS];
     void *found[FL_GOT_SLOTS];  /* what stood there at first */
     void *before[FL_GOT_SLOTS]; /* and when it was last set */
+    int protection[FL_GOT_SLOTS]; /* of its page, as it was found; 0: not looked up yet */
     void *real;                 /* the function as it is reached from there; NULL: not known */
     size_t count;
     bool more; /* it has more slots than there is room for: hooking some of them would miss calls */

@@ -121,8 +121,19 @@ void fl_schedule_canary(fl_canary state)
     atomic_store(&canary, state);
 }
 
+/* An order that no thread has looked at yet comes before what the program asks for now. */
+static void obey_first(fl_gil *gil, void *context)
+{
+    (void)context;
+    if (gil->alive && gil->index == 0 && gil->schedule
+        && atomic_load(&fl_control()->request) != gil->obeyed) {
+        (void)fl_modes_obey(gil, gil->schedule, fl_gil_now(gil));
+    }
+}
+
 fl_schedule_settings fl_modes_set(fl_schedule_settings wanted)
 {
+    fl_registry_each(obey_first, NULL);
     fl_schedule_settings before = settings;
     settings = wanted;
     if (atomic_load(&off)) {

@@ -348,7 +348,7 @@ static bool let_go(fl_gil *gil, fl_seat *seat)
 static bool dropped(fl_gil *gil, fl_seat *seat, uint64_t now, bool forced)
 {
     fl_policy *policy = gil->schedule;
-    fl_scheduled *me = seat->schedule;
+    fl_scheduled *me = record_of(seat); /* it may have taken the GIL before the hooks were in */
 
     if (policy == NULL || me == NULL || LIKELY(fl_policy_let_go(policy, &me->policy))) {
         return false;
@@ -395,6 +395,7 @@ static void forked(fl_gil *gil, fl_seat *seat)
     if (policy == NULL) {
         return;
     }
+    fl_modes_forked(gil, policy);
     if (me == NULL) { /* no thread is known to be left */
         gil->schedule = NULL;
         free(policy);
@@ -409,7 +410,6 @@ static void forked(fl_gil *gil, fl_seat *seat)
     me->wakes[0] = me->wakes[1] = NULL;
     me->news = NULL;
     policy->counts = (fl_policy_counts){0};
-    fl_modes_forked(gil, policy);
     fl_policy_fork_reset(policy, &me->policy, seat->holding, fl_ns_of(fl_gil_now(gil)));
 }
 

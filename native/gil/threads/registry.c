@@ -201,6 +201,7 @@ fl_seat *fl_registry_seat(fl_gil *gil)
     seat->gil = gil;
     seat->thread = here->thread;
     seat->serial = here->thread->serial;
+    seat->t_acquired = seat->t_dropped = fl_gil_now(gil); /* as far as is known */
     atomic_fetch_add(&here->thread->references, 1);
     seat->of_thread = here->thread->seats;
     here->thread->seats = seat;

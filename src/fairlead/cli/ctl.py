@@ -47,6 +47,13 @@ def ctl(pid: int, children: bool, order: Order) -> None:
 
 def _give(pid: int, order: Order) -> None:
     answer = send(pid, order)
+    if answer.hooks == "out":
+        click.echo(f"process {pid}: policy stock: the hooks could not be put in when a thread first waited")
+        return
+    if answer.hooks == "resting":
+        then = "it is scheduled from then on" if answer.order == "status" else f"it obeys: {answer.order}"
+        click.echo(f"process {pid}: no thread has waited for the GIL yet; when one does, {then}")
+        return
     if not answer.fresh and order != "status":
         click.echo(f"process {pid}: no thread has taken the GIL for a second; the first to do so obeys")
         return

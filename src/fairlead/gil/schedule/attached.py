@@ -80,6 +80,7 @@ def begin_here(settings: str) -> str:
     wanted: dict[str, Any] = json.loads(settings)
     try:
         control.switch(wanted["policy"], wanted["cpu_share"], for_s=wanted["for_s"])
+        control.state()  # which ends the rest of hooks: the user looks at this program now, and at its end
     except FairleadError as error:
         return str(error)
     if wanted["policy"] != "stock" and control.state().switched_off:

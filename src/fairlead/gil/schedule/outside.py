@@ -22,14 +22,16 @@ from fairlead.record.policies import CANARY_STATES, CanaryState, policy_name
 
 Order = Literal["status", "stock", "interactive", "off"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+Hooks = Literal["awake", "resting", "out"]
+HOOKS: tuple[Hooks, ...] = get_args(Hooks)
 
-_MAGIC, _VERSION = 0x4C544346, 1
+_MAGIC, _VERSION = 0x4C544346, 2
 _HEADER = struct.Struct("<III")
-_CANARY, _REQUEST, _ANSWERED = 3, 4, 5
+_CANARY, _REQUEST, _ANSWERED, _HOOKS = 3, 4, 5, 14
 """Places in the page, counted in words of 32 bits."""
 _ANSWER = struct.Struct("<IIIIQQ")
 _ANSWER_AT = 24
-_SIZE = 56
+_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Answer:
 
     fresh: bool
     """A thread has looked since the order was given; else the first to take the GIL will obey it."""
+    hooks: Hooks
+    """Resting: no thread has waited for the GIL yet, so that there is nothing to schedule. Out: one has, and
+    they could not be put in."""
+    order: Order
+    """What the first thread to look will obey, or the last has; status: what the program asks for."""
     policy: str
     off: bool
     canary: CanaryState
@@ -62,14 +69,16 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         request = ((before >> 8) + 1 & 0xFFFFFF) << 8 | code
         words[_REQUEST] = request
         deadline = time.monotonic() + wait_s
-        while words[_ANSWERED] != request and time.monotonic() < deadline:
+        while True:
+            fresh, hooks = words[_ANSWERED] == request, HOOKS[words[_HOOKS]]
+            if fresh or hooks != "awake" or time.monotonic() >= deadline:
+                break
             if ended(pid):
                 raise InterpreterFailedError(f"process {pid} ended")
             time.sleep(0.001)
-        fresh = words[_ANSWERED] == request
-        mode, off, trips, waiting, acquired, waited = _ANSWER.unpack_from(page, _ANSWER_AT)
+        mode, off, *counts = _ANSWER.unpack_from(page, _ANSWER_AT)
         canary = CANARY_STATES[words[_CANARY]]
-        return Answer(fresh, policy_name(mode), bool(off), canary, trips, waiting, acquired, waited)
+        return Answer(fresh, hooks, ORDERS[code], policy_name(mode), bool(off), canary, *counts)
 
 
 def scheduled_family(pid: int) -> list[int]:
