@@ -42,18 +42,31 @@ static void job_dealloc(PyObject *op)
 }
 
 /* The owner of a job that the caller ends, which goes to the caller. */
-static PyObject *owner_of(fl_job *job)
+static PyObject *owner_of(PyObject *op, fl_job *job)
 {
-    PyObject *owner = job->owner;
+    PyObject *owner;
+    FL_BEGIN_CRITICAL(op);
+    owner = job->owner;
     job->owner = NULL;
+    FL_END_CRITICAL();
     return owner != NULL ? owner : Py_NewRef(Py_None);
 }
 
+/* The owner of a job that has begun; NULL: another thread has ended it since. */
+static PyObject *owner_kept(PyObject *op, const fl_job *job)
+{
+    PyObject *owner;
+    FL_BEGIN_CRITICAL(op);
+    owner = Py_XNewRef((PyObject *)job->owner);
+    FL_END_CRITICAL();
+    return owner;
+}
+
 /* (owner, kind, value) of a job that the caller ends; a value that cannot be read is the exception. */
-static PyObject *outcome_of(fl_state *state, fl_job *job)
+static PyObject *outcome_of(PyObject *op, fl_job *job)
 {
     int kind = job->kind;
-    PyObject *value = fl_unpack(state, job->reply);
+    PyObject *value = fl_unpack(fl_wrapper_state(op), job->reply);
     fl_item_unref(job->reply);
     job->reply = NULL;
     if (value == NULL) {
@@ -65,7 +78,7 @@ static PyObject *outcome_of(fl_state *state, fl_job *job)
         value = error;
         kind = FL_COMPLETIONS_UNREADABLE;
     }
-    return Py_BuildValue("(NiN)", owner_of(job), kind, value);
+    return Py_BuildValue("(NiN)", owner_of(op, job), kind, value);
 }
 
 PyType_Spec fl_job_spec = FL_TYPE("fairlead._native.Job", job_object, Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -126,10 +139,14 @@ static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored
     while (list != NULL && (job = fl_job_queue_next(job_queue, &ended)) != NULL) {
         PyObject *one;
         if (ended) {
-            one = outcome_of(fl_wrapper_state(op), job);
-        } else { /* it has begun, and its owner stays */
-            PyObject *owner = job->owner;
-            one = Py_BuildValue("(OiO)", owner != NULL ? owner : Py_None, FL_COMPLETIONS_BEGUN, Py_None);
+            one = outcome_of(op, job);
+        } else {
+            PyObject *owner = owner_kept(op, job);
+            if (owner == NULL) {
+                fl_job_unref(job);
+                continue;
+            }
+            one = Py_BuildValue("(NiO)", owner, FL_COMPLETIONS_BEGUN, Py_None);
         }
         fl_job_unref(job);
         if (one == NULL || PyList_Append(list, one) < 0) {
@@ -165,7 +182,7 @@ static PyObject *job_queue_help(PyObject *op, PyObject *const *args, Py_ssize_t 
     fl_waitq_unref(helper);
     if (mine) {
         fl_settle_loans(fl_wrapper_state(op)->lender);
-        return outcome_of(fl_wrapper_state(op), job);
+        return outcome_of(op, job);
     }
     return got < 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -181,7 +198,7 @@ static PyObject *job_queue_take_back(PyObject *op, PyObject *arg)
     if (was != FL_JOB_QUEUED && was != FL_JOB_RUNNING) {
         return PyLong_FromLong(-1);
     }
-    Py_DECREF(owner_of(job));
+    Py_DECREF(owner_of(op, job));
     return PyLong_FromUnsignedLong(worker);
 }
 
@@ -196,7 +213,7 @@ static PyObject *job_queue_clear(PyObject *op, PyObject *Py_UNUSED(ignored))
     PyObject *owners = PyList_New(0);
     fl_job *job;
     while (owners != NULL && (job = fl_job_queue_clear(job_queue_of(op))) != NULL) {
-        PyObject *owner = owner_of(job);
+        PyObject *owner = owner_of(op, job);
         fl_job_unref(job);
         if (PyList_Append(owners, owner) < 0) {
             Py_CLEAR(owners);
@@ -212,7 +229,7 @@ static PyObject *job_queue_seize(PyObject *op, PyObject *Py_UNUSED(ignored))
     fl_job *job;
     uint32_t worker;
     while (owners != NULL && (job = fl_job_queue_seize(job_queue_of(op), &worker)) != NULL) {
-        PyObject *one = Py_BuildValue("(NI)", owner_of(job), (unsigned)worker);
+        PyObject *one = Py_BuildValue("(NI)", owner_of(op, job), (unsigned)worker);
         fl_job_unref(job);
         if (one == NULL || PyList_Append(owners, one) < 0) {
             Py_CLEAR(owners);
@@ -257,7 +274,7 @@ static PyObject *job_queue_leave(PyObject *op, PyObject *arg)
     Py_BEGIN_ALLOW_THREADS
     job = fl_job_queue_leave(job_queue, worker, &mine);
     Py_END_ALLOW_THREADS
-    PyObject *owner = mine ? owner_of(job) : Py_NewRef(Py_None);
+    PyObject *owner = mine ? owner_of(op, job) : Py_NewRef(Py_None);
     if (job != NULL) {
         fl_job_unref(job);
     }
@@ -342,7 +359,7 @@ static void job_queue_dealloc(PyObject *op)
     fl_job_queue_close(job_queue);
     while ((job = fl_job_queue_clear(job_queue)) != NULL ||
            (job = fl_job_queue_next(job_queue, &ended)) != NULL) {
-        Py_DECREF(owner_of(job));
+        Py_DECREF(owner_of(op, job));
         fl_job_unref(job);
     }
     fl_job_queue_unref(job_queue);
