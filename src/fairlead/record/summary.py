@@ -278,5 +278,7 @@ class Summary:
     rankings: tuple[Ranking, ...] = ()
     claims: tuple[Claim, ...] = ()
     conditions: Conditions = Conditions()
+    again: dict[str, str] = field(default_factory=dict)
+    """By the names of experiments and of groups of them: the command that measures the same once more."""
     problems: tuple[str, ...] = ()
     """Damaged lines and other things the reader had to leave out."""

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
+from fairlead.lab.analysis.again import commands, nearest
 from fairlead.lab.analysis.claims import Taken, claims
 from fairlead.lab.analysis.conditions import conditions
 from fairlead.lab.analysis.fit import fit
@@ -94,6 +95,7 @@ def summarise(
             ],
         ),
         conditions=conditions(distinct),
+        again=commands(subjects, series, known),
         problems=tuple(problems),
     )
 
@@ -301,16 +303,9 @@ def _label(variant: Mapping[str, Any], experiment: Experiment | None) -> str:
     """The label of the catalogue's variant that comes nearest, and what differs from it."""
     if experiment is None:
         return ", ".join(f"{name} {value}" for name, value in variant.items())
-    usual = {name: {p.default, p.value("quick")} for name, p in experiment.parameters.items()}
-    best: tuple[int, str, list[str]] | None = None
-    for known in experiment.variants:
-        own = {**known.params, "policy": known.policy, "cores": known.cores}
-        meant = usual | {name: {value} for name, value in own.items()}
-        other = [f"{name} {value}" for name, value in variant.items() if value not in meant.get(name, ())]
-        if best is None or len(other) < best[0]:
-            best = (len(other), known.label, other)
-    _, label, other = best or (0, "", [])
-    return ", ".join([label, *other] if label else other)
+    found = nearest(variant, experiment)
+    other = [f"{name} {value}" for name, value in found.other.items()]
+    return ", ".join([found.label, *other] if found.label else other)
 
 
 def _subject(name: str, known: Mapping[str, Experiment]) -> Subject:

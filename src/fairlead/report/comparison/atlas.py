@@ -8,7 +8,7 @@ loads nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -39,6 +39,7 @@ def render(runs: Sequence[tuple[str, Summary]]) -> str:
     """
     hosts = [str(summary.environment.get("hostname") or name) for name, summary in runs]
     rows: dict[tuple[str, str], list[_Row]] = {}
+    again = {name: command for _, summary in reversed(runs) for name, command in summary.again.items()}
     for (name, summary), host in zip(runs, hosts, strict=True):
         machine = host if hosts.count(host) == 1 else f"{host} ({name})"
         roster = {who.record.get("path"): who.label for who in names.Roster(summary.series)}
@@ -54,11 +55,11 @@ def render(runs: Sequence[tuple[str, Summary]]) -> str:
             (host, summary.environment, summary.samples, name)
             for (name, summary), host in zip(runs, hosts, strict=True)
         ],
-        claims=[_claim(number, found) for number, found in enumerate(rows.values(), 1)],
+        claims=[_claim(number, found, again) for number, found in enumerate(rows.values(), 1)],
     )
 
 
-def _claim(number: int, rows: Sequence[_Row]) -> dict[str, object]:
+def _claim(number: int, rows: Sequence[_Row], again: Mapping[str, str]) -> dict[str, object]:
     from markupsafe import Markup
 
     first = rows[0].claim
@@ -82,7 +83,7 @@ def _claim(number: int, rows: Sequence[_Row]) -> dict[str, object]:
             for row in rows
         ],
         "published": [(names.clean(one.label), _value(first, one.value)) for one in _sources(rows)],
-        "command": f"fairlead lab run {names.clean(first.experiment)}",
+        "command": names.clean(again.get(first.experiment, "")),
     }
 
 
