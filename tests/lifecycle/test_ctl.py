@@ -155,7 +155,7 @@ def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
                 pass
         except OSError as error:
             pytest.skip(f"this kernel does not say in which system call a thread is: {error}")
-        while outside.send(process.pid, "stock").policy != "stock":
+        while (answer := outside.send(process.pid, "stock")).hooks != "awake" or answer.policy != "stock":
             pass  # the other thread, which wakes every 10 ms, has not been there yet
         assert outside.send(process.pid, "status").fresh
         process.stdin.write("x")

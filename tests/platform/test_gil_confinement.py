@@ -193,7 +193,8 @@ ECHO = """
 from fairlead.gil.schedule import control
 control.may_spin = lambda cores: True  # as under a quota that is large, and used up by other threads
 there, back = os.pipe(), os.pipe()
-if not os.fork():
+child = os.fork()
+if not child:
     os.close(there[1])
     while os.read(there[0], 1):
         os.write(back[1], b"x")
@@ -211,6 +212,8 @@ while True:
     after = gil.scheduler()
     if after.waits > before.waits + 100 and after.spins == before.spins > 0:
         break
+os.kill(child, 9)
+os.waitpid(child, 0)  # the control group is to be empty
 print(json.dumps("calm"))
 """
 

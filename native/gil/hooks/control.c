@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef FL_PROBE_REFUSAL
+
 #define DIRECTORY "/dev/shm"
 #define FIRST (1u << 8 | FL_ORDER_STATUS)
 
@@ -111,3 +113,5 @@ void fl_control_renew(void)
         (void)fl_control_open();
     }
 }
+
+#endif
