@@ -254,5 +254,5 @@ for thread in threads:
 print(json.dumps([len(done), gil.scheduler().watchdog_trips]))
 """
     )
-    for _ in range(20):
+    for _ in range(5):
         assert run(program) == [16, 0]
