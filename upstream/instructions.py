@@ -33,7 +33,7 @@ def count(python: Path, work: str, scale: float) -> int:
             *("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"),
             *(python, BENCHMARKS / "subjects" / "compute.py", json.dumps(settings)),
         ],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
