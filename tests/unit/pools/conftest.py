@@ -1,0 +1,17 @@
+"""What the tests of pools share."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _garbage_of_other_tests_stays() -> Iterator[None]:
+    """Python reports and drops an interrupt that comes while a deallocator runs, or what hypothesis has
+    called at each collection. So nothing is collected while a test interrupts."""
+    gc.disable()
+    yield
+    gc.enable()
