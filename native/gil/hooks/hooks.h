@@ -103,6 +103,9 @@ void fl_hooks_rest(void);
 /* Ends that. NULL, or why not: then they rest on. Any thread, any time; under the mutex or not. */
 const char *fl_hooks_wake(void);
 
+/* One line on standard error: the process, and both texts together. Any thread. */
+void fl_hooks_tell(const char *news, const char *more);
+
 /* Other processes look at this page from now on. Any thread. */
 void fl_hooks_show(fl_control_page *page);
 

@@ -38,7 +38,7 @@ static int put_all_in(void)
     for (int i = 0; i < FL_FUNCTIONS; i++) {
         fl_got_function *function = &fl_find_functions[i];
         void *hook = fl_hooks_table[i].address;
-        if (wanted(i) && !fl_got_is(function, hook) && !fl_got_taken(function, hook)) {
+        if (wanted(i) && !fl_got_taken(function, hook)) {
             int failed = fl_got_set(function, hook);
             error = error ? error : failed;
         }
@@ -152,14 +152,17 @@ static const char *rouse(void)
 static void tell_once(const char *failure)
 {
     static bool told;
-    char line[320];
-    int length = snprintf(line, sizeof line,
-                          "fairlead: process %d: %s; the interpreter's own scheduling is in force\n",
-                          (int)getpid(), failure);
     if (!told) {
         told = true;
-        (void)!write(STDERR_FILENO, line, (size_t)length);
+        fl_hooks_tell(failure, "; the interpreter's own scheduling is in force");
     }
+}
+
+void fl_hooks_tell(const char *news, const char *more)
+{
+    char line[320]; /* written at once, or those of other processes come between */
+    int length = snprintf(line, sizeof line, "fairlead: process %d: %s%s\n", (int)getpid(), news, more);
+    (void)!write(STDERR_FILENO, line, (size_t)length);
 }
 
 const char *fl_hooks_wake(void)

@@ -4,7 +4,6 @@
 #include "gil/schedule/schedule.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -374,10 +373,8 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
         me->slept = fl_kernel_own_usage().sleeps;
     }
     if (me->news) {
-        char line[160]; /* written at once, or those of other processes come between */
-        int length = snprintf(line, sizeof line, "fairlead: process %d: %s\n", (int)getpid(), me->news);
+        fl_hooks_tell(me->news, "");
         me->news = NULL;
-        (void)!write(STDERR_FILENO, line, (size_t)length);
     }
 }
 

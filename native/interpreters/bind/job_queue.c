@@ -45,7 +45,6 @@ static void job_dealloc(PyObject *op)
 static PyObject *owner_of(PyObject *op, fl_job *job)
 {
     PyObject *owner;
-    (void)op; /* with a GIL nothing is locked */
     FL_BEGIN_CRITICAL(op);
     owner = job->owner;
     job->owner = NULL;
@@ -57,7 +56,6 @@ static PyObject *owner_of(PyObject *op, fl_job *job)
 static PyObject *owner_kept(PyObject *op, const fl_job *job)
 {
     PyObject *owner;
-    (void)op; /* with a GIL nothing is locked */
     FL_BEGIN_CRITICAL(op);
     owner = Py_XNewRef((PyObject *)job->owner);
     FL_END_CRITICAL();

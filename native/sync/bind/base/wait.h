@@ -354,10 +354,14 @@ int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t 
                         int64_t *deadline);
 
 #if PY_VERSION_HEX >= 0x030D0000
-#define FL_BEGIN_CRITICAL(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define FL_BEGIN_CRITICAL(object) \
+    (void)(object); /* all that is left of it where there is a GIL */ \
+    Py_BEGIN_CRITICAL_SECTION(object)
 #define FL_END_CRITICAL() Py_END_CRITICAL_SECTION()
 #else
-#define FL_BEGIN_CRITICAL(object) {
+#define FL_BEGIN_CRITICAL(object) \
+    (void)(object); \
+    {
 #define FL_END_CRITICAL() }
 #endif
 
