@@ -141,6 +141,29 @@ print(json.dumps([longest, state, outside.send(os.getpid(), "status").hooks]))
     assert longest < 1
 
 
+def test_page_for_orders_that_is_made_while_a_thread_first_waits_does_not_say_that_the_hooks_rest(
+    tmp_path: Path,
+) -> None:
+    program = """
+import _thread
+from fairlead import _probe
+from fairlead.gil.schedule import outside
+own = ctypes.cast(ctypes.PyDLL(_probe.__file__).PyInit__probe, ctypes.c_void_p)
+done = []
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+def rename(unfinished, page):
+    _thread.start_new_thread(done.append, (1,))
+    while not done:
+        pass  # the thread waits for the GIL
+    os.rename(unfinished, page)
+    return 0
+assert other.replace(own, b"rename", rename)
+gil.schedule()
+print(json.dumps([done, outside.send(os.getpid(), "status").hooks]))
+"""
+    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) == [[1], "awake"]
+
+
 def test_a_hook_that_the_dynamic_linker_overwrites_is_put_in_again_while_only_the_scheduler_is_on(
     tmp_path: Path,
 ) -> None:

@@ -61,6 +61,12 @@ int hook_signal(const void *landmark)
     return found && fl_got_set(&function, ours.address) == 0;
 }
 
+/* The object that has the landmark calls the function at the address instead from now on. */
+int replace(const void *landmark, const char *name, void *address)
+{
+    return find(landmark, name) && fl_got_set(&function, address) == 0;
+}
+
 int count(void)
 {
     return calls;
@@ -69,7 +75,7 @@ int count(void)
 /* Has the function's slots lead to itself again. */
 int overwrite(const void *landmark, const char *name)
 {
-    return find(landmark, name) && fl_got_set(&function, dlsym(RTLD_DEFAULT, name)) == 0;
+    return replace(landmark, name, dlsym(RTLD_DEFAULT, name));
 }
 
 /* Whether they do. */
