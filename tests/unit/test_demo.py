@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fairlead import cli
-from fairlead.cli.demo import conclusion, picture
+from fairlead.cli.demo import INTRODUCTION, conclusion, picture
 from fairlead.lab.demo import WAYS, Demonstration, WayFigures
 
 
@@ -18,9 +18,14 @@ def seen(*p99_s: float, other_load: float | None = 0.0) -> Demonstration:
 
 def test_bars_are_as_long_as_what_they_stand_for_and_figures_stand_below_each_other() -> None:
     head, *rows = picture(seen(0.040, 0.010, 0.00001))
-    assert [row.count("█") for row in rows] == [30, 8, 1]
+    assert [row.count("█") for row in rows] == [16, 4, 1]
     assert len({row.index("100%") for row in rows}) == 1
-    assert head.index("half") == rows[0].index("8.00 ms")
+    assert head.index("half within") == rows[0].index("8.00 ms")
+
+
+def test_no_line_is_longer_than_a_terminal_is_wide() -> None:
+    shown = seen(0.9999, 0.9999, 0.9999, other_load=0.5)
+    assert max(map(len, [*INTRODUCTION, *picture(shown), *conclusion(shown)])) <= 80
 
 
 def test_picture_grows_with_the_ways_that_were_measured() -> None:

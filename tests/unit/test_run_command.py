@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
@@ -41,7 +42,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("top --evry 1s -- app.py", "fairlead top has no option --evry (did you mean --every?)", 2),
         ("rum -- app.py", "there is no command 'rum' (did you mean run?) (see: fairlead --help)", 2),
         ("server", "there is no command 'server' (see: fairlead --help)", 2),
-        ("--server", "No such option '--server'. (see: fairlead --help)", 2),
+        ("--server", "No such option '--server' (see: fairlead --help)", 2),
         ("run -- no-such-program", "No such file or directory on PATH; give its path, as ./no-", 2),
         ("run -- ./no-such.sh", "cannot be started: No such file or directory", 2),
         ("run -- ./app.sh", "Permission denied; make it executable, or name its interpreter", 2),
@@ -204,3 +205,30 @@ def test_file_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
 )
 def test_option_that_keeps_us_out_is_found_where_python_reads_options(words: str, option: str | None) -> None:
     assert starting.ignored_path(["python", *words.split()]) == option
+
+
+@pytest.mark.parametrize(("family", "hint"), [([], ""), ([7, 8], "; --children gives the order to 2 more")])
+def test_ctl_of_a_process_that_takes_no_orders_is_one_line_that_knows_its_children(
+    family: list[int], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send(*_: object) -> NoReturn:
+        raise UsageError("takes no orders")
+
+    module = importlib.import_module("fairlead.cli.ctl")
+    monkeypatch.setattr(module, "scheduled_family", lambda _: family)
+    monkeypatch.setattr(module, "send", send)
+    with pytest.raises(SystemExit) as ended:
+        main(["ctl", "--pid", "1", "status"])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert f"takes no orders{hint}" in said
+
+
+def test_a_wrong_value_names_the_variable_that_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_GIL", "best")
+    with pytest.raises(SystemExit):
+        main(["run", "--", "app.py"])
+    said = capsys.readouterr().err
+    assert "Invalid value for FAIRLEAD_GIL, in the environment: 'best' is not one of" in said

@@ -190,7 +190,7 @@ class Servers:
                     memory = subprocess_runner.memory_kib(self._mark)
                     one.memory_kib += [] if memory is None else [memory]
             except OSError as error:
-                one.reason = f"the server cannot be started: {error}"
+                one.reason = f"the server cannot be started: {error.strerror or error}"
 
     def _load(self, one: _Standing, number: int, port: int, stop: Stop) -> None:
         argv = [_filled(word, one.setup, port) for word in shlex.split(self._service.load)]

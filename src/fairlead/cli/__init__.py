@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from fairlead.cli.root import root
 from fairlead.errors import FairleadError, RunInterruptedError, UsageError
@@ -49,9 +50,7 @@ def _run(args: Sequence[str] | None) -> int:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        context = error.ctx if isinstance(error, click.UsageError) else None
-        hint = f" (see: {context.command_path} --help)" if context else ""
-        return _complain(error.format_message() + hint, error.exit_code)
+        return _complain(_explained(error), error.exit_code)
     except click.Abort:
         return _complain("interrupted", _CTRL_C)
     except RunInterruptedError as stopped:
@@ -61,6 +60,18 @@ def _run(args: Sequence[str] | None) -> int:
     except FairleadError as error:
         return _complain(str(error), 1)
     return int(status or 0)
+
+
+def _explained(error: click.ClickException) -> str:
+    """What is wrong, where the value comes from if it is not on the command line, and where to read more."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return error.format_message()
+    if isinstance(error, click.BadParameter) and error.param is not None and error.param.name is not None:
+        source = context.get_parameter_source(error.param.name)
+        if source is ParameterSource.ENVIRONMENT:
+            error.param_hint = f"{error.param.envvar}, in the environment"
+    return f"{error.format_message().rstrip('.')} (see: {context.command_path} --help)"
 
 
 def _stand_in_for_closed_streams() -> None:

@@ -30,9 +30,7 @@ class Ability:
 def abilities(found: Examination) -> Iterator[Ability]:
     """In the order in which a new user asks for them."""
     hooks = why_not()
-    yield Ability(
-        "record", hooks is None, hooks or "fairlead record -- COMMAND: which thread holds the GIL, which wait"
-    )
+    yield Ability("record", hooks is None, hooks or "fairlead record -- COMMAND: each wait for the GIL")
     yield Ability("run", hooks is None, hooks or "fairlead run -- COMMAND: with the GIL scheduled")
     attach = _why_not_attach(found)
     yield Ability("record --pid", attach is None, attach or "attaches to Python 3.14 and later")
@@ -81,5 +79,5 @@ def _may_trace() -> bool:
 def _why_no_interpreters() -> str | None:
     if sys.implementation.name != "cpython" or sys.version_info < _INTERPRETERS:
         this = f"{platform.python_implementation()} {platform.python_version()}"
-        return f"{this} has none with a GIL of their own to import fairlead in: CPython 3.13 and later have"
+        return f"{this} has none that can import fairlead: CPython 3.13 and later have"
     return None

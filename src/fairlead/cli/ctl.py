@@ -35,10 +35,15 @@ def ctl(pid: int, children: bool, order: Order) -> None:
     that the program forks later begin with the state that it has then.
     """
     family = scheduled_family(pid)
-    if not children and (others := len(set(family) - {pid})):
-        click.echo(f"--children gives the order to {others} more, which process {pid} started", err=True)
     if not children or not family:
-        _give(pid, order)  # or it says why it takes none
+        others = len(set(family) - {pid})
+        hint = f"--children gives the order to {others} more, which process {pid} started"
+        try:
+            _give(pid, order)  # or it says why it takes none
+        except UsageError as error:
+            raise UsageError(f"{error}; {hint}" if others else str(error)) from error
+        if others:
+            click.echo(hint, err=True)
         return
     for one in family:
         with suppress(UsageError, InterpreterFailedError):  # it ended meanwhile

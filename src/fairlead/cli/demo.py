@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,8 +18,15 @@ from fairlead.lab.isolation.other_load import NOISY
 from fairlead.lab.isolation.stop import Stop
 from fairlead.report.common.units import seconds
 
-_BAR = 30
-_HEAD = "99 of 100 short requests are answered within"
+INTRODUCTION = (
+    f"A threaded server, {REQUESTS_PER_S} requests a second at random times, beside a thread that",
+    "computes. It runs in three ways, in turns. How soon are short requests answered?",
+    "",
+)
+_BAR = 16
+_HEAD = "99 of 100 within"
+_WIDE = 80
+"""A line that a narrower terminal wraps could not be drawn over."""
 _UP = "\x1b[{}F\x1b[J"
 
 
@@ -43,12 +52,9 @@ def demo(rounds: int, form: str) -> None:
         raise UnsupportedInterpreterError(
             f"{why}; `fairlead lab run {EXPERIMENT}` measures other interpreters of this machine"
         )
-    shown, drawn = 0, form == "text" and sys.stdout.isatty()
+    shown, drawn = 0, form == "text" and _can_draw()
     if form == "text":
-        click.echo(
-            f"A threaded server, {REQUESTS_PER_S} requests a second at random times, beside a thread that"
-            f" computes.\nIt runs in three ways, in turns.\n"
-        )
+        click.echo("\n".join(INTRODUCTION))
     with Stop() as stop:
         for seen in demonstrate(rounds, stop):
             if drawn:
@@ -61,17 +67,26 @@ def demo(rounds: int, form: str) -> None:
     click.echo("\n".join([*([] if drawn else picture(seen)), "", *conclusion(seen)]))
 
 
+def _can_draw() -> bool:
+    """Whether a picture can be drawn over the one before."""
+    return (
+        sys.stdout.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and shutil.get_terminal_size().columns >= _WIDE
+    )
+
+
 def picture(seen: Demonstration) -> Iterator[str]:
     """A bar for each way: the p99 of the short requests."""
     width = max(len(name) for name in WAYS)
     longest = max(way.p99_s for way in seen.ways)
     most = max(way.steps_per_s for way in seen.ways)
-    yield f"{'':{width}}  {_HEAD}  half     computed"
+    yield f"{'':{width}}  {_HEAD:{_BAR + 9}}  half within  computed"
     for way in seen.ways:
         bar = "█" * max(1, round(_BAR * way.p99_s / longest))
         yield (
-            f"{way.name:{width}}  {bar} {seconds(way.p99_s):{len(_HEAD) - len(bar) - 1}}"
-            f"  {seconds(way.median_s):8} {way.steps_per_s / most:5.0%}"
+            f"{way.name:{width}}  {f'{bar} {seconds(way.p99_s)}':{_BAR + 9}}"
+            f"  {seconds(way.median_s):11}  {way.steps_per_s / most:8.0%}"
         )
 
 
@@ -90,6 +105,6 @@ def conclusion(seen: Demonstration) -> Iterator[str]:
     elif seen.other_load > NOISY:
         yield f"Other programs used {seen.other_load:.0%} of this machine meanwhile: a quiet one tells more."
     yield ""
-    yield "Your own program:   fairlead run -- python app.py"
-    yield "Before and after:   fairlead advise --server ... --load ...   (fairlead advise --help)"
-    yield "Who waits for whom: fairlead record -- python app.py"
+    yield "Your own program:          fairlead run -- python app.py"
+    yield "Before and after:          fairlead advise --server ... --load ..."
+    yield "Which thread waits for it: fairlead record -- python app.py"

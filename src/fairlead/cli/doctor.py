@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
@@ -14,6 +15,9 @@ from fairlead.cli.table import table
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.doctor import Examination, examine
 from fairlead.lab.isolation.stop import Stop
+
+_COLUMNS = 100
+"""The width at most: longer lines are tiring to read."""
 
 
 @click.command()
@@ -38,11 +42,15 @@ def doctor(form: str, verbose: bool) -> None:
 def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
     machine, found = examination.machine, examination.discovery
     quota = "no quota" if machine["quota"] is None else f"a quota of {machine['quota']:g} cores"
-    cores = ",".join(map(str, machine["affinity"]))
+    usable = machine["affinity"]
+    all_of_them = len(usable) == machine["cores"]
+    which = "all of which" if all_of_them else f"of which numbers {','.join(map(str, usable))}"
+    columns = min(shutil.get_terminal_size((_COLUMNS, 24)).columns, _COLUMNS)
     yield f"{machine['processor']}, {machine['kernel']} {machine['machine']}"
-    yield f"{machine['cores']} cores, of which {cores} may be used; {quota}; load {machine['load']:g}"
+    yield f"{machine['cores']} cores, {which} may be used; {quota}; load {machine['load']:g}"
     running, *others = (one.name for one in found.interpreters)
-    yield f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}"
+    names = f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}"
+    yield from wrap(names, columns, subsequent_indent="  ")
     if found.rejected:
         yield f"{len(found.rejected)} more were found and cannot be used (-v says why)"
     yield ""
@@ -50,7 +58,7 @@ def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
     for one in able:
         yield from wrap(
             f"{one.name:{width}}  {'yes' if one.can else 'no ':3}  {one.remark}",
-            100,
+            columns,
             subsequent_indent=" " * (width + 7),
             drop_whitespace=True,
         )

@@ -19,13 +19,13 @@ _UNITS_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "
 
 
 def duration(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """A time such as 500us, 1ms, 90, 60s, 5m or 1h; in seconds."""
+    """A time such as 500us, 1ms, 60s, 5m or 1h; in seconds."""
     if value is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
     if match is None or match[2] not in _UNITS_S or float(match[1]) <= 0:
         raise click.BadParameter(
-            f"{value!r} is not a time; write it as 500us, 1ms, 90, 60s, 5m or 1h", context, option
+            f"{value!r} is not a time; write it as 500us, 1ms, 60s, 5m or 1h", context, option
         )
     return float(match[1]) * _UNITS_S[match[2]]
 

@@ -116,7 +116,10 @@ def test_reason_why_a_program_cannot_serve_is_reported() -> None:
         ("--token-file x -- python", "--token-file goes with --serve"),
         ("--serve example.org:80 -- python", "not an address to serve at"),
         ("--serve 0.0.0.0:80 -- python", "give --token-file"),
-        ("--serve 0.0.0.0:80 --token-file /no/such -- python", "no token can be read from /no/such"),
+        (
+            "--serve 0.0.0.0:80 --token-file /no/such -- python",
+            "no token can be read from /no/such: No such file",
+        ),
         ("--serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds"),
         ("--serve 0 --pid 1", "leave out the command, --canary, --if-possible"),
     ],

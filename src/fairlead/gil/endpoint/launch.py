@@ -28,7 +28,8 @@ def serve_action(
         try:
             token = read_token(str(token_file))
         except (OSError, ValueError) as error:
-            raise UsageError(f"no token can be read from {token_file}: {error}") from error
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise UsageError(f"no token can be read from {token_file}: {reason}") from error
         check_token(token or "")
     return Action(
         "fairlead.gil.endpoint.launched",

@@ -198,7 +198,12 @@ def _check_set(selected: Sequence[Experiment], options: RunOptions) -> None:
         if label not in labels:
             known_labels = ", ".join(repr(one) for one in labels if one)
             raise UsageError(
-                f"--variant {label!r} is not known: {known_labels or 'there is none but the plain'}"
+                f"--variant {label!r} is not known: "
+                + (
+                    f"there are {known_labels}"
+                    if known_labels
+                    else "these experiments have one without a name"
+                )
             )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from fairlead.record.gil_summary import (
     SERIALS_OF_A_PROCESS,
@@ -95,8 +96,11 @@ def process_line(process: GilProcess) -> str:
 
 
 def frame(frames: Frames) -> str:
-    """The innermost two frames in one line."""
-    return " < ".join(f"{names.clean(f)} ({names.clean(file)}:{line})" for f, file, line in frames[:2])
+    """The innermost two frames in one line, of each file its name and its folder's."""
+    return " < ".join(
+        f"{names.clean(f)} ({names.clean('/'.join(Path(file).parts[-2:]))}:{line})"
+        for f, file, line in frames[:2]
+    )
 
 
 def by_holder(stacks: Iterable[StackLoss]) -> dict[tuple[int, Frames], float]:
