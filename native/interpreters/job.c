@@ -3,13 +3,12 @@
 
 #include <stdlib.h>
 
-fl_job *fl_job_new(fl_item *call, void *owner, bool announce)
+fl_job *fl_job_new(fl_item *call, bool announce)
 {
     fl_job *job = calloc(1, sizeof *job);
     if (job != NULL) {
         job->refs = 1;
         job->call = call;
-        job->owner = owner;
         job->announce = announce;
     }
     return job;

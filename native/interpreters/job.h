@@ -14,6 +14,7 @@ typedef struct fl_job {
     uint32_t worker; /* the worker that has, or had, it */
     bool listed;     /* it is in the completions */
     bool announce;   /* the reader wants to know when it begins */
+    bool refused;    /* the reply says that the call could not be read: it is the reader's */
     uint8_t kind;    /* of the reply */
     fl_waitq *helper; /* the waiter for this job; it gets a permit */
     void *owner;     /* of the thread that posted it; goes to the one that ends the job */
@@ -25,8 +26,8 @@ typedef struct {
     fl_job *first, *last;
 } fl_jobs;
 
-/* With one reference, for the caller; takes over the call. NULL: no memory. */
-fl_job *fl_job_new(fl_item *call, void *owner, bool announce);
+/* With one reference, for the caller, and without an owner; takes over the call. NULL: no memory. */
+fl_job *fl_job_new(fl_item *call, bool announce);
 void fl_job_unref(fl_job *job);
 
 /* At the end. The list takes over a reference, and the thread that takes the job out gets it. */

@@ -83,12 +83,12 @@ void fl_job_queue_unref(fl_job_queue *job_queue)
     }
 }
 
-bool fl_job_queue_post(fl_job_queue *job_queue, fl_job *job, uint32_t *outstanding)
+bool fl_job_queue_post(fl_job_queue *job_queue, fl_job *job, bool again, uint32_t *outstanding)
 {
     size_t size = fl_item_size(job->call); /* a worker may have it as soon as it is in the queue */
     job->posted = fl_clock_now();
     lock_job_queue(job_queue);
-    bool open = !job_queue->closed;
+    bool open = job->state == FL_JOB_NEW && (again || !job_queue->closed);
     if (open) {
         fl_fetch_add(&job->refs, 1, relaxed); /* the caller has one */
         fl_jobs_push(&job_queue->queue, job);
@@ -253,7 +253,8 @@ fl_job *fl_job_queue_take(fl_job_queue *job_queue, fl_worker_slot *slot)
     return job;
 }
 
-bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t kind, fl_item *reply)
+bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t kind, bool refused,
+                        fl_item *reply)
 {
     fl_job *job = slot->job;
     size_t size = fl_item_size(reply);
@@ -271,8 +272,9 @@ bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t k
         job->state = FL_JOB_REPLIED;
         job->kind = kind;
         job->reply = reply;
+        job->refused = refused;
         helper = helper_of(job);
-        wake = helper == NULL && list(job_queue, job);
+        wake = (helper == NULL || refused) && list(job_queue, job);
     }
     fl_mutex_unlock(&job_queue->lock);
     if (!wanted) {
@@ -288,7 +290,7 @@ bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t k
 
 bool fl_job_queue_notify(fl_job_queue *job_queue, uint32_t worker, uint8_t kind, fl_item *what)
 {
-    fl_job *job = fl_job_new(NULL, NULL, false);
+    fl_job *job = fl_job_new(NULL, false);
     if (job == NULL) {
         fl_item_unref(what);
         return false;
@@ -327,6 +329,8 @@ fl_job_state fl_job_queue_take_back(fl_job_queue *job_queue, fl_job *job, uint32
         if (listed) {
             unlist(job_queue, job);
         }
+    } else if (was == FL_JOB_NEW) {
+        job->state = FL_JOB_ENDED; /* it is never posted */
     }
     fl_mutex_unlock(&job_queue->lock);
     wake_helper(FL_MODEL_BREAK == 11 ? NULL : helper);
@@ -384,7 +388,7 @@ fl_job_state fl_job_queue_help(fl_job_queue *job_queue, fl_job *job, fl_waitq *h
     lock_job_queue(job_queue);
     fl_job_state state = job->state;
     bool listed = false;
-    if (state == FL_JOB_REPLIED && job->helper == NULL) {
+    if (state == FL_JOB_REPLIED && job->helper == NULL && !job->refused) {
         listed = job->listed;
         if (listed) {
             unlist(job_queue, job);
@@ -410,7 +414,7 @@ bool fl_job_queue_helped(fl_job_queue *job_queue, fl_job *job, bool leaves)
 {
     lock_job_queue(job_queue);
     job->helper = NULL;
-    bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves;
+    bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves && !job->refused;
     bool wake = replied && leaves && FL_MODEL_BREAK != 44 && list(job_queue, job);
     bool listed = mine && job->listed;
     if (mine) {
@@ -435,7 +439,7 @@ fl_job *fl_job_queue_next(fl_job_queue *job_queue, bool *ended)
     fl_job *job = job_queue->listed.first;
     if (job != NULL) {
         unlist(job_queue, job);
-        *ended = job->state == FL_JOB_REPLIED && job->helper == NULL;
+        *ended = job->state == FL_JOB_REPLIED && (job->helper == NULL || job->refused);
         if (*ended) {
             job->state = FL_JOB_ENDED;
         }
@@ -466,4 +470,12 @@ fl_job_queue_figures fl_job_queue_statistics(fl_job_queue *job_queue)
     fl_job_queue_figures figures = job_queue->figures;
     fl_mutex_unlock(&job_queue->lock);
     return figures;
+}
+
+bool fl_job_queue_idle(fl_job_queue *job_queue)
+{
+    lock_job_queue(job_queue);
+    bool idle = job_queue->queue.first == NULL && job_queue->listed.first == NULL;
+    fl_mutex_unlock(&job_queue->lock);
+    return idle;
 }

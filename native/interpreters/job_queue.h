@@ -3,12 +3,13 @@
  * One job queue for each pool, shared by all its workers, so that a call goes to the worker that is free
  * first. A thread that posts a job puts a call on the job queue and a permit into `work`; a worker that has a
  * permit takes the first job. Its reply goes to a thread that waits for this very job, or else to the
- * completions, which one thread reads.
+ * completions, which one thread reads. So does each reply that may lead to another post: the reader, which
+ * knows that there are no completions, can say that there will be no post.
  *
  * A job moves
  *
  *     QUEUED -> RUNNING -> REPLIED -> ENDED     ENDED by the waiter or the reader that takes the reply
- *     QUEUED or RUNNING -> ENDED                taken back: what a worker replies to it goes nowhere
+ *     NEW, QUEUED or RUNNING -> ENDED           taken back: what a worker replies to it goes nowhere
  *
  * under the job queue's lock, so that each job ends exactly once, whichever threads try to end it. The
  * worker of a job that was taken back notices when it replies, and retires, because another thread is about
@@ -69,16 +70,19 @@ fl_job_queue *fl_job_queue_find(uint64_t number);
 /* The last one may have no jobs on the job queue that have an owner. */
 void fl_job_queue_unref(fl_job_queue *job_queue);
 
-/* Takes a reference of its own. False: the job queue is closed. `outstanding`: what is queued or runs now. */
-bool fl_job_queue_post(fl_job_queue *job_queue, fl_job *job, uint32_t *outstanding);
+/* Takes a reference of its own. False: the job was taken back, or the job queue is closed and the call has
+   not been posted before, as `again` says. `outstanding`: what is queued or runs now. */
+bool fl_job_queue_post(fl_job_queue *job_queue, fl_job *job, bool again, uint32_t *outstanding);
 /* A worker's first step. It has a reference to the job queue. NULL: no memory. */
 fl_worker_slot *fl_job_queue_join(fl_job_queue *job_queue, uint32_t worker, void *interpreter,
                                  unsigned long thread);
 /* With a permit of `work`. The worker has the job until fl_job_queue_reply. NULL: it was taken back
  * meanwhile. */
 fl_job *fl_job_queue_take(fl_job_queue *job_queue, fl_worker_slot *slot);
-/* Gives back the job of the slot, and takes over the reply. False: the job had been taken back. */
-bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t kind, fl_item *reply);
+/* Gives back the job of the slot, and takes over the reply. False: the job had been taken back. `refused`:
+   the call could not be read, and may be posted once more; only the reader gets this reply. */
+bool fl_job_queue_reply(fl_job_queue *job_queue, fl_worker_slot *slot, uint8_t kind, bool refused,
+                        fl_item *reply);
 /* As a reply to nothing. False: no memory. Takes over `what`. */
 bool fl_job_queue_notify(fl_job_queue *job_queue, uint32_t worker, uint8_t kind, fl_item *what);
 
@@ -114,8 +118,10 @@ fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine)
 fl_job_state fl_job_queue_state(fl_job_queue *job_queue, fl_job *job);
 
 fl_job_queue_figures fl_job_queue_statistics(fl_job_queue *job_queue);
+/* Nothing is queued, and there are no completions. */
+bool fl_job_queue_idle(fl_job_queue *job_queue);
 
-/* No more jobs: workers are refused once the queue is empty. */
+/* No more calls but those that are posted again: workers are refused whenever the queue is empty. */
 void fl_job_queue_close(fl_job_queue *job_queue);
 
 #endif

@@ -1556,12 +1556,14 @@ class JobQueue:
     @property
     def number(self) -> int:
         """By which a WorkerSlot finds it, in any interpreter of this process."""
-    def post(self, owner: Any, call: object, announce: bool, /) -> tuple[Job, int] | None:
-        """Posts a call, and returns the job and how many are outstanding with it. None: the queue is
-        closed.
+    def job(self, call: object, announce: bool, /) -> Job:
+        """Packs a call that is to be posted. `announce`: the reader learns when it begins."""
+    def post(self, job: Job, owner: Any, again: bool, /) -> int | None:
+        """Posts a job, once, and returns how many are outstanding with it. None: the job was taken back, or
+        the queue is closed and the call has not been posted before, as `again` says.
         """
-    def completions(self, /) -> list[tuple[Any, int, Any]] | None:
-        """Waits for news, and returns them: (owner, kind, value) each. None: there will be no more."""
+    def completions(self, /) -> list[tuple[Any, int, Any]]:
+        """Waits for news, and returns them: (owner, kind, value) each."""
     def help(self, job: Job, timeout: float | None = None, /) -> tuple[Any, int, Any] | None:
         """Waits for the job's reply, and returns (owner, kind, value). None: another waiter has it, or it
         did not come within the time.
@@ -1575,9 +1577,11 @@ class JobQueue:
     def seize(self, /) -> list[tuple[Any, int]]:
         """Takes back all jobs that run: (owner, worker) each."""
     def close(self, /) -> None:
-        """No more calls; workers end when there are none left."""
-    def end_completions(self, /) -> None:
-        """There will be no more news: all workers have left."""
+        """No more calls but those that are posted again; workers end when none is left."""
+    def wake_reader(self, /) -> None:
+        """Has the next completions() return, also without any."""
+    def is_idle(self, /) -> bool:
+        """Whether no job is queued, and there are no news."""
     def leave(self, worker: int, /) -> Any:
         """After a worker's last step, and before its interpreter is ended. The owner of the job that it
         had not replied to, or None.

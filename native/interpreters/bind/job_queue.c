@@ -96,33 +96,44 @@ static fl_job *job_in(PyObject *self, PyObject *op)
 
 /* job queue */
 
-static PyObject *job_queue_post(PyObject *op, PyObject *const *args, Py_ssize_t count)
+static PyObject *job_queue_job(PyObject *op, PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 3) {
-        PyErr_SetString(PyExc_TypeError, "post() takes 3 arguments");
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "job() takes 2 arguments");
         return NULL;
     }
-    int announce = PyObject_IsTrue(args[2]);
+    int announce = PyObject_IsTrue(args[1]);
     fl_state *state = fl_wrapper_state(op);
     fl_settle_loans(state->lender);
-    fl_item *call = announce < 0 ? NULL : fl_pack(args[1], &(fl_sending){state, state->lender});
+    fl_item *call = announce < 0 ? NULL : fl_pack(args[0], &(fl_sending){state, state->lender});
     if (call == NULL) {
         return NULL;
     }
-    fl_job *job = fl_job_new(call, Py_NewRef(args[0]), announce);
+    fl_job *job = fl_job_new(call, announce);
     if (job == NULL) {
         fl_item_unref(call);
-        Py_DECREF(args[0]);
         return PyErr_NoMemory();
     }
-    PyObject *made = new_job(state, job);
-    uint32_t outstanding;
-    if (made == NULL || !fl_job_queue_post(job_queue_of(op), job, &outstanding)) {
-        Py_DECREF(args[0]);
-        Py_XDECREF(made);
-        return made == NULL ? NULL : Py_NewRef(Py_None);
+    return new_job(state, job);
+}
+
+static PyObject *job_queue_post(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    fl_job *job = count != 3 ? NULL : job_in(op, args[0]);
+    int again = job == NULL ? -1 : PyObject_IsTrue(args[2]);
+    if (again < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "post() takes 3 arguments");
+        }
+        return NULL;
     }
-    return Py_BuildValue("(NI)", made, (unsigned)outstanding);
+    uint32_t outstanding;
+    job->owner = Py_NewRef(args[1]); /* before a worker can have the job */
+    if (!fl_job_queue_post(job_queue_of(op), job, again, &outstanding)) {
+        Py_DECREF(owner_of(op, job));
+        Py_RETURN_NONE;
+    }
+    return PyLong_FromUnsignedLong(outstanding);
 }
 
 static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -133,7 +144,7 @@ static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored
         return NULL;
     }
     fl_settle_loans(fl_wrapper_state(op)->lender);
-    PyObject *list = got == FL_REFUSAL ? NULL : PyList_New(0);
+    PyObject *list = PyList_New(0);
     fl_job *job;
     bool ended;
     while (list != NULL && (job = fl_job_queue_next(job_queue, &ended)) != NULL) {
@@ -154,7 +165,7 @@ static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored
         }
         Py_XDECREF(one);
     }
-    return got == FL_REFUSAL ? Py_NewRef(Py_None) : list;
+    return list;
 }
 
 static PyObject *job_queue_help(PyObject *op, PyObject *const *args, Py_ssize_t count)
@@ -195,7 +206,7 @@ static PyObject *job_queue_take_back(PyObject *op, PyObject *arg)
     }
     uint32_t worker = 0;
     fl_job_state was = fl_job_queue_take_back(job_queue_of(op), job, &worker);
-    if (was != FL_JOB_QUEUED && was != FL_JOB_RUNNING) {
+    if (was == FL_JOB_REPLIED || was == FL_JOB_ENDED) {
         return PyLong_FromLong(-1);
     }
     Py_DECREF(owner_of(op, job));
@@ -245,10 +256,15 @@ static PyObject *job_queue_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-static PyObject *job_queue_end_completions(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *job_queue_wake_reader(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_sem_close(job_queue_of(op)->completions);
+    fl_sem_give(job_queue_of(op)->completions, 1);
     Py_RETURN_NONE;
+}
+
+static PyObject *job_queue_is_idle(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_job_queue_idle(job_queue_of(op)));
 }
 
 /* Which worker is meant; -1 with an exception set. */

@@ -7,8 +7,9 @@
 
 #include "interpreters/job_queue.h"
 
-/* Kinds of completions; those between the two are defined by pools/interpreter/worker.py. */
+/* Kinds of completions; those between the last two are defined by pools/interpreter/worker.py. */
 #define FL_COMPLETIONS_BEGUN 0
+#define FL_COMPLETIONS_REFUSED 1 /* a reply: the call could not be read */
 #define FL_COMPLETIONS_UNREADABLE 255
 
 /* Waits for a permit, as fl_wait_thread. It always blocks the whole thread, never a greenlet alone. `spin`:

@@ -61,7 +61,8 @@ static PyObject *worker_slot_reply(PyObject *op, PyObject *const *args, Py_ssize
         }
         return NULL;
     }
-    return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, item));
+    bool refused = kind == FL_COMPLETIONS_REFUSED;
+    return PyBool_FromLong(fl_job_queue_reply(self->job_queue, self->slot, kind, refused, item));
 }
 
 static PyObject *worker_slot_notify(PyObject *op, PyObject *const *args, Py_ssize_t count)

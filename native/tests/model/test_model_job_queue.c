@@ -61,7 +61,8 @@ static void begin(void)
     job_queue = fl_job_queue_new();
     memset(ended, 0, sizeof ended);
     for (int i = 0; i < 2; i++) {
-        jobs[i] = fl_job_new(item(), &owners[i], i == 1);
+        jobs[i] = fl_job_new(item(), i == 1);
+        jobs[i]->owner = &owners[i];
     }
 }
 
@@ -105,7 +106,7 @@ static void end(void)
 static void post(int which)
 {
     uint32_t outstanding;
-    MODEL_CHECK(fl_job_queue_post(job_queue, jobs[which], &outstanding));
+    MODEL_CHECK(fl_job_queue_post(job_queue, jobs[which], false, &outstanding));
 }
 
 static void post_two_and_close(void)
@@ -177,11 +178,46 @@ static void work(void)
     bool lost;
     while (wait_at(job_queue->work)) {
         if (fl_job_queue_take(job_queue, mine) != NULL) {
-            fl_job_queue_reply(job_queue, mine, 1, item()); /* in any case it goes on, as another would */
+            /* in any case it goes on, as another would */
+            fl_job_queue_reply(job_queue, mine, 1, false, item());
         }
     }
     fl_job *left = fl_job_queue_leave(job_queue, (uint32_t)model_self() + 1, &lost);
     MODEL_CHECK(left == NULL);
+}
+
+/* It cannot read the first call, which is posted once more, as the second. */
+static void refuse_and_work(void)
+{
+    fl_worker_slot *mine = fl_job_queue_join(job_queue, (uint32_t)model_self() + 1, NULL, 0);
+    bool lost;
+    while (wait_at(job_queue->work)) {
+        fl_job *job = fl_job_queue_take(job_queue, mine);
+        fl_job_queue_reply(job_queue, mine, 1, job == jobs[0], item());
+    }
+    MODEL_CHECK(fl_job_queue_leave(job_queue, (uint32_t)model_self() + 1, &lost) == NULL);
+}
+
+static void read_and_post_again(void)
+{
+    while (ended[0] == 0) {
+        MODEL_CHECK(wait_at(job_queue->completions));
+        read_rest();
+    }
+    uint32_t outstanding;
+    MODEL_CHECK(fl_job_queue_idle(job_queue));
+    MODEL_CHECK(fl_job_queue_post(job_queue, jobs[1], true, &outstanding));
+    fl_job_queue_close(job_queue);
+}
+
+static void wait_for_the_refused(void)
+{
+    fl_waitq *helper = fl_sem_new(0, FL_SEM_MOST, 0);
+    if (fl_job_queue_help(job_queue, jobs[0], helper) != FL_JOB_STATES) {
+        wait_at(helper);
+        MODEL_CHECK(!fl_job_queue_helped(job_queue, jobs[0], false));
+    }
+    fl_waitq_unref(helper);
 }
 
 /* Its interpreter ends in the middle of a call. */
@@ -282,6 +318,13 @@ static const model_scenario scenarios[] = {
      begin_posted,
      end,
      {wait_for_the_first_and_close, seize_what_runs, work}},
+    {"job_queue-3-helper-refused",
+     2,
+     0,
+     1,
+     begin_posted,
+     end,
+     {wait_for_the_refused, refuse_and_work, read_and_post_again}},
     {"job_queue-2-helper-lost", 3, 0, 1, begin_posted, end, {wait_for_the_first_and_close, work_and_die}},
 };
 
@@ -305,7 +348,7 @@ int main(int argc, char **argv)
                (unsigned long long)result.executions, result.longest);
         if (result.failure != NULL) {
             found = true;
-            printf("NOT TRUE: %s\nagain: test_model_board %s ", result.failure, one->name);
+            printf("NOT TRUE: %s\nagain: test_model_job_queue %s ", result.failure, one->name);
             printf("%s\n", result.schedule);
         }
     }

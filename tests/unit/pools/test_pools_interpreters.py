@@ -31,7 +31,7 @@ from pooltasks import (
 from waiting import until
 
 from fairlead import _native, errors
-from fairlead.pools import InterpreterPool
+from fairlead.pools import Future, InterpreterPool
 
 supported = pytest.mark.skipif(sys.version_info < (3, 13), reason="has no interpreters with a pool")
 
@@ -263,13 +263,13 @@ def test_interrupted_submission_loses_no_item_of_a_stream(monkeypatch: pytest.Mo
     with InterpreterPool(1) as pool:
         stream = pool.stream(square, range(6), chunksize=1, window=1)
         assert next(stream) == 0
-        pack = pool._engine._pack
+        job = pool._engine._job
 
         def interrupted(*_: Any, **__: Any) -> Any:
-            monkeypatch.setattr(pool._engine, "_pack", pack)
+            monkeypatch.setattr(pool._engine, "_job", job)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(pool._engine, "_pack", interrupted)
+        monkeypatch.setattr(pool._engine, "_job", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(stream)
         assert list(stream) == [1, 4, 9, 16, 25]
@@ -277,6 +277,39 @@ def test_interrupted_submission_loses_no_item_of_a_stream(monkeypatch: pytest.Mo
 
 class OfMain:
     """Goes by reference first, which no worker can read."""
+
+
+@supported
+def test_pool_that_is_closed_at_once_sends_by_value_what_needs_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OfMain, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "OfMain", OfMain, raising=False)
+    for waits in (False, True):
+        with InterpreterPool(1) as pool:
+            task = pool.submit(operator.is_not, OfMain(), None)
+            waiting = threading.Thread(target=task.exception)
+            if waits:
+                waiting.start()
+        assert task.result(0) is True
+        if waits:
+            waiting.join()
+
+
+@supported
+def test_cancel_of_a_task_that_is_about_to_be_posted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with InterpreterPool(1) as pool:
+        future: Future[int] = Future()
+        job = pool._engine._job
+
+        def cancelled_job(task: Any) -> Any:
+            task.job = job(task)
+            assert future.cancel()
+            return task.job
+
+        monkeypatch.setattr(pool._engine, "_job", cancelled_job)
+        pool._submit(operator.add, (1, 2), {}, future)
+        assert future.cancelled()
+        monkeypatch.undo()
+        assert pool.submit(operator.add, 1, 2).result() == 3
 
 
 @supported

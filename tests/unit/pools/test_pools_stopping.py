@@ -48,6 +48,15 @@ def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Pat
     assert numbers.retried == numbers.timed_out >= attempts.stat().st_size - 1 >= 1
 
 
+def test_closed_pool_runs_a_task_again(several: Make, tmp_path: Path) -> None:
+    pool = several(max_workers=1)
+    attempts = tmp_path / "attempts"
+    future = pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 3)
+    until(attempts.exists)
+    pool.shutdown()
+    assert future.result(0) == 3
+
+
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
     pool = several(max_workers=1)
     future = pool.submit(announce_and_spin, str(tmp_path / "begun"))

@@ -15,6 +15,7 @@ from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import _native
 from fairlead.lowlevel import Mailbox, add_loop
+from fairlead.pools.interpreter.worker import RESULT
 from fairlead.sync import (
     CombiningLock,
     Condition,
@@ -60,8 +61,8 @@ def receive_signal() -> None:
 
 def test_reply_that_comes_while_a_handler_raises_is_left_to_the_reader_of_the_news() -> None:
     board = _native.JobQueue()
-    posted = board.post("owner", ("call",), False)
-    assert posted is not None
+    job = board.job(("call",), False)
+    board.post(job, "owner", False)
     slot = _native.WorkerSlot(board.number, 1)
     slot.take()
 
@@ -69,12 +70,12 @@ def test_reply_that_comes_while_a_handler_raises_is_left_to_the_reader_of_the_ne
         until(main_thread_sleeps)
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    with handling(lambda: slot.reply(1, "reply")):
+    with handling(lambda: slot.reply(RESULT, "reply")):
         thread = Thread(interrupt)
         with pytest.raises(HandlerRan):
-            board.help(posted[0])
+            board.help(job)
         thread.result()
-    assert board.completions() == [("owner", 1, "reply")]
+    assert board.completions() == [("owner", RESULT, "reply")]
     board.leave(1)
 
 

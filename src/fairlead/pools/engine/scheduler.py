@@ -163,10 +163,6 @@ class TaskScheduler(Engine):
             self._again.discard(task)
             return claimed
 
-    def _drop(self, task: Task) -> bool:
-        """As _claim, to end it."""
-        return self._claim(task)
-
     def _help(self, task: Task, run: Callable[[Task], Any]) -> None:
         """Runs a task, if it has not begun, in a thread that is about to wait for it."""
         if task.attempts or not task.begin():
@@ -192,7 +188,7 @@ class TaskScheduler(Engine):
                 if late:
                     if task.deadline > time.monotonic():  # a further attempt's
                         return False
-                elif self._drop(task):
+                elif self._claim(task):
                     break
                 self._timed.discard(task)
                 then = self._seize(task, late=late)
@@ -256,7 +252,7 @@ class TaskScheduler(Engine):
         with self._lock:
             self._broken = why
             self.close()
-            between = [task for task in list(self._again) if self._drop(task)]
+            between = [task for task in list(self._again) if self._claim(task)]
         for task in between:
             task.fail(why)
         self._end_queued(why)

@@ -1,4 +1,4 @@
-"""The engine of interpreters whose workers take their calls from one board (native/interpreters/board.h).
+"""The engine of interpreters whose workers take their calls from one board (native/interpreters/job_queue.h).
 
 Each worker is a thread of this process that runs a loop (worker.py) in an interpreter of its own. Calls go
 from the thread that submits straight to the worker that is free first, and replies straight to the thread
@@ -8,9 +8,11 @@ Invariants, besides those of scheduler.py:
 
 * A job on the board ends once (job_queue.h says how), and the thread that ends it ends the task's future, or
   posts it again.
-* A task that is to be posted again is in ``_again`` until it has been, as its call is pickled without the
-  lock. What takes it from there to end it marks it ``dropped``; its new job, if it comes to that, is taken
-  back or its reply left alone.
+* A task that has begun and not ended is on the board or in ``_again``, never in both: it is put into
+  ``_again`` and, once its call is pickled anew, posted again under the lock.
+* A closed pool is over, and its reader ends, when it has no workers, nothing is in ``_again``, and the board
+  is idle. A task is in one of these until it has ended: only the reader learns that a call could not be read,
+  and all else that tries again does so under the lock.
 * The future of a task is PENDING until it has ended; whether it runs, the board knows.
 * Of workers there are as many as jobs, up to the limit: a thread that posts one, or sees a worker end,
   makes another when there are fewer.
@@ -51,7 +53,7 @@ worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels
 class Posted(Task):
     """A task and the job that it is on the board."""
 
-    __slots__ = ("by_value", "dropped", "job")
+    __slots__ = ("by_value", "job")
 
     def __init__(
         self,
@@ -64,8 +66,6 @@ class Posted(Task):
         super().__init__(future, function, args, kwargs, options)
         self.job: _native.Job | None = None
         self.by_value = False
-        self.dropped = False
-        """Ended between two attempts."""
 
 
 class _Worker:
@@ -127,34 +127,30 @@ class Interpreters(TaskScheduler):
         if task.options.timeout is not None and self._watch is None:
             self._start_watch()
         try:
-            posted = self._post(task)
+            task.job = self._job(task)
         except SerializationError as error:
             self._check_open()
             task.fail(error)
-        else:
-            if not posted:
-                self._check_open()
-
-    def _post(self, task: Posted) -> _native.Job | None:
-        """None if the board is closed. Raises SerializationError for a call that cannot be sent."""
-        call = self._pack(task)
+            return
         task.attempts += 1
-        try:
-            posted = self._board.post(task, call, task.options.timeout is not None)
-        except OF_THE_THREAD:
-            raise
-        except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
-            call = self._pack(task, by_value=True)
-            posted = self._board.post(task, call, task.options.timeout is not None)
-        if posted is None:
-            return None
-        task.job, outstanding = posted
-        if outstanding > len(self._places) < self.workers:
+        outstanding = self._board.post(task.job, task, False)
+        if outstanding is None:
+            self._check_open()
+        elif outstanding > len(self._places) < self.workers:
             self._perhaps_add_worker()
-        return posted[0]
 
-    def _pack(self, task: Posted, *, by_value: bool = False) -> tuple[Any, ...]:
-        return self._shipping.pack(task, by_value=by_value or task.by_value)
+    def _job(self, task: Posted) -> _native.Job:
+        """Raises SerializationError for a call that cannot be sent."""
+        announce = task.options.timeout is not None
+        if not task.by_value:
+            call = self._shipping.pack(task)
+            try:
+                return self._board.job(call, announce)
+            except OF_THE_THREAD:
+                raise
+            except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
+                pass
+        return self._board.job(self._shipping.pack(task, by_value=True), announce)
 
     def runs(self, task: Task) -> bool:
         job = task.job if isinstance(task, Posted) else None
@@ -174,10 +170,10 @@ class Interpreters(TaskScheduler):
         super().terminate()
         for task, worker in self._board.seize():
             self._interrupt(worker)
-            if self._is_its_end(task):
-                with self._lock:
-                    self._counts.cancelled += 1
-                task.give_up()
+            self._timed.discard(task)
+            with self._lock:
+                self._counts.cancelled += 1
+            task.give_up()
         with self._lock:
             idle = list(self._places)
         for worker in idle:
@@ -203,7 +199,7 @@ class Interpreters(TaskScheduler):
         self._board.close()
 
     def _drain(self) -> list[Task]:
-        return [task for task in self._board.clear() if self._is_its_end(task)]
+        return self._board.clear()
 
     def _begun_tasks(self) -> list[Task]:
         return []  # see terminate
@@ -235,27 +231,32 @@ class Interpreters(TaskScheduler):
     # workers
 
     def _perhaps_add_worker(self) -> None:
-        """Makes one if there are fewer than jobs and than there may be."""
+        """Makes one if there are fewer than jobs and than there may be; a closed pool may be over."""
         with self._lock:
             queued, running, *_ = self._board.statistics()
-            if self._broken is not None or not len(self._places) < min(self.workers, queued + running):
-                return
-            self._numbered += 1
-            worker = _Worker(self._numbered)
-            worker.thread = shutdown.thread(self._serve, worker, f"{self._name}-{worker.number}")
-            self._places[worker.number] = worker
-            try:
-                if self._reader is None:
-                    reader = shutdown.thread(self._read, None, f"{self._name}-reader")
-                    reader.start()
-                    self._reader = reader
-                worker.thread.start()
-            except RuntimeError as error:
-                refusal = error
-                del self._places[worker.number]
-            if self._places:  # this one, or others that will do
-                return
-        self._end_queued(broken(f"no thread can be started for a worker: {refusal}", refusal))
+            wanted = self._broken is None and len(self._places) < min(self.workers, queued + running)
+            refusal = self._add_worker() if wanted else None
+        if refusal is not None:
+            self._end_queued(broken(f"no thread can be started for a worker: {refusal}", refusal))
+        if self._closed:
+            self._perhaps_over()
+
+    def _add_worker(self) -> RuntimeError | None:
+        """With the lock held. Why there is no worker at all."""
+        self._numbered += 1
+        worker = _Worker(self._numbered)
+        worker.thread = shutdown.thread(self._serve, worker, f"{self._name}-{worker.number}")
+        self._places[worker.number] = worker
+        try:
+            if self._reader is None:
+                reader = shutdown.thread(self._read, None, f"{self._name}-reader")
+                reader.start()
+                self._reader = reader
+            worker.thread.start()
+        except RuntimeError as error:
+            del self._places[worker.number]
+            return None if self._places else error  # the others will do
+        return None
 
     def _serve(self, worker: _Worker) -> None:
         import _interpreters  # type: ignore[import-not-found]
@@ -283,31 +284,31 @@ class Interpreters(TaskScheduler):
     def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
         """Its interpreter has ended."""
         with self._lock:
+            again = lost is not None and self._tries_again(lost)
             stopped = self._leaving.pop(worker.number, None) is not None
             self._places.pop(worker.number, None)
             if lost is None:  # else its callbacks come, and may block
                 self._ending = shutdown.with_this_thread(self._ending)
             if not stopped and (lost is not None or reason or self._most_tasks):
                 self._counts.restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
+            self._counts.lost += lost is not None
         if lost is not None:
-            again = self._tries_again(lost)
-            with self._lock:
-                self._counts.lost += 1
             died = WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost")
             self._finish(lost, died, again=again)
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
         self._perhaps_add_worker()
-        self._perhaps_over()
 
     def _perhaps_over(self) -> None:
-        """Ends the other threads with the last worker."""
-        with self._lock:
-            over = self._closed and not self._places
-            queued, *_ = self._board.statistics()
-        if over and queued == 0:
-            self._board.end_completions()
+        """Has the reader look, or, where no worker was ever needed, ends the watch."""
+        if self._reader is not None:
+            self._board.wake_reader()
+        elif self._is_over():
             self.ended()
+
+    def _is_over(self) -> bool:
+        with self._lock:
+            return self._closed and not self._places and not self._again and self._board.is_idle()
 
     def _interrupt(self, number: int) -> None:
         """Has a worker end that nothing waits for any more; entering its interpreter may take as long as a
@@ -324,15 +325,14 @@ class Interpreters(TaskScheduler):
             with contextlib.suppress(RuntimeError):
                 shutdown.thread(self._board.interrupt, number, f"{self._name}-{number}-stop").start()
         self._perhaps_add_worker()
-        self._perhaps_over()
 
     # news
 
     def _read(self, _: object) -> None:
         with Aside(f"{self._name}-callbacks"):
-            while (news := self._board.completions()) is not None:
-                self._end_all(news)
-                del news  # nothing of them is kept until the next come
+            while not (self._closed and self._is_over()):
+                self._end_all(self._board.completions())
+        self.ended()
 
     def _end_all(self, news: list[tuple[Any, int, Any]]) -> None:
         for one in news:
@@ -359,16 +359,9 @@ class Interpreters(TaskScheduler):
             self._conclude(task, task.fail, read)
 
     def _conclude(self, task: Posted, end: Callable[[Any], None], outcome: Any) -> None:
-        """Its job has ended, and so does the task, if it has not before."""
-        special = self._again or task.dropped or task.options.timeout is not None
-        if not special or self._is_its_end(task):
-            end(outcome)
-
-    def _is_its_end(self, task: Posted) -> bool:
-        """Whether the thread that has ended a task's job is to end the task, too."""
-        self._timed.discard(task)
-        self._claim(task)
-        return not task.dropped
+        if task.options.timeout is not None:
+            self._timed.discard(task)
+        end(outcome)
 
     def _unreadable(self, task: Posted, error: BaseException) -> None:
         """The worker could not read the call: by reference, perhaps, where it must go by value."""
@@ -383,24 +376,17 @@ class Interpreters(TaskScheduler):
 
     # between two attempts
 
-    def _drop(self, task: Task) -> bool:
-        with self._lock:
-            if task in self._again:
-                assert isinstance(task, Posted)
-                task.dropped = True  # before it is taken away: see _conclude
-            return super()._drop(task)
-
     def _put_again(self, task: Task) -> None:
         assert isinstance(task, Posted)
-        job = None
-        error: Exception = WorkerDiedError("the pool ended before the task could be run again")
         try:
-            job = self._post(task)
+            job = self._job(task)
         except SerializationError as refusal:
-            error = refusal
-        mine = self._claim(task)
-        if job is None:
-            if mine:
-                task.fail(error)
-        elif not mine and (worker := self._board.take_back(job)) > 0:  # cancelled meanwhile, or over already
-            self._interrupt(worker)
+            if self._claim(task):
+                task.fail(refusal)
+        else:
+            with self._lock:
+                if not self._terminated and self._claim(task):  # otherwise another thread ends it
+                    task.job = job
+                    task.attempts += 1
+                    self._board.post(job, task, True)
+        self._perhaps_add_worker()

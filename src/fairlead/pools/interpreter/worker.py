@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     Functions = dict[int, Callable[..., Any]]
 
-BEGUN, RESULT, CHUNK, PICKLED, FAILED, UNREADABLE, BROKEN, RECORD = range(8)
-"""What news are. BEGUN is the board's own word; BROKEN: the initializer raised; RECORD: a log record."""
+BEGUN, UNREADABLE, RESULT, CHUNK, PICKLED, FAILED, BROKEN, RECORD = range(8)
+"""What news are. The job queue knows the first two; BROKEN: the initializer raised; RECORD: a log record."""
 UNREADABLE_HERE = 255
 """The board's word for a reply that cannot be read where it was to go; its value is the reason."""
 
