@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cancelling import Cancelling
@@ -55,6 +56,32 @@ def test_closed_pool_runs_a_task_again(several: Make, tmp_path: Path) -> None:
     until(attempts.exists)
     pool.shutdown()
     assert future.result(0) == 3
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
+    several: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cancelled: bool
+) -> None:
+    pool = several(max_workers=1)
+    engine: Any = pool._engine
+    put_again = engine._put_again
+
+    def put_late(task: Task) -> None:
+        if engine.kind == "interpreters":
+            until(lambda: not engine._places)
+        elif engine.kind == "async":
+            until(lambda: not engine._alive and not engine._called)
+        else:
+            until(lambda: not engine._all_slots())
+        assert not cancelled or task.future.cancel()
+        put_again(task)
+
+    monkeypatch.setattr(engine, "_put_again", put_late)
+    attempts = tmp_path / "attempts"
+    future = pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 3)
+    until(attempts.exists)
+    pool.shutdown(timeout=60)
+    assert future.cancelled() if cancelled else future.result(0) == 3
 
 
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:

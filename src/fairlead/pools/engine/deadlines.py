@@ -26,8 +26,8 @@ class DeadlineTimer:
         self._look_again = False
         self._ended = False
         self._aside = Aside(f"{name}-callbacks")
-        self._thread = shutdown.thread(self._run, None, name)
-        self._thread.start()
+        self.thread = shutdown.thread(self._run, None, name)
+        self.thread.start()
 
     def expect(self, deadline: float) -> None:
         if deadline < self._next:
@@ -41,8 +41,8 @@ class DeadlineTimer:
             self._condition.notify()
 
     def join(self) -> None:
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        if self.thread is not threading.current_thread():
+            self.thread.join()
 
     def _run(self, _: object) -> None:
         with self._aside:

@@ -222,10 +222,11 @@ class TaskScheduler(Engine):
     def _put_again(self, task: Task) -> None:
         """Queues it for the further attempt, if it was not cancelled meanwhile."""
         with self._lock:
-            if task not in self._again:
-                return
-            task.queued_ns = time.monotonic_ns()
-            then = self._put(task)
+            if task in self._again:
+                task.queued_ns = time.monotonic_ns()
+                then = self._put(task)
+            else:
+                then = self._perhaps_over
         if then is not None:
             then()
 
@@ -284,7 +285,7 @@ class TaskScheduler(Engine):
         return min((task.deadline for task in list(self._timed)), default=math.inf)
 
     def ended(self) -> None:
-        """The last worker of a closed pool has gone. Called by its thread."""
+        """The last worker of a closed pool has gone, and no task waits for a further attempt."""
         if self._watch is not None:
             self._watch.end()
 
@@ -294,6 +295,10 @@ class TaskScheduler(Engine):
         """With the lock held: queues it. Returns what the caller has to do for it once the lock is free, if
         anything. A back end that queues without the lock has ``enqueue`` and ``_put_again`` of its own."""
         raise NotImplementedError
+
+    @abstractmethod
+    def _perhaps_over(self) -> None:
+        """A task has ended between two attempts: it may have been the last that a closed pool waited for."""
 
     @abstractmethod
     def _drain(self) -> list[Task]:

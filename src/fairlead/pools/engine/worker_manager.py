@@ -65,7 +65,9 @@ class WorkerManager(WorkerSlots):
 
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
-            return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending]
+            # the watch may have taken a task from a worker that is gone, and not put it into the queue yet
+            watch = [] if self._watch is None or not self._again else [self._watch.thread]
+            return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending, *watch]
 
     # without the lock
 
@@ -133,8 +135,12 @@ class WorkerManager(WorkerSlots):
             self._counts.bytes_out += slot.worker.bytes_out
             self._counts.bytes_in += slot.worker.bytes_in
             self._ending = shutdown.with_this_thread(self._ending)
-            last = self._closed and not self._slots
-        if last:
+        self._perhaps_over()
+
+    def _perhaps_over(self) -> None:
+        with self._lock:
+            over = self._closed and not self._slots and not self._again
+        if over:
             self.ended()
 
     def _work(self, slot: WorkerSlot) -> None:

@@ -119,6 +119,9 @@ class Loop(TaskScheduler):
     def _close_queue(self) -> None:
         self._call_loop()
 
+    def _perhaps_over(self) -> None:
+        self._call_loop()
+
     def _begun_tasks(self) -> list[Task]:
         return list(self._running)
 
@@ -203,6 +206,7 @@ class Loop(TaskScheduler):
             if (
                 self._closed
                 and not self._queue
+                and not self._again
                 and self._alive == 0
                 and self._loop is not None
                 and self._ready
