@@ -53,7 +53,7 @@ def picture(n: int) -> str:
     height = len(POLICIES) * panel + AXIS
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
-        f' aria-label="Who runs on each pass while {n} threads are started, under three schedulers"'
+        f' aria-label="Which threads run on each pass while {n} threads are started, under three schedulers"'
         ' font-family="system-ui, sans-serif">',
         f'<rect width="100%" height="100%" fill="{COLOURS["ground"]}"/>',
     ]

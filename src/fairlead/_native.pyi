@@ -405,7 +405,7 @@ class Lock:
     def locked(self) -> bool:
         """Whether there was nothing to take, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]:
-        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
+        """The holders, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """An awaitable that takes the lock and returns True. For tasks, with the time-outs of their
         library. A task that is cancelled has taken nothing. What is free is taken without a switch to
@@ -463,7 +463,7 @@ class RLock:
     def locked(self) -> bool:
         """Whether it was held, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]:
-        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
+        """The holders, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """An awaitable that takes the lock, again if the task holds it, and returns True. Await it in the
         task that is to hold the lock: what wraps it in a task of its own, as asyncio.gather, makes that
@@ -589,7 +589,7 @@ class RWLockView:
     def locked(self) -> bool:
         """Whether a newcomer could not have acquired this view, a moment ago."""
     def _holders(self) -> list[tuple[int, Any, bool]]:
-        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
+        """The holders, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def acquire_async(self) -> Operation[bool]:
         """As acquire(), in an awaitable that returns True. Await it in the task that is to be inside."""
     def __enter__(self) -> bool:
@@ -761,7 +761,7 @@ class StampedLock:
     def writing(self) -> StampedGuard:
         """For one `with`, to write."""
     def _holders(self) -> list[tuple[int, Any]]:
-        """Who has it, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
+        """The holders, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
     def statistics(self) -> StampedLockStatistics:
         """A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are
         not counted.
@@ -1630,7 +1630,7 @@ class Segment:
         One at a time for each turn. The first time a thread is started for it, which knows no Python.
         """
     def _disarm(self, which: int, /) -> None:
-        """Who waited for that turn does not any more."""
+        """The task that waited for that turn does not any more."""
 
 class SharedLock(Segment):
     """The base of fairlead.sync.shared.Lock."""
@@ -1737,10 +1737,11 @@ class SharedBarrier(Segment):
     def reset(self) -> None:
         """Makes the barrier empty and whole again; its waiters get BrokenBarrierError. Never waits."""
     def _come(self) -> tuple[int, int] | None:
-        """(phase, place) of who has come now; None: a phase is just ending. BrokenBarrierError."""
+        """(phase, place) of the caller, which has come now; None: a phase is just ending.
+        BrokenBarrierError."""
     def _met(self, phase: int, place: int, /) -> bool:
         """Whether all have come to that phase. BrokenBarrierError."""
     def _leave(self, phase: int, place: int, /) -> None:
-        """Who has come does not wait any more, and breaks the barrier, unless the phase is over."""
+        """A waiter gives up, and breaks the barrier, unless the phase is over."""
     def _look(self) -> tuple[int, bool]:
         """(how many have come, whether it is broken)"""

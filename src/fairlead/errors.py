@@ -274,7 +274,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> "Any":
-    # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for those who use them
+    # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for code that uses them
     if name not in {"QueueFull", "QueueShutDown", "BrokenBarrierError"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import queue

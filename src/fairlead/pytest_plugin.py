@@ -1,9 +1,9 @@
 """``pytest -p fairlead.pytest_plugin --fairlead-gil``: which threads waited for the GIL in which test, and
 behind which.
 
-Named by those who want it, and no entry point: that would put it into every pytest of an environment that has
-fairlead. What was seen goes with a test's report, as its user properties, so that it comes from the workers
-of pytest-xdist too, and stands in a JUnit file.
+Named by the projects that want it, and no entry point: that would put it into every pytest of an environment
+that has fairlead. What was seen goes with a test's report, as its user properties, so that it comes from the
+workers of pytest-xdist too, and stands in a JUnit file.
 """
 
 from __future__ import annotations

@@ -136,18 +136,18 @@ class Simulated:
         )
         order = SampleOrder(series, budget_s, lambda: self.now, self.questions)
         self.cells: dict[str, PlannedCell] = {}
-        for turn in order.turns():
-            name = turn.cell.series.experiment
-            self.cells[name] = turn.cell
-            cost = 0.0 if turn.skip else costs[name]
+        for planned in order.planned():
+            name = planned.cell.series.experiment
+            self.cells[name] = planned.cell
+            cost = 0.0 if planned.skip else costs[name]
             self.now += cost
-            turn.cell.samples[turn.round] = Sample(
+            planned.cell.samples[planned.round] = Sample(
                 experiment=name,
                 params={"n": 10},
                 interpreter={},
                 environment={},
-                status="skipped" if turn.skip else "ok",
-                reason=turn.skip,
+                status="skipped" if planned.skip else "ok",
+                reason=planned.skip,
                 elapsed_s=cost,
                 wall_s=float(random.lognormal(0, spreads[name])),
             )

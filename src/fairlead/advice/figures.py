@@ -86,7 +86,7 @@ class Figures:
     def _alone_call(self, one: CandidateState) -> float:
         """The time between the ends of two calls on a machine left alone.
 
-        Processor time hardly depends on who else runs. A call cannot take less than that time on one of
+        Processor time hardly depends on what else runs. A call cannot take less than that time on one of
         the cores that its workers have, nor less than one worker needs for it and its waiting; and threads
         of one interpreter not less than it holds the GIL. Nor do calls wait at once only because they wait:
         what holds them up besides other programs, as a lock that each takes, is there alone, too.

@@ -32,7 +32,7 @@ def duration(context: click.Context, option: click.Parameter, value: str | None)
 
 def sizes(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     """Sizes such as 50,100,200."""
-    from fairlead.lab.catalogue import registry  # only who names sizes waits for it
+    from fairlead.lab.catalogue import registry  # only a command with sizes waits for it
 
     try:
         return None if value is None else registry.parse_sizes(value)

@@ -212,8 +212,8 @@ def schedule(
             the time in which they want it. What the others leave comes on top.
         timer_slack: seconds. How late the kernel may let timers be, to wake a core for several at once: those
             of the calling thread and of threads that it starts from now on. None leaves that as it is, on
-            Linux 50 us. With 1 us, ``sleep(0)`` takes a quarter of its time, and who polls so polls that much
-            more often: compare only programs with the same.
+            Linux 50 us. With 1 us, ``sleep(0)`` takes a quarter of its time, and a thread that polls so polls
+            that much more often: compare only programs with the same.
 
     Raises:
         UsageError: an argument is out of range.

@@ -129,8 +129,8 @@ class _Auto(Engine):
         self.chosen: Engine | None = None
         self._thread: threading.Thread | None = None
         self._passed_on: dict[Task, Future[Any] | None] = {}
-        """What has begun, by the chosen pool's future; None: that pool is being asked. Who takes a task from
-        here ends it."""
+        """What has begun, by the chosen pool's future; None: that pool is being asked. The thread that takes
+        a task from here ends it."""
         self._meter = CallMeter()
         self._results: list[Any] = []
         self._cancels = False

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @cache
 def result_timeout() -> type[TimeoutError]:
-    """A TimeoutError that those who look for multiprocessing's find too; made when it is first wanted."""
+    """A TimeoutError that code which catches multiprocessing's catches too; made when it is first wanted."""
     import multiprocessing
 
     class ResultTimeout(multiprocessing.TimeoutError, TimeoutError):

@@ -44,8 +44,8 @@ GRACE_S = 5.0
 
 _numbers = itertools.count()
 _starting = threading.Lock()
-"""Held by those who start processes, as forks at once would inherit each other's ends of sockets; and by
-those who ask for an exit status, as a start does that for all children."""
+"""Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
+threads that ask for an exit status, as a start does that for all children."""
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 

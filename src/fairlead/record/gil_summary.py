@@ -137,7 +137,7 @@ class Finding:
 
     kind: FindingKind
     title: str
-    """It all in a few words: who waits, and for what."""
+    """It all in a few words: which threads wait, and for what."""
     threads: tuple[str, ...]
     """Names of the threads concerned, those to change first."""
     summary: str

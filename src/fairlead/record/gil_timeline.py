@@ -1,4 +1,4 @@
-"""Who held and who waited when: the pure data that timelines are drawn from."""
+"""Which thread held the GIL and which waited when: the pure data that timelines are drawn from."""
 
 from __future__ import annotations
 

@@ -38,16 +38,16 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     7 END       u64 t_ns: when recording stopped. Absent when the process was killed
 
     kind             thread                  other                         value_ns
-    1 WANT           who begins to wait      the holder                    0
-    2 REQUEST        who asks for a drop     the holder                    waited so far
-    3 ACQUIRE        who has it now          the holder before             waited (0: it was free)
-    4 DROP           who had it              0                             held
-    6 OFFCPU         who drops it            0                             off the CPU in this hold
-    7 THREAD_START   who                     0                             0
-    8 THREAD_END     who                     0                             0
-    9 STACK_WAITER   whose stack: it waited  the holder before             waited
-    10 STACK_HOLDER  whose stack: it drops   one that waits                how long that one waited so far
-    11 ASLEEP        who drops it            0                             how long it slept by itself
+    1 WANT           the waiter              the holder                    0
+    2 REQUEST        the waiter              the holder                    waited so far
+    3 ACQUIRE        the new holder          the holder before             waited (0: it was free)
+    4 DROP           the holder              0                             held
+    6 OFFCPU         the holder              0                             off the CPU in this hold
+    7 THREAD_START   the thread              0                             0
+    8 THREAD_END     the thread              0                             0
+    9 STACK_WAITER   the waiter              the holder before             waited
+    10 STACK_HOLDER  the holder              one that waits                how long that one waited so far
+    11 ASLEEP        the holder              0                             how long it slept by itself
 
 A DROP that is whole tells of its ACQUIRE, too, which found the GIL free: that was value_ns before, and other
 is the holder before it. Nothing came in between. Version 1 had no such flag, and is read as well.

@@ -204,9 +204,9 @@ def cell_key(
     and the fingerprint of the environment (``FINGERPRINT``). Stable between runs and machines; 32
     hexadecimal digits.
     """
-    who = [interpreter.get(name) for name in ("executable", "version", "gil", "jit")]
+    identity = [interpreter.get(name) for name in ("executable", "version", "gil", "jit")]
     where = [environment.get(name) for name in FINGERPRINT]
-    text = json.dumps([experiment, dict(params), who, where], sort_keys=True, allow_nan=False)
+    text = json.dumps([experiment, dict(params), identity, where], sort_keys=True, allow_nan=False)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 

@@ -254,7 +254,7 @@ def channel(capacity: int | None = None) -> tuple[Sender[Any], Receiver[Any]]:
 
     Args:
         capacity: how many objects there is room for; None: any number, and sending never waits; 0: none, and
-            who sends waits for who receives. Such a channel stays in its interpreter.
+            a sender waits for a receiver. Such a channel stays in its interpreter.
     """
     if capacity is not None and (capacity := index(capacity)) < 0:
         raise ValueError("capacity must be 0 or more, or None for any number")
@@ -382,9 +382,9 @@ class _TapeReceiver(_Receiving, Generic[T]):
 class BroadcastReceiver(_TapeReceiver[T]):
     """A receiving end of a ``broadcast``: it gets every object that was sent since it began, in order.
 
-    ``receive(block=True, timeout=None)``, ``receive_nowait()``, ``await receive_async()``, and iteration. Who
-    has fallen behind by more than the capacity gets ``LaggedError`` once, which says how many it has
-    missed, and goes on with the oldest there is. For one thread or task; ``clone`` it for others.
+    ``receive(block=True, timeout=None)``, ``receive_nowait()``, ``await receive_async()``, and iteration. A
+    receiver that has fallen behind by more than the capacity gets ``LaggedError`` once, which says how many
+    it has missed, and goes on with the oldest there is. For one thread or task; ``clone`` it for others.
     """
 
     __slots__ = ()
@@ -403,10 +403,11 @@ def _broadcast_elsewhere(line: _Line) -> BroadcastReceiver[Any]:
 
 
 def broadcast(capacity: int) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]:
-    """Every object to every receiver. Sending never waits: a slow receiver misses the oldest, and is told.
+    """Every object to every receiver. Sending never waits: a slow receiver misses the oldest, and is
+    notified.
 
     Args:
-        capacity: how many of the last objects are kept for those who are slow.
+        capacity: how many of the last objects are kept for slow receivers.
     """
     line = _line(BroadcastRing(capacity))
     sender = BroadcastSender[Any](line)

@@ -33,7 +33,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Lets time pass. A waiter that is due is served at its moment, in order, before this returns.
 
-        Any thread or task; never waits for those who are served to run.
+        Any thread or task; never waits for the served waiters to run.
         """
         if not isinstance(seconds, Real) or not 0 <= seconds < 2**30:
             raise UsageError(f"a clock is advanced by a number of seconds, 0 or more, not by {seconds!r}")

@@ -91,7 +91,7 @@ class Condition:
         return self._lock.__aexit__()
 
     def _held(self) -> bool:
-        """As far as the lock can tell: an RLock by whom, a Lock only whether."""
+        """As far as the lock can tell: an RLock whether by the caller, a Lock whether at all."""
         return self._lock._is_owned() if isinstance(self._lock, RLock) else self._lock.locked()
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -5,14 +5,14 @@ Computing Surveys, 1971), and taking it twice so as to see one moment of it (Cha
 cut", with two collects).
 
 **Invariant.** What is reported was there at one moment: each of the circle waited, for ever, for what the
-next one had. Both pictures show every wait of the circle, the same by who waits, for which cell, since when;
+next one had. Both pictures show every wait of the circle, the same by waiter, by cell, since when;
 so each lasted from before the end of the first picture until after the beginning of the second, and in
 between all of them were there together. Its owner was looked up after the first. A thread that waits
 releases nothing, so it had it in between, too. From then on none goes on unless something from outside the
-circle acts: a cancellation, a signal handler that raises, or a Lock that is released by one who has not
+circle acts: a cancellation, a signal handler that raises, or a Lock that is released by a thread that has not
 taken it. So it is reported, and no waiter is made to fail: only the program can know whether such help comes.
 
-An edge goes from a waiter to each one that must go on first. No edge goes from who gives up in time
+An edge goes from a waiter to each one that must go on first. No edge goes from a waiter that gives up in time
 (``timeout``), from one that waits for one of several things (``select``), and for nothing that has no owner.
 A task's edge to its own thread is there while that thread sleeps: then no task of its loop runs.
 """
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from fairlead import _native
 from fairlead.errors import DeadlockWarning
-from fairlead.sync._waits import UNKNOWN, Seen, Wait, Who, look, numbers
+from fairlead.sync._waits import UNKNOWN, ActorKey, Seen, Wait, look, numbers
 
 
 class Deadlock(NamedTuple):
@@ -66,44 +66,44 @@ def _find() -> list[tuple[Deadlock, frozenset[Any]]]:
     seen = [before[identity] for one in look() if (identity := _identity(one)) in before]
     return [
         (Deadlock(tuple(one.wait for one in circle)), frozenset(map(_identity, circle)))
-        for circle in _circles({one.who: one for one in seen})
+        for circle in _circles({one.key: one for one in seen})
     ]
 
 
 def _for_ever(seen: Seen) -> bool:
-    return seen.wait.until is None and seen.wait.one_of == 1 and seen.who[1] is not UNKNOWN
+    return seen.wait.until is None and seen.wait.one_of == 1 and seen.key[1] is not UNKNOWN
 
 
-def _identity(seen: Seen) -> tuple[Who, int, float]:
-    return seen.who, seen.cell, seen.wait.since
+def _identity(seen: Seen) -> tuple[ActorKey, int, float]:
+    return seen.key, seen.cell, seen.wait.since
 
 
-def _circles(waiting: dict[Who, Seen]) -> list[list[Seen]]:
+def _circles(waiting: dict[ActorKey, Seen]) -> list[list[Seen]]:
     """Depth first along the edges; every circle that is found has one member at least that no other has."""
     found: list[list[Seen]] = []
-    done: set[Who] = set()
+    done: set[ActorKey] = set()
 
-    def next_of(who: Who) -> list[Who]:
-        thread, task = who
-        after = list(waiting[who].by) if who in waiting else []
+    def next_of(key: ActorKey) -> list[ActorKey]:
+        thread, task = key
+        after = list(waiting[key].by) if key in waiting else []
         if task is not None and (thread, None) in waiting:
             after.append((thread, None))
         return after
 
     for start in list(waiting):
-        path: list[Who] = []
+        path: list[ActorKey] = []
         branches = [iter([start])]
         while branches:
-            who = next(branches[-1], None)
-            if who is None:
+            key = next(branches[-1], None)
+            if key is None:
                 branches.pop()
                 if path:
                     done.add(path.pop())
-            elif who in path:
-                found.append([waiting[one] for one in path[path.index(who) :] if one in waiting])
-            elif who not in done:
-                path.append(who)
-                branches.append(iter(next_of(who)))
+            elif key in path:
+                found.append([waiting[one] for one in path[path.index(key) :] if one in waiting])
+            elif key not in done:
+                path.append(key)
+                branches.append(iter(next_of(key)))
     return found
 
 

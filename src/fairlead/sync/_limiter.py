@@ -64,8 +64,9 @@ class CapacityLimiter:
     """So many at a time: as anyio's and trio's, for threads and tasks alike.
 
     A token belongs to its borrower: the task that runs, or the thread, or any hashable object by the methods
-    with ``on_behalf_of``. Each has at most one: a second, and a release by who has none, are refused. Order,
-    fairness, cancellation and time-outs are those of a Semaphore. ``total_tokens`` may be changed at any
+    with ``on_behalf_of``. Each has at most one: a second, and a release by one that has none, are refused.
+    Order, fairness, cancellation and time-outs are those of a Semaphore. ``total_tokens`` may be changed at
+    any
     time: what is taken away is missing at once, and where all are lent as they come back.
     """
 
@@ -180,7 +181,7 @@ class CapacityLimiter:
         return self._semaphore.acquire(blocking, timeout)
 
     def _look_at_borrowers(self) -> None:
-        """By who is about to wait: of the oldest loans, whether a borrower is left to give them back."""
+        """Called before a wait: of the oldest loans, whether a borrower is left to give them back."""
         for borrower, loan in list(self._lent.items())[:_LOOKED_AT]:
             by, own, _ = loan
             if not own or by is None or not (by.ended() or (borrower is not by and task_ended(borrower))):

@@ -5,9 +5,10 @@ kernel frees it when the last process that has it open or mapped ends, however t
 process that has it, and the number of its descriptor there, which ``/proc`` opens for others.
 
 With a name it is a file in ``/dev/shm``. Every process that uses it holds a shared ``flock`` on it, which the
-kernel takes back when it ends. So who gets the exclusive one is alone with it: the last user at its end,
-which removes the file; ``sweep``; or who opens the name next, and takes what killed processes left for a
-blank one. A process that waited for the lock meanwhile checks whether its file still is the one of that name.
+kernel takes back when it ends. So the process that gets the exclusive one is alone with it: the last user at
+its end, which removes the file; ``sweep``; or the next that opens the name, and takes what killed processes
+left for a blank one. A process that waited for the lock meanwhile checks whether its file still is the one of
+that name.
 
 A ``flock`` belongs to what ``open`` made, which a mapping keeps, too, and a forked child shares. So the one
 with the lock is never mapped, and a child opens one of its own.

@@ -1,10 +1,10 @@
-"""waits: who waits for what, since when, and who has it.
+"""waits: which thread or task waits for what, since when, and which holds it.
 
 Native code takes the picture: it knows which thread sleeps for what, and which tasks are queued. Here it gets
 its names: those of threads and tasks, and the lines of their stacks. Nothing of this costs anything before it
 is asked for, but for what a thread says before and after it sleeps (native/sync/wait/roster.h).
 
-A primitive is shown by its ``repr``. One that has holders says who they are by a method ``_holders()``: a
+A primitive is shown by its ``repr``. One that has holders names them by a method ``_holders()``: a
 list of (number, task or None, alone), where the number is native code's for the thread, and odd where a task
 of that thread is meant, and alone is whether no other can be inside. That is all that a new one has to
 bring.
@@ -30,7 +30,7 @@ _NAMES = {"ConditionQueue": "Condition", "Gate": "StartGate"}
 """What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]
-Who = tuple[int, Any]
+ActorKey = tuple[int, Any]
 UNKNOWN = "a task"
 _PLACE = (1 << 40) - 1
 
@@ -140,15 +140,17 @@ def dump_waits(file: TextIO | None = None) -> None:
 
 
 class Seen(NamedTuple):
-    """A wait, and what it is known by: who waits, for which cell; and who must go on before it can end.
+    """A wait, and what it is known by: the waiter, the cell, and the actors that must go on before it can
+    end.
 
-    Who is a pair: the number of a thread, and its task; None: the thread itself; UNKNOWN: one of its tasks.
+    An actor's key is a pair: the number of a thread, and its task; None: the thread itself; UNKNOWN: one of
+    its tasks.
     """
 
     wait: Wait
-    who: Who
+    key: ActorKey
     cell: int
-    by: tuple[Who, ...]
+    by: tuple[ActorKey, ...]
 
 
 def look() -> list[Seen]:
@@ -231,13 +233,13 @@ class _Look:
                 for owner, holder in zip(owners, holders, strict=True)
                 if not owner.ended or holder in still
             )
-        who = _who(number, task)
-        # who reads waits for those who read only where a writer is before it, and that one may give up
+        key = _actor_key(number, task)
+        # a reader waits for readers only where a writer is before it, and that one may give up
         writes = kind == "RWLockView" and " writing of " in primitive
-        by = tuple(_who(number, task) for number, task, alone in holders if alone or writes)
-        if writes:  # who is inside, and goes on to write, is not in its own way
-            by = tuple(one for one in by if one != who)
-        return Seen(Wait(waiter, kind, primitive, since, until, one_of, owners), who, cell, by)
+        by = tuple(_actor_key(number, task) for number, task, alone in holders if alone or writes)
+        if writes:  # a holder that goes on to write is not in its own way
+            by = tuple(one for one in by if one != key)
+        return Seen(Wait(waiter, kind, primitive, since, until, one_of, owners), key, cell, by)
 
     def _mine(self, ident: int) -> bool:
         """Whether a task of this thread's may be looked at from here."""
@@ -257,7 +259,7 @@ class _Look:
         return Actor(ident, name, _name(task), bool(number & 1), space, _summary(places), ended)
 
 
-def _who(number: int, task: Any) -> Who:
+def _actor_key(number: int, task: Any) -> ActorKey:
     return (number & _PLACE) >> 1, (task or UNKNOWN) if number & 1 else None
 
 

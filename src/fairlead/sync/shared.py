@@ -378,10 +378,9 @@ class BarrierStatistics(NamedTuple):
 class Barrier(_Shared, SharedBarrier):
     """Where so many threads and tasks of any processes meet, again and again, as multiprocessing.Barrier.
 
-    Who waits and times out, is cancelled or interrupted, or dies, breaks it: all get BrokenBarrierError, at
-    once
-    or, of a death, within 64 ms, until ``reset``. A process that dies before it has come is not missed: give
-    a time-out.
+    A waiter that times out, is cancelled or interrupted, or dies, breaks it: all get BrokenBarrierError, at
+    once or, of a death, within 64 ms, until ``reset``. A process that dies before it has come is not missed:
+    give a time-out.
     """
 
     def __new__(cls, parties: int, name: str | None = None) -> Barrier:

@@ -35,7 +35,7 @@ class _Future:
         return Abort.SUCCEEDED
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        # a generator, for who finds in the last moment that there is nothing to wait for
+        # a generator, for a waiter that finds in the last moment that there is nothing to wait for
         return (yield from trio.lowlevel.wait_task_rescheduled(self._abort).__await__())
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from fairlead.lab.run.plan import PlannedSeries
-from fairlead.lab.run.sampling import AT_MOST, ENOUGH, SampleOrder, Turn
+from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
 from fairlead.record.sample import Sample, SampleStatus
 
 Cost = Callable[[PlannedSeries, int], float]
@@ -40,7 +40,7 @@ class Drive:
         noise: float = 0.0,
     ) -> None:
         self.now = 0.0
-        self.turns: list[Turn] = []
+        self.planned: list[PlannedSample] = []
         self.order = SampleOrder(lines, budget_s, lambda: self.now)
         self.cost = cost
         self.status = status
@@ -48,73 +48,75 @@ class Drive:
         self.random = random.Random(1)
 
     def go(self, at_most: int = 10_000) -> Drive:
-        for turn in self.order.turns():
-            if len(self.turns) == at_most:
+        for planned in self.order.planned():
+            if len(self.planned) == at_most:
                 break
-            self.turns.append(turn)
-            if turn.round not in turn.cell.samples:
-                self.take(turn)
+            self.planned.append(planned)
+            if planned.round not in planned.cell.samples:
+                self.take(planned)
         return self
 
-    def take(self, turn: Turn) -> None:
-        one, n = turn.cell.series, turn.cell.n
-        cost = 0.0 if turn.skip else self.cost(one, n)
+    def take(self, planned: PlannedSample) -> None:
+        one, n = planned.cell.series, planned.cell.n
+        cost = 0.0 if planned.skip else self.cost(one, n)
         self.now += cost
-        turn.cell.samples[turn.round] = Sample(
+        planned.cell.samples[planned.round] = Sample(
             experiment=one.experiment,
             params={"n": n},
             interpreter={},
             environment={},
-            status="skipped" if turn.skip else self.status(one, n, turn.round),
-            reason=turn.skip,
+            status="skipped" if planned.skip else self.status(one, n, planned.round),
+            reason=planned.skip,
             elapsed_s=cost,
             wall_s=cost * math.exp(self.random.gauss(0, self.noise)) or None,
         )
 
     def seen(self, round_: int) -> list[tuple[str, int]]:
-        return [(t.cell.series.interpreter, t.cell.n) for t in self.turns if t.round == round_ and not t.skip]
+        return [
+            (t.cell.series.interpreter, t.cell.n) for t in self.planned if t.round == round_ and not t.skip
+        ]
 
     def skips(self) -> dict[tuple[str, int], str]:
-        return {(t.cell.series.interpreter, t.cell.n): t.skip for t in self.turns if t.skip}
+        return {(t.cell.series.interpreter, t.cell.n): t.skip for t in self.planned if t.skip}
 
 
-def test_turns_with_time_enough_are_interleaved_and_alternate_in_direction() -> None:
+def test_order_with_time_enough_are_interleaved_and_alternate_in_direction() -> None:
     drive = Drive((series("a"), series("b")), 1e6).go()
     forward = [(name, n) for n in (10, 20, 40) for name in "ab"]
     assert drive.seen(0) == forward
     assert drive.seen(1) == forward[::-1]
     assert drive.seen(2) == forward
-    assert len(drive.turns) == ENOUGH * len(forward), "nothing varies: no interval is left to narrow"
+    assert len(drive.planned) == ENOUGH * len(forward), "nothing varies: no interval is left to narrow"
 
 
-def test_turns_of_the_budget_are_kept() -> None:
+def test_order_of_the_budget_are_kept() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.3).go()
     assert 9 < drive.now <= 10
-    assert all(len(cell.samples) >= ENOUGH for line in drive.order.lines for cell in line)
+    assert all(len(cell.samples) >= ENOUGH for sizes in drive.order.series for cell in sizes)
 
 
-def test_turns_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
+def test_order_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
     drive = Drive((series(sizes=(10, 100, 1000, 2000)),), 1.0).go()
     assert drive.skips().keys() == {("3.13", 1000), ("3.13", 2000)} | drive.skips().keys() & {("3.13", 100)}
     assert all("--budget" in reason for reason in drive.skips().values())
     assert drive.now <= 1.0
 
 
-def test_turns_every_kept_size_gets_enough_samples() -> None:
+def test_order_every_kept_size_gets_enough_samples() -> None:
     drive = Drive((series("a", (10, 20, 40, 80, 160)), series("b", (10, 20, 40, 80, 160))), 1.5).go()
     assert drive.skips()
-    for line in drive.order.lines:
-        for cell in line:
+    for sizes in drive.order.series:
+        for cell in sizes:
             if cell.samples[0].status == "ok":
                 assert len(cell.samples) >= ENOUGH
 
 
-def test_turns_series_that_needs_little_leaves_its_time_to_others() -> None:
+def test_order_series_that_needs_little_leaves_its_time_to_others() -> None:
     small = Drive((series("a", (10, 40)), *(series(f"b{k}", (1, 2)) for k in range(3))), 2.0).go()
     assert ("a", 40) in small.seen(0)
 
 
-def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
+def test_order_size_that_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
     dear = series("a", (10, 40, 80))
     cheap = tuple(series(f"b{k}", (10, 11, 12, 13, 14)) for k in range(4))
     drive = Drive((dear, *cheap), 8.0).go()
@@ -123,36 +125,36 @@ def test_turns_size_that_was_put_off_is_taken_up_when_others_leave_the_time() ->
     assert not drive.skips()
 
 
-def test_turns_series_of_one_size_that_was_put_off_is_repeated_when_others_leave_the_time() -> None:
+def test_order_series_of_one_size_that_was_put_off_is_repeated_when_others_leave_the_time() -> None:
     # the first is expected to grow with the square, which speaks for nearly all of the budget, and does not
     drive = Drive((series("3.13"), series("3.14", sizes=(10,))), 107, cost=lambda _series, _n: 1.0).go()
-    taken = [turn for turn in drive.turns if turn.cell.series.interpreter == "3.14"]
+    taken = [planned for planned in drive.planned if planned.cell.series.interpreter == "3.14"]
     assert ENOUGH <= len(taken) <= AT_MOST
     assert drive.now <= 107
 
 
-def test_turns_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
+def test_order_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
     skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
     said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
     assert re.fullmatch(said, skips["a", 1000] or "")
 
 
-def test_turns_series_that_are_not_reached_say_a_budget_that_reaches_them() -> None:
+def test_order_series_that_are_not_reached_say_a_budget_that_reaches_them() -> None:
     lines = tuple(series(f"3.{number}", (10,)) for number in range(30))
-    refused = [turn.skip for turn in Drive(lines, 60, lambda *_: 1.0).go().turns if turn.skip]
+    refused = [planned.skip for planned in Drive(lines, 60, lambda *_: 1.0).go().planned if planned.skip]
     (more,) = {found[1] for text in refused if (found := re.search(r"a --budget of (\d+)s may", text))}
     again = Drive(lines, int(more), lambda *_: 1.0).go()
     assert len(refused) > 10
-    assert [turn.skip for turn in again.turns if turn.skip] == []
+    assert [planned.skip for planned in again.planned if planned.skip] == []
 
 
-def test_turns_skipped_series_is_reported_once_and_not_run() -> None:
+def test_order_skipped_series_is_reported_once_and_not_run() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}
     assert ("a", 20) not in drive.seen(0)
 
 
-def test_turns_after_a_failed_size_the_larger_ones_are_left_out() -> None:
+def test_order_after_a_failed_size_the_larger_ones_are_left_out() -> None:
     drive = Drive(
         (series("a"), series("b")),
         100.0,
@@ -163,7 +165,7 @@ def test_turns_after_a_failed_size_the_larger_ones_are_left_out() -> None:
     assert ("a", 10) in drive.seen(1)
 
 
-def test_turns_interpreter_that_only_fails_is_left_alone() -> None:
+def test_order_interpreter_that_only_fails_is_left_alone() -> None:
     broken = Drive(
         tuple(series(name) for name in "aaab"),
         100.0,
@@ -173,46 +175,46 @@ def test_turns_interpreter_that_only_fails_is_left_alone() -> None:
     assert {n for name, n in broken.seen(4)} == {10, 20, 40}
 
 
-def test_turns_cell_that_fails_now_and_then_goes_on() -> None:
+def test_order_cell_that_fails_now_and_then_goes_on() -> None:
     drive = Drive((series(),), 1e6, status=lambda _s, n, r: "crashed" if (n, r) == (20, 3) else "ok").go()
     assert drive.seen(ENOUGH - 1)[::-1] == [("3.13", 40), ("3.13", 20), ("3.13", 10)]
 
 
-def test_turns_probe_that_skips_itself_ends_its_series() -> None:
+def test_order_probe_that_skips_itself_ends_its_series() -> None:
     drive = Drive((series(),), 100.0, status=lambda *_: "skipped").go()
     assert drive.seen(0) == [("3.13", 10)]
     assert drive.skips().keys() == {("3.13", 20), ("3.13", 40)}
     assert drive.seen(1) == []
 
 
-def test_turns_without_any_budget_left_measure_nothing() -> None:
+def test_order_without_any_budget_left_measure_nothing() -> None:
     drive = Drive((series(),), 0.0).go()
     assert drive.seen(0) == []
     assert "--budget" in drive.skips()[("3.13", 10)]
 
 
-def test_turns_continued_after_any_sample_repeat_nothing_and_end_the_same() -> None:
+def test_order_continued_after_any_sample_repeat_nothing_and_end_the_same() -> None:
     lines = (series("a", (10, 20, 40, 400)), series("b"))
     whole = Drive(lines, 3.0).go()
-    for cut in range(len(whole.turns)):
+    for cut in range(len(whole.planned)):
         first = Drive(lines, 3.0).go(at_most=cut)
         second = Drive(lines, 3.0)
         second.now = first.now
-        for line, other in zip(first.order.lines, second.order.lines, strict=True):
-            for before, cell in zip(line, other, strict=True):
+        for sizes, other in zip(first.order.series, second.order.series, strict=True):
+            for before, cell in zip(sizes, other, strict=True):
                 cell.samples.update(before.samples)
         taken = first.now
         second.go()
         assert second.now >= taken
-        measured = {(t.cell.series.interpreter, t.cell.n, t.round) for t in second.turns}
-        assert {(t.cell.series.interpreter, t.cell.n, t.round) for t in first.turns} <= measured
+        measured = {(t.cell.series.interpreter, t.cell.n, t.round) for t in second.planned}
+        assert {(t.cell.series.interpreter, t.cell.n, t.round) for t in first.planned} <= measured
         assert second.now <= 3.0
 
 
 def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
-    for turn in drive.order.turns():
+    for planned in drive.order.planned():
         to_come, left_s = drive.order.outlook()
         assert 0 <= left_s <= 10.0 - drive.now + 1e-9
-        assert turn.round == 0 or to_come > 0
-        drive.take(turn)
+        assert planned.round == 0 or to_come > 0
+        drive.take(planned)

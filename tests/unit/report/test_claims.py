@@ -295,7 +295,7 @@ def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
     summary = summarise(skipped)
     (family,) = sections.families(summary)
     (loss,) = sections.losses(family, names.Roster(summary.series))
-    assert (loss.what, loss.reason, len(loss.who), len(loss.series)) == ("skipped", reason, 2, 2)
+    assert (loss.what, loss.reason, len(loss.interpreters), len(loss.series)) == ("skipped", reason, 2, 2)
 
 
 def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summary: Summary) -> None:

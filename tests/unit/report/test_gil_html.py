@@ -37,7 +37,13 @@ def drawn(page: str) -> Any:
 
 def test_page_of_a_convoy_has_every_part(tmp_path: Path) -> None:
     page = gil_html.render(*gathered(Simulation(example("convoy"), until_ns=300 * MS), tmp_path))
-    for part in ("Convoy", "Timeline", "Who blocked whom", "Where time was lost", "How far to trust this"):
+    for part in (
+        "Convoy",
+        "Timeline",
+        "Which thread blocked which",
+        "Where time was lost",
+        "How far to trust this",
+    ):
         assert part in page
     assert "work (cpu.py:10)" in page
     assert [lane["name"] for lane in drawn(page)["lanes"]] == ["cpu", "io"]

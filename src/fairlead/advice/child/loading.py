@@ -33,7 +33,7 @@ def load_target(job: dict[str, Any], say: Callable[[str], None]) -> tuple[Callab
     """The function and the list of its items.
 
     Args:
-        say: told what is being done, for those who find the process dead.
+        say: called with what is being done, for the parent if it finds the process dead.
 
     Raises:
         Refused: one of them cannot be had.

@@ -208,7 +208,7 @@ def _trust(
     elif lost:
         said = [
             f"{lost:,} events were lost within {lost_seconds:.3f} s, and {intervals.events:,} are here: the"
-            f" totals are lower bounds, and who held the GIL is known for {coverage:.1%} of the waiting."
+            f" totals are lower bounds, and the holder is known for {coverage:.1%} of the waiting."
         ]
     else:
         said = [f"{intervals.events:,} events are here, but not all is well: see the problems."]

@@ -1,12 +1,12 @@
-"""Who held the GIL while others waited for it: exact, wait by wait.
+"""Which thread held the GIL while others waited for it: exact, wait by wait.
 
 The invariant: for every wait, the parts during which each thread held the GIL and the part during which
 none did add up to the wait, to the nanosecond. Holds of one GIL do not overlap, so for each wait they are
 one row of neighbours, found by bisection; only the first and the last can stick out over its ends.
 
-What a sampler does (py-spy's --gil, 3.15's) is to look at intervals and see who has it; here nothing falls
-between two looks. Stacks, though, are looks: one is taken when a wait gets longer than the threshold. It
-stands for the whole of that hold's part in that wait, or for an equal share of it when several were taken;
+What a sampler does (py-spy's --gil, 3.15's) is to look at intervals and see which thread has it; here nothing
+falls between two looks. Stacks, though, are looks: one is taken when a wait gets longer than the threshold.
+It stands for the whole of that hold's part in that wait, or for an equal share of it when several were taken;
 what no stack was taken in stays without one.
 """
 

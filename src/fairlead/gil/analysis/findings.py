@@ -8,14 +8,14 @@ and stacks make the findings name more. The thresholds, and why they are where t
 * convoy: David Beazley's (https://www.dabeaz.com/python/UnderstandingGIL.pdf): a thread that holds the GIL
   for a tenth of I or less at a time, and for which a quarter of its contended waits take about I or
   longer. Both are far from healthy threads: without a computing neighbour, waits are as long as the
-  neighbours' short holds. Where it is known who held the GIL meanwhile, those who compute must have a fifth
-  of it: else the waits are another thread's long holds. So are they where a thread goes on after requests
-  for a tenth of its holds, and for as long as the requests took to come.
+  neighbours' short holds. Where it is known which thread held the GIL meanwhile, those that compute must have
+  a fifth of it: else the waits are another thread's long holds. So are they where a thread goes on after
+  requests for a tenth of its holds, and for as long as the requests took to come.
 * lock-square: eight threads or more, all with short holds, where one wait lasts as long as a quarter of
   all threads' holds or more, and the threads had very unequal numbers of turns. The last is what tells it
   from a busy pool, whose threads have about equally many: in the square the k-th of n to get through has n
-  - k turns. Where it is known who held the GIL meanwhile, half of it must be these threads themselves: else
-  they wait behind something else.
+  - k turns. Where it is known which thread held the GIL meanwhile, half of it must be these threads
+  themselves: else they wait behind something else.
 * switch-storm: 5,000 contended acquisitions a second or more, with holds under a fiftieth of I. Each is a
   sleep and a wake-up in the kernel, some microseconds of work: the storm costs per cents of a core at the
   least.
@@ -81,7 +81,7 @@ def find(
         threads: one record for each thread and GIL; GILs are judged each on its own.
         wall_seconds: how long the observation lasted.
         switch_interval: ``sys.getswitchinterval()`` of the program, seconds.
-        blame: who held the GIL while whom waited, where that is known.
+        blame: which thread held the GIL while which waited, where that is known.
         stacks: what holders were doing, where that is known.
         policy: by which the GIL was scheduled: advice that was taken already is not given.
 
@@ -350,7 +350,8 @@ def _not_the_gil(threads: Sequence[GilThread], wall: float) -> Finding:
     else:
         advice = (
             "Look elsewhere: at I/O, at the program's own locks, at C code that runs without the GIL. Of"
-            " fairlead.sync's locks and queues dump_waits() says who waits for what, and who has it."
+            " fairlead.sync's locks and queues dump_waits() says which thread waits for what, and which one"
+            " holds it."
         )
     return Finding(
         kind="not-the-gil",

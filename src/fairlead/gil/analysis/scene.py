@@ -13,7 +13,7 @@ COMPUTING_HOLD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One GIL, and those who share it."""
+    """One GIL, and the threads that share it."""
 
     threads: list[GilThread]
     wall: float

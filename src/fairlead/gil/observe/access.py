@@ -77,9 +77,9 @@ class Window:
         """Begin to count.
 
         Args:
-            threshold_ns: from which length on stacks are taken of those who wait and of those who make them
-                wait; None: of none. The smallest of all windows that are open in the process, in whichever
-                of its interpreters, is what counts.
+            threshold_ns: from which length on stacks are taken of the threads that wait and of those that
+                make them wait; None: of none. The smallest of all windows that are open in the process, in
+                whichever of its interpreters, is what counts.
 
         Raises:
             UnsupportedInterpreterError: the interpreter's GIL cannot be observed; the message says why.

@@ -1,4 +1,4 @@
-"""``fairlead.gil.observe``: who held the GIL, who waited, and who made whom wait."""
+"""``fairlead.gil.observe``: which thread held the GIL, and which waited for which."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Observation:
 
     @property
     def blame(self) -> BlameMatrix:
-        """Who waited for whom, in seconds.
+        """How long each thread waited for each other, in seconds.
 
         For each waiter the row adds up to the time waited in waits that are over. A wait in which at most 64
         holds lay is split exactly; of one with more, what is not looked at is under "(unknown)".

@@ -213,8 +213,8 @@ class Simulation:
         return sum(self.groups[name].held_seconds for name in groups) / self.elapsed_seconds
 
     def passes_by_row(self) -> list[tuple[str, ...]]:
-        """Who runs on each pass: the holders in order, a new row whenever a thread would come up again in the
-        same.
+        """Which thread runs on each pass: the holders in order, a new row whenever a thread would come up
+        again in the same.
 
         For a first-in first-out schedule a row is one round through all running threads. Needs events; covers
         as much of the run as they do.

@@ -54,7 +54,7 @@ class Kernel:
     granularity_ns: int = 500_000
     """Preempt only a thread that is ahead by more than this."""
     credit_ns: int = 0
-    """Who comes from a sleep is put at most this far ahead of the others (fair only): half a slice makes it
+    """A thread that wakes is put at most this far ahead of the others (fair only): half a slice makes it
     CFS, 0 the earliest-deadline scheduler of Linux 6.6 and later, which gives sleepers none."""
     switch_ns: int = 1_500
     """What a core needs to change threads."""
@@ -106,7 +106,7 @@ def simulate(
     check_ns: int = 1_000,
     lost_wakes: int = 0,
 ) -> Simulation:
-    """Run a program on simulated cores under a GIL, and say who ran when.
+    """Run a program on simulated cores under a GIL, and say which thread ran when.
 
     Deterministic: the same arguments give the same run to the nanosecond.
 

@@ -50,8 +50,8 @@ def claims(declared: Mapping[str, Sequence[Declared]], taken: Sequence[Taken]) -
     found = []
     for name, its in declared.items():
         for one in its:
-            for who in _interpreters(taken, name):
-                made = _exponent(name, one, who) if one.kind == "exponent" else _ratio(name, one, who)
+            for alike in _interpreters(taken, name):
+                made = _exponent(name, one, alike) if one.kind == "exponent" else _ratio(name, one, alike)
                 if made is not None:
                     found.append(made)
     return tuple(found)

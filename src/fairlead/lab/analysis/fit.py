@@ -7,7 +7,7 @@ samples, the bootstrap of the slope through the means of the logarithms covers t
 
 **The interval.** The raw points are resampled within each size, the medians taken and the line drawn anew,
 2,000 times; the interval is the central 95 % of the slopes. Sizes are never resampled: with three of
-them, a resample often has two, and it is the experimenter who chose them. Simulated with exponents 1, 1.5
+them, a resample often has two, and the experimenter chose them. Simulated with exponents 1, 1.5
 and 2, 3 to 5 sizes, 5 to 15 samples a size, lognormal noise of 5 to 20 % and one sample in ten up to three
 times too slow, it holds the true exponent in 95 to 99 % of cases (tests/property/test_fit_coverage.py).
 

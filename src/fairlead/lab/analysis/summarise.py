@@ -1,4 +1,4 @@
-"""From samples to a summary: who belongs together, what each cell says, how each series grows.
+"""From samples to a summary: which samples belong together, what each cell says, how each series grows.
 
 A cell holds the samples that measured the same thing: one experiment with one set of parameters on one
 interpreter in one environment (``results.FINGERPRINT``). A series is the cells that differ in n alone.

@@ -1,9 +1,9 @@
-"""n threads pass a lock that runs the sections of those who wait; those already through keep running."""
+"""n threads pass a lock that runs the sections of the waiting threads; those already through keep running."""
 
 EXPERIMENT = {
     "id": "cured.mutex",
     "title": "Passing a lock, combined",
-    "question": "How long do n waiting threads take to pass a lock whose holder runs what they came for?",
+    "question": "How long do n waiting threads take to pass a lock whose holder runs their sections?",
     "explanation": (
         "As square.mutex, with fairlead's CombiningLock. The holder runs the sections of all waiters, "
         "one after another and in its own thread, so that n sections need no n switches of threads and no "

@@ -7,12 +7,12 @@ EXPERIMENT = {
     "explanation": (
         "Both compute, and one at a time may. Before Python 3.2 the holder let go of the GIL every 100 "
         "instructions and asked for it again at once; on two cores the woken thread mostly came too late, "
-        "was put back to sleep, and millions of vain wake-ups in the kernel made two threads nearly twice as "
-        "slow as one after the other. On one core the holder kept the core as well, and little of it was "
-        "lost. Since then the one who waits asks once in a switch interval, and the holder waits until it "
-        "has been taken: the battle is over, and what remains is that two threads are no faster than one. "
-        "System calls are those of three processes of their own, each from its start to its end: one that "
-        "does nothing else, one that counts twice in series, and one that counts in two threads."
+        "was put back to sleep, and millions of vain wake-ups in the kernel made two threads nearly twice "
+        "as slow as one after the other. On one core the holder kept the core as well, and little of it "
+        "was lost. Since then the waiting thread asks once in a switch interval, and the holder waits "
+        "until it has been taken: the battle is over, and what remains is that two threads are no faster "
+        "than one. System calls are those of three processes of their own, each from its start to its end: "
+        "one that does nothing else, one that counts twice in series, and one that counts in two threads."
     ),
     "size_name": "thousand steps",
     "smallest": 1,

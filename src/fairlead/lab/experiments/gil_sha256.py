@@ -61,7 +61,7 @@ def measure(params):
 
     region = probe.together(n, body)
     for share, digest in digests:
-        # who hashed as many blocks has the same digest
+        # a thread that hashed as many blocks has the same digest
         if digest != dict(digests)[share]:
             raise probe.Failed("two threads that hashed the same have different digests")
     answer = region.result({"hashed": len(digests)})

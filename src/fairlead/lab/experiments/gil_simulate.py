@@ -9,10 +9,11 @@ EXPERIMENT = {
     "question": "How many turns do n threads take under the old GIL, today's, and fairlead's scheduler?",
     "explanation": (
         "The simulator plays cores, kernel and the protocol of taking and dropping the GIL, so that every "
-        "switch can be counted. The GIL before Python 3.2 (a release every 100 instructions) and today's (a "
-        "request after a switch interval) give each running thread a turn before the next can come through: "
-        "1 + 2 + ... + n turns. The scheduler lets those through first who have just been woken, and the "
-        "number of turns grows with n alone. It is the same code that schedules a real interpreter."
+        "switch can be counted. The GIL before Python 3.2 (a release every 100 instructions) and today's "
+        "(a request after a switch interval) give each running thread a turn before the next can come "
+        "through: 1 + 2 + ... + n turns. The scheduler lets the threads through first that have just been "
+        "woken, and the number of turns grows with n alone. It is the same code that schedules a real "
+        "interpreter."
     ),
     "size_name": "threads",
     "smallest": 1,

@@ -370,8 +370,8 @@ def wait_until(condition, what):
 def wait_until_blocked(others):
     """Wait until all the others are blocked for good; whether that was seen.
 
-    ``others()`` gives the /proc directories of threads or processes. Asleep is not enough, for who waits for
-    the GIL is asleep too: all must be asleep with none having run in between, while this thread slept and
+    ``others()`` gives the /proc directories of threads or processes. A thread that waits for
+    the GIL is asleep too, so all must be asleep with none having run in between, while this thread slept and
     left the GIL to the others. Where there is no /proc, only the sleep is left: False.
     """
     before = None

@@ -6,11 +6,11 @@ EXPERIMENT = {
     "question": "How long do n waiting threads take to pass a lock, if those already through keep running?",
     "explanation": (
         "Each release of the lock wakes exactly one waiter, and the woken thread needs the GIL before it "
-        "can go on. All threads that are already through want the GIL as well, again and again, and each of "
-        "them gets its turn first. So the k-th pass waits for a round of k turns, and n passes take 1 + 2 + "
-        "... + n turns: a square, although every thread passes the lock only once and the lock itself is "
-        "never the bottleneck. Scheduled, who wakes comes before those that keep running, and n passes take "
-        "a time proportional to n."
+        "can go on. All threads that are already through want the GIL as well, again and again, and each "
+        "of them gets its turn first. So the k-th pass waits for a round of k turns, and n passes take 1 + "
+        "2 + ... + n turns: a square, although every thread passes the lock only once and the lock itself "
+        "is never the bottleneck. Scheduled, a thread that wakes comes before those that keep running, and "
+        "n passes take a time proportional to n."
     ),
     "schedule": "pass",
     "size_name": "threads",

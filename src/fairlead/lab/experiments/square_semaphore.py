@@ -5,14 +5,14 @@ EXPERIMENT = {
     "title": "Waking many threads at once",
     "question": "How long until n threads woken at once have all run, if those already awake keep running?",
     "explanation": (
-        "All wake-ups are given out at once, so the kernel has all threads ready to run and none waits "
-        "for the wake-up of another. But each of them needs the GIL once to see that it is awake, and "
-        "it queues for it behind those that already run. How many turns those take in the meantime depends "
-        "on whom the kernel favours. Where a newly woken thread is served soon, it is n turns in all; where "
-        "it waits for a round of all others, it is a square. Both happen, on the same machine, from one run "
-        "to the next: look at the two modes and not at their mean. Semaphore, Event and Barrier are Python "
-        "code around a lock and a Condition, which adds turns of its own. Scheduled, who wakes comes first, "
-        "whatever the kernel favours."
+        "All wake-ups are given out at once, so the kernel has all threads ready to run and none waits for "
+        "the wake-up of another. But each of them needs the GIL once to see that it is awake, and it "
+        "queues for it behind those that already run. How many turns those take in the meantime depends on "
+        "which thread the kernel favours. Where a newly woken thread is served soon, it is n turns in all; "
+        "where it waits for a round of all others, it is a square. Both happen, on the same machine, from "
+        "one run to the next: look at the two modes and not at their mean. Semaphore, Event and Barrier "
+        "are Python code around a lock and a Condition, which adds turns of its own. Scheduled, a thread "
+        "that wakes comes first, whatever the kernel favours."
     ),
     "schedule": "",
     "size_name": "threads",

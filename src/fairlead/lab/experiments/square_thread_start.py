@@ -5,13 +5,13 @@ EXPERIMENT = {
     "title": "Starting threads",
     "question": "How long does it take to start n threads, if those already started keep running?",
     "explanation": (
-        "Starting a thread is a conversation: Thread.start() returns only when the new thread has said that "
-        "it runs. For that the new thread needs the GIL, and then the starting thread needs it back, and "
-        "each time all threads that were started before get their turn first. So the k-th start waits for "
-        "about two rounds of k turns, and n starts take 2 (1 + 2 + ... + n) turns: a square, although each "
-        "thread by itself starts in microseconds. It is no law of starting threads: with threads that do "
-        "nothing but wait, the same loop takes a time proportional to n. Scheduled, who starts or is started "
-        "comes before those that keep running, and so it is here."
+        "Starting a thread is a conversation: Thread.start() returns only when the new thread has said "
+        "that it runs. For that the new thread needs the GIL, and then the starting thread needs it back, "
+        "and each time all threads that were started before get their turn first. So the k-th start waits "
+        "for about two rounds of k turns, and n starts take 2 (1 + 2 + ... + n) turns: a square, although "
+        "each thread by itself starts in microseconds. It is no law of starting threads: with threads that "
+        "do nothing but wait, the same loop takes a time proportional to n. Scheduled, a thread that "
+        "starts or is started comes before those that keep running, and so it is here."
     ),
     "schedule": "start",
     "size_name": "threads",

@@ -6,7 +6,7 @@ rest goes on. Tasks for one named worker only are kept by dask's scheduler for e
 so whether it is there is looked at here.
 
 What is sent is the pickle of a call, to be loaded: scheduler and workers see a function of the standard
-library and bytes, whatever versions of Python they run, and only who loads it needs fairlead.
+library and bytes, whatever versions of Python they run, and only the process that loads it needs fairlead.
 """
 
 from __future__ import annotations

@@ -81,11 +81,11 @@ def _value(experiment: str) -> str | None:
     return known.value if known else None
 
 
-def questions(lines: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> list[Question]:
+def questions(series: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> list[Question]:
     """Those of the claims that the kept cells can settle, and one for each cell that none is about."""
     by_name: dict[str, list[SeriesCells]] = {}
-    for line in lines:
-        by_name.setdefault(line[0].series.interpreter, []).append(line)
+    for sizes in series:
+        by_name.setdefault(sizes[0].series.interpreter, []).append(sizes)
     asked = [
         question
         for its in by_name.values()
@@ -97,18 +97,18 @@ def questions(lines: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> list
     return asked + [Question((cell,), "time") for cell in kept if cell not in covered]
 
 
-def _declaring(lines: Sequence[SeriesCells]) -> dict[str, Experiment]:
+def _declaring(series: Sequence[SeriesCells]) -> dict[str, Experiment]:
     """The experiments among them, those of one group once."""
     known = registry.catalogue()
     found: dict[str, Experiment] = {}
-    for line in lines:
-        if experiment := known.get(line[0].series.experiment):
+    for sizes in series:
+        if experiment := known.get(sizes[0].series.experiment):
             found.setdefault(experiment.subject.group or experiment.id, experiment)
     return found
 
 
 def _question(
-    name: str, declared: Declared, lines: Sequence[SeriesCells], kept: Sequence[PlannedCell]
+    name: str, declared: Declared, series: Sequence[SeriesCells], kept: Sequence[PlannedCell]
 ) -> Iterator[Question]:
     from fairlead.lab.analysis import claims
 
@@ -116,11 +116,11 @@ def _question(
 
     def side(wanted: dict[str, object]) -> list[PlannedCell]:
         experiment = wanted.get(claims.ANY_OF_GROUP, name)
-        for line in lines:
-            known = registry.catalogue().get(line[0].series.experiment)
+        for sizes in series:
+            known = registry.catalogue().get(sizes[0].series.experiment)
             own = (known.id, known.subject.group) if known else ()
-            if experiment in own and claims.fits(wanted, line[0].series.params):
-                return [cell for cell in line if cell in alive]
+            if experiment in own and claims.fits(wanted, sizes[0].series.params):
+                return [cell for cell in sizes if cell in alive]
         return []
 
     of = side(declared.of)

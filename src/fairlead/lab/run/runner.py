@@ -23,7 +23,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.measure import measure
 from fairlead.lab.run.plan import FILE_NAME, Plan
 from fairlead.lab.run.request import FILE_NAME as REQUEST
-from fairlead.lab.run.sampling import PlannedCell, SampleOrder, Turn
+from fairlead.lab.run.sampling import PlannedCell, PlannedSample, SampleOrder
 from fairlead.record import results
 from fairlead.record.sample import Sample
 
@@ -178,24 +178,24 @@ class _Run:
 
     def carry_out(self) -> RunTotals:
         self._take_over()
-        for turn in self._order.turns():
-            if turn.round in turn.cell.samples:
+        for planned in self._order.planned():
+            if planned.round in planned.cell.samples:
                 continue
             self._stop.check(self._farewell())
-            self._report_progress(turn)
-            if turn.skip and (dropped := self._dropped.get(turn.cell)):
-                self._count(turn.cell, dropped)
+            self._report_progress(planned)
+            if planned.skip and (dropped := self._dropped.get(planned.cell)):
+                self._count(planned.cell, dropped)
                 continue
-            sample = self._skipped(turn) if turn.skip else self._attempts(turn)
+            sample = self._skipped(planned) if planned.skip else self._attempts(planned)
             self._writer.write(sample)
-            self._count(turn.cell, sample)
+            self._count(planned.cell, sample)
         return RunTotals(directory=self._directory, samples=self._done, failures=tuple(self._failures))
 
     def _take_over(self) -> None:
         """Put the samples of an earlier part of this run where they belong."""
         cells = {}
-        for line in self._order.lines:
-            for cell in reversed(line):
+        for sizes in self._order.series:
+            for cell in reversed(sizes):
                 # a series that is skipped as a whole has one sample, without a size
                 for params in (cell.series.params, {"n": cell.n, **cell.series.params}):
                     cells[self._key(cell, params)] = cell
@@ -220,20 +220,20 @@ class _Run:
         if sample.status not in ("ok", "skipped"):
             self._failures.append(sample)
 
-    def _skipped(self, turn: Turn) -> Sample:
-        series = turn.cell.series
+    def _skipped(self, planned: PlannedSample) -> Sample:
+        series = planned.cell.series
         return Sample(
             experiment=series.experiment,
-            params=series.params if series.skipped else {"n": turn.cell.n, **series.params},
-            interpreter=self._interpreter(turn.cell).as_record(),
-            environment=self._environment(turn.cell),
+            params=series.params if series.skipped else {"n": planned.cell.n, **series.params},
+            interpreter=self._interpreter(planned.cell).as_record(),
+            environment=self._environment(planned.cell),
             status="skipped",
-            reason=turn.skip,
+            reason=planned.skip,
         )
 
-    def _attempts(self, turn: Turn) -> Sample:
+    def _attempts(self, planned: PlannedSample) -> Sample:
         """Measure; if others disturbed it, again when it is quieter; the least disturbed sample counts."""
-        first = self._attempt(turn)
+        first = self._attempt(planned)
         self._stop.check(self._farewell())
         assert first is not None, "only a stop ends an attempt without a sample"
         best, thrown_back = first, 0
@@ -243,7 +243,7 @@ class _Run:
             if spare_s <= 0:
                 break
             self._meter.wait_for_quiet(min(_PATIENCE_S, spare_s), self._stop)
-            again = self._attempt(turn)
+            again = self._attempt(planned)
             if again is None:
                 break
             thrown_back += 1
@@ -251,14 +251,14 @@ class _Run:
                 best = again
         if thrown_back:
             self._retries_left_s -= self._clock() - began_s
-        return replace(best, round=turn.round, attempt=thrown_back)
+        return replace(best, round=planned.round, attempt=thrown_back)
 
-    def _attempt(self, turn: Turn) -> Sample | None:
+    def _attempt(self, planned: PlannedSample) -> Sample | None:
         self._meter.begin()
         sample = self._measure(
-            turn.cell,
-            self._interpreter(turn.cell),
-            self._environment(turn.cell),
+            planned.cell,
+            self._interpreter(planned.cell),
+            self._environment(planned.cell),
             f"{self._plan.run}.{self._done}",
             self._stop,
         )
@@ -289,13 +289,13 @@ class _Run:
     def _used_s(self) -> float:
         return self._used_before_s + self._clock() - self._began_s
 
-    def _report_progress(self, turn: Turn) -> None:
-        series = turn.cell.series
+    def _report_progress(self, planned: PlannedSample) -> None:
+        series = planned.cell.series
         to_come, left_s = self._order.outlook()
         self._report(
             RunProgress(
-                doing=f"{series.experiment} n={turn.cell.n} on {series.interpreter}",
-                round=turn.round,
+                doing=f"{series.experiment} n={planned.cell.n} on {series.interpreter}",
+                round=planned.round,
                 done=self._done,
                 to_come=to_come,
                 used_s=self._used_s(),

@@ -73,7 +73,7 @@ SeriesCells = list[PlannedCell]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlannedSample:
     """What comes next: a cell to be measured, or (``skip``) one to be recorded as not measured."""
 
     cell: PlannedCell
@@ -82,7 +82,7 @@ class Turn:
 
 
 class SampleOrder:
-    """Yields turns; between two of them the caller puts the sample into ``turn.cell.samples[turn.round]``.
+    """Yields planned samples. Between two the caller puts what was measured into ``cell.samples[round]``.
 
     Args:
         series: what is to be measured.
@@ -98,18 +98,18 @@ class SampleOrder:
         used_s: Callable[[], float],
         questions: Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]] = questions,
     ) -> None:
-        self.lines: list[SeriesCells] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
+        self.series: list[SeriesCells] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
         self._used_s = used_s
         self._questions = questions
         self._kept: list[PlannedCell] = []
         self._calibrated = False
 
-    def turns(self) -> Iterator[Turn]:
-        """All turns of the run, in order."""
+    def planned(self) -> Iterator[PlannedSample]:
+        """All samples of the run, in order."""
         yield from self._first_round()
         self._calibrated = True
-        rank = {cell: rank for line in self.lines for rank, cell in enumerate(line)}
+        rank = {cell: rank for sizes in self.series for rank, cell in enumerate(sizes)}
         self._kept.sort(key=rank.__getitem__)
         for number in range(1, ENOUGH):
             cells = [cell for cell in self._kept if cell.worth_going_on]
@@ -117,14 +117,14 @@ class SampleOrder:
             for cell in reversed(cells) if number % 2 else cells:
                 if number in cell.samples or cell.cost_s <= self._left_s():
                     took_part = True
-                    yield Turn(cell, number)
+                    yield PlannedSample(cell, number)
             if not took_part:
                 return
         yield from self._widest_first()
 
-    def _widest_first(self) -> Iterator[Turn]:
+    def _widest_first(self) -> Iterator[PlannedSample]:
         """Rounds of single questions, as long as one fits that is not narrow."""
-        asked = self._questions(self.lines, [cell for cell in self._kept if cell.worth_going_on])
+        asked = self._questions(self.series, [cell for cell in self._kept if cell.worth_going_on])
         number = max((max(cell.samples) for cell in self._kept if cell.samples), default=0)
         width = {question: question.width() for question in asked}
         while True:
@@ -141,7 +141,7 @@ class SampleOrder:
             number += 1
             widest = max(able, key=lambda question: width[question] / (question.cost_s or _SHORTEST_S))
             for cell in reversed(widest.cells) if number % 2 else widest.cells:
-                yield Turn(cell, number)
+                yield PlannedSample(cell, number)
             touched = set(widest.cells)
             width |= {q: q.width() for q in asked if touched.intersection(q.cells)}
 
@@ -157,110 +157,112 @@ class SampleOrder:
         to_come = max(1, min(AT_MOST * len(cells) - done, int(rounds_left * len(cells))))
         return to_come, max(0.0, left)
 
-    def _first_round(self) -> Iterator[Turn]:
-        able = [line for line in self.lines if not line[0].series.skipped]
-        for line in self.lines:
-            if line[0].series.skipped:
-                yield Turn(line[0], 0, line[0].series.skipped)
+    def _first_round(self) -> Iterator[PlannedSample]:
+        able = [sizes for sizes in self.series if not sizes[0].series.skipped]
+        for sizes in self.series:
+            if sizes[0].series.skipped:
+                yield PlannedSample(sizes[0], 0, sizes[0].series.skipped)
         order = {
             name: index
-            for index, name in enumerate(dict.fromkeys(line[0].series.interpreter for line in able))
+            for index, name in enumerate(dict.fromkeys(sizes[0].series.interpreter for sizes in able))
         }
-        able.sort(key=lambda line: order[line[0].series.interpreter])
+        able.sort(key=lambda sizes: order[sizes[0].series.interpreter])
 
         opened: list[SeriesCells] = []
         unopened: list[SeriesCells] = []
-        for line in able:
-            if 0 not in line[0].samples and self._used_s() >= _OPENING * self._budget_s:
-                unopened.append(line)
-            elif (yield from self._try(line, 0)):
-                opened.append(line)
+        for sizes in able:
+            if 0 not in sizes[0].samples and self._used_s() >= _OPENING * self._budget_s:
+                unopened.append(sizes)
+            elif (yield from self._try(sizes, 0)):
+                opened.append(sizes)
 
         chosen: list[SeriesCells] = []
         spoken_for_s = 0.0
-        for line in opened:
-            opening_s = self._opening_s(line)
-            if any(cell.begun for cell in line[1:]) or spoken_for_s + opening_s <= self._left_s():
+        for sizes in opened:
+            opening_s = self._opening_s(sizes)
+            if any(cell.begun for cell in sizes[1:]) or spoken_for_s + opening_s <= self._left_s():
                 spoken_for_s += opening_s
-                chosen.append(line)
+                chosen.append(sizes)
         put_off = yield from self._grow(chosen)
-        put_off += [(line, 1) for line in opened if line not in chosen]
-        put_off += [(line, 0) for line in unopened]
+        put_off += [(sizes, 1) for sizes in opened if sizes not in chosen]
+        put_off += [(sizes, 0) for sizes in unopened]
         yield from self._take_up(put_off)
 
-    def _grow(self, lines: list[SeriesCells]) -> Generator[Turn, None, list[tuple[SeriesCells, int]]]:
-        """Go on to larger sizes, side by side; which lines were put off, and at which rank."""
-        self._kept += [line[0] for line in lines]
-        growing = [line for line in lines if len(line) > 1]
+    def _grow(
+        self, series: list[SeriesCells]
+    ) -> Generator[PlannedSample, None, list[tuple[SeriesCells, int]]]:
+        """Go on to larger sizes, side by side; which series were put off, and at which rank."""
+        self._kept += [sizes[0] for sizes in series]
+        growing = [sizes for sizes in series if len(sizes) > 1]
         put_off: list[tuple[SeriesCells, int]] = []
         rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
-            for line in sorted(growing, key=lambda line: _predicted_s(line, rank)):
-                if self._too_long(line, rank, len(growing)):
-                    put_off.append((line, rank))
-                    growing.remove(line)
-                elif (yield from self._try(line, rank)):
-                    self._kept.append(line[rank])
-                    if rank + 1 == len(line):
-                        growing.remove(line)
+            for sizes in sorted(growing, key=lambda sizes: _predicted_s(sizes, rank)):
+                if self._too_long(sizes, rank, len(growing)):
+                    put_off.append((sizes, rank))
+                    growing.remove(sizes)
+                elif (yield from self._try(sizes, rank)):
+                    self._kept.append(sizes[rank])
+                    if rank + 1 == len(sizes):
+                        growing.remove(sizes)
                 else:
-                    growing.remove(line)
+                    growing.remove(sizes)
             rank += 1
         return put_off
 
-    def _take_up(self, put_off: list[tuple[SeriesCells, int]]) -> Iterator[Turn]:
+    def _take_up(self, put_off: list[tuple[SeriesCells, int]]) -> Iterator[PlannedSample]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
-        for line, start in put_off:
-            if start == len(line) == 1 and self._fits(ENOUGH * line[0].cost_s):
+        for sizes, start in put_off:
+            if start == len(sizes) == 1 and self._fits(ENOUGH * sizes[0].cost_s):
                 # its one size has been tried, and can be repeated
-                self._kept.append(line[0])
+                self._kept.append(sizes[0])
             rank = start
-            while rank < len(line):
-                reason = self._too_long(line, rank, 1)
+            while rank < len(sizes):
+                reason = self._too_long(sizes, rank, 1)
                 if reason:
-                    yield from self._drop(line, rank, reason)
+                    yield from self._drop(sizes, rank, reason)
                     break
-                if not (yield from self._try(line, rank)):
+                if not (yield from self._try(sizes, rank)):
                     break
-                self._kept += [cell for cell in line[: rank + 1] if cell not in self._kept]
+                self._kept += [cell for cell in sizes[: rank + 1] if cell not in self._kept]
                 rank += 1
 
-    def _try(self, line: SeriesCells, rank: int) -> Generator[Turn, None, bool]:
+    def _try(self, sizes: SeriesCells, rank: int) -> Generator[PlannedSample, None, bool]:
         """Run one size for the first time; whether it was run, and not skipped for a reason."""
-        cell = line[rank]
-        reason = self._hopeless(line, rank)
+        cell = sizes[rank]
+        reason = self._hopeless(sizes, rank)
         if reason is None:
-            yield Turn(cell, 0)
+            yield PlannedSample(cell, 0)
             if cell.begun:
                 return True
             reason, rank = cell.samples[0].reason or "the size before it was skipped", rank + 1
-        yield from self._drop(line, rank, reason)
+        yield from self._drop(sizes, rank, reason)
         return False
 
-    def _drop(self, line: SeriesCells, rank: int, reason: str) -> Iterator[Turn]:
-        for cell in line[rank:]:
-            yield Turn(cell, 0, reason)
+    def _drop(self, sizes: SeriesCells, rank: int, reason: str) -> Iterator[PlannedSample]:
+        for cell in sizes[rank:]:
+            yield PlannedSample(cell, 0, reason)
 
-    def _hopeless(self, line: SeriesCells, rank: int) -> str | None:
+    def _hopeless(self, sizes: SeriesCells, rank: int) -> str | None:
         """Why a size would only fail; None if it may not."""
-        if 0 in line[rank].samples:
+        if 0 in sizes[rank].samples:
             return None
-        name = line[rank].series.interpreter
+        name = sizes[rank].series.interpreter
         tried = [
-            c.samples[0] for other in self.lines for c in other if c.begun and c.series.interpreter == name
+            c.samples[0] for other in self.series for c in other if c.begun and c.series.interpreter == name
         ]
         if len(tried) >= _FAILURES and all(sample.status != "ok" for sample in tried):
             return f"{name} failed {len(tried)} times and never measured anything"
-        if rank and (before := line[rank - 1].samples[0]).status != "ok":
-            return f"the size before it, {line[rank - 1].n}, ended as {before.status}"
+        if rank and (before := sizes[rank - 1].samples[0]).status != "ok":
+            return f"the size before it, {sizes[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, line: SeriesCells, rank: int, competing: int) -> str | None:
+    def _too_long(self, sizes: SeriesCells, rank: int, competing: int) -> str | None:
         """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
-        if 0 in line[rank].samples:
+        if 0 in sizes[rank].samples:
             return None
-        needed = ENOUGH * _predicted_s(line, rank)
+        needed = ENOUGH * _predicted_s(sizes, rank)
         if self._fits(needed * competing):
             return None
         if rank == 0:
@@ -268,7 +270,7 @@ class SampleOrder:
         more = math.ceil(self._budget_s + needed * competing + self._committed_s() - self._left_s())
         if rank == 0:
             return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
-        takes = f"{ENOUGH} samples of n={line[rank].n} take about {needed:.1f} s"
+        takes = f"{ENOUGH} samples of n={sizes[rank].n} take about {needed:.1f} s"
         return f"{takes}, more than the budget leaves; try --budget {more}s"
 
     def _fits(self, needed_s: float) -> bool:
@@ -282,26 +284,27 @@ class SampleOrder:
 
     def _unreached_s(self) -> float:
         """What ``ENOUGH`` samples take of the series that were not begun, if they are like the others."""
-        firsts = [line[0] for line in self.lines if not line[0].series.skipped]
+        firsts = [sizes[0] for sizes in self.series if not sizes[0].series.skipped]
         begun = [cell for cell in firsts if cell.begun]
         each_s = median([cell.cost_s for cell in begun] or [0.0])
         return ENOUGH * each_s * (len(firsts) - len(begun))
 
-    def _opening_s(self, line: SeriesCells) -> float:
+    def _opening_s(self, sizes: SeriesCells) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
-        sizes = line[:_SIZES_THAT_TELL]
-        whole = sum(ENOUGH * _grown_s(line[0].samples[0], cell.n / line[0].n) for cell in sizes)
-        return whole - line[0].cost_s * len(line[0].samples)
+        least = sizes[0]
+        telling = sizes[:_SIZES_THAT_TELL]
+        whole = sum(ENOUGH * _grown_s(least.samples[0], cell.n / least.n) for cell in telling)
+        return whole - least.cost_s * len(least.samples)
 
     def _left_s(self) -> float:
         return self._budget_s - self._used_s()
 
 
-def _predicted_s(line: SeriesCells, rank: int) -> float:
+def _predicted_s(sizes: SeriesCells, rank: int) -> float:
     """What a sample will take, judging by the size before it."""
     if rank == 0:
         return 0.0
-    return _grown_s(line[rank - 1].samples[0], line[rank].n / line[rank - 1].n)
+    return _grown_s(sizes[rank - 1].samples[0], sizes[rank].n / sizes[rank - 1].n)
 
 
 def _grown_s(sample: Sample, factor: float) -> float:

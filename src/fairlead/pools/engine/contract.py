@@ -86,7 +86,7 @@ class Statistics:
 
 
 class Broken(BrokenPoolError, BrokenExecutor):
-    """BrokenPoolError, also for those who look for the standard library's word."""
+    """BrokenPoolError, also for code that catches the standard library's."""
 
 
 def broken(said: str, error: BaseException) -> Broken:

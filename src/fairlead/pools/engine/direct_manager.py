@@ -5,8 +5,8 @@ its worker's answer instead, also while the worker has no task.
 
 Invariants, besides those of worker_manager.py:
 
-* While a slot is in ``_idle``, nothing is in the queue. Who takes it from there, under ``_lock``, hands it a
-  task, or has it end.
+* While a slot is in ``_idle``, nothing is in the queue. The thread that takes it from there, under ``_lock``,
+  hands it a task, or has it end.
 * Handing over is done with ``slot.handing``, which the slot's thread takes before it looks at what has come.
   If there is no task then, the worker has ended, and the slot is ``dead``: the task goes another way.
 * From when a slot leaves ``_idle`` until its worker has been sent the task, ``slot.promised`` is that task.

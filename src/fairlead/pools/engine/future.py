@@ -26,7 +26,7 @@ class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
     one, and most end before there is a waiter."""
 
     _bells: list[_thread.LockType] | None = None
-    """Of those who wait; changed with the lock held."""
+    """Of the waiters; changed with the lock held."""
 
     def wait(self, timeout: float | None = None) -> bool:
         bell = _thread.allocate_lock()

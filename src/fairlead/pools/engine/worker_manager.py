@@ -11,8 +11,8 @@ Invariants, besides those of scheduler.py:
   the task or has it in ``_again`` before; each other finds that it is not its own. ``worker.stop()`` is
   called under that lock, so that it never meets another task than the one meant. A task is put into the slot
   before it begins, under the same lock, and taken from ``_again`` after that.
-* Of the queue's None, the mark of the end, there is one, once closed. Who takes it puts it back behind the
-  rest. ``_looks`` counts those besides it, which only have a slot look whether it is one too many.
+* Of the queue's None, the mark of the end, there is one, once closed. The thread that takes it puts it back
+  behind the rest. ``_looks`` counts those besides it, which only have a slot look whether it is one too many.
 * Slots are made on demand: ``_taken`` counts what was ever put into the queue, ``ended`` in each slot's
   counts what was taken out and is over; no slot is idle when their difference is larger than the number of
   slots.

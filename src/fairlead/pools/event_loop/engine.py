@@ -48,7 +48,7 @@ class Loop(TaskScheduler):
         self._queue: deque[Task] = deque()
         self._running: dict[Task, Step] = {}
         self._alive = 0
-        """Coroutines that have not ended. More than ``_running``: who was cancelled may take its time."""
+        """Coroutines that have not ended. More than ``_running``: a cancelled one may take its time."""
         self._lent: set[asyncio.Task[Any]] = set()
         """Tasks of the loop that wait for others of this pool, and have lent their places."""
         self._called = False

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 class Step(Coroutine[Any, Any, Any]):
     """A task's coroutine, of which other threads see whether it is computing, and can then interrupt that.
 
-    Who interrupts takes ``loop.aim``, looks whether the step is ``loop.inside``, and sends the exception. The
-    loop's thread leaves in the other order: it takes itself out of ``loop.inside``, waits while another aims
-    at it, and takes back what has not arrived. So an exception arrives within ``send`` or ``throw``, whose
-    caller is asyncio's task, for which it is the coroutine's end. Who interrupts says so by ``gone`` before
-    it looks, and a step that begins looks at that after it is inside: one of the two sees the other.
+    A thread that interrupts takes ``loop.aim``, looks whether the step is ``loop.inside``, and sends the
+    exception. The loop's thread leaves in the other order: it takes itself out of ``loop.inside``, waits
+    while another aims at it, and takes back what has not arrived. So an exception arrives within ``send`` or
+    ``throw``, whose caller is asyncio's task, for which it is the coroutine's end. The interrupting thread
+    says so by ``gone`` before it looks, and a step that begins looks at that after it is inside: one of the
+    two sees the other.
     """
 
     __slots__ = ("coroutine", "gone", "handle", "loop", "shot", "task", "told")

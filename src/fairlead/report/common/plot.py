@@ -27,7 +27,7 @@ def svg(panel: dict[str, Any], label: str) -> str:
 
     Args:
         panel: the data.
-        label: what the picture shows, for those who cannot see it.
+        label: what the picture shows, for readers who cannot see it.
     """
     view = panel["view"]
     (left, right), (low, high) = view["x"], view["y"]

@@ -42,7 +42,9 @@ def render(runs: Sequence[tuple[str, Summary]]) -> str:
     again = {name: command for _, summary in reversed(runs) for name, command in summary.again.items()}
     for (name, summary), host in zip(runs, hosts, strict=True):
         machine = host if hosts.count(host) == 1 else f"{host} ({name})"
-        roster = {who.record.get("path"): who.label for who in names.Roster(summary.series)}
+        roster = {
+            interpreter.record.get("path"): interpreter.label for interpreter in names.Roster(summary.series)
+        }
         for claim in summary.claims:
             label = roster.get(claim.interpreter.get("path"), names.label(claim.interpreter))
             row = _Row(names.clean(f"{machine}, {label}"), claim)

@@ -64,7 +64,7 @@ class _Row:
     holds: array[int] = field(default_factory=lambda: array("q"))
     """Starts and ends in turns."""
     waits: array[int] = field(default_factory=lambda: array("q"))
-    """Starts, ends, and who held the GIL before."""
+    """Starts, ends, and the holder before."""
 
 
 def render(*recordings: Recording) -> Iterator[bytes]:

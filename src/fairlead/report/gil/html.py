@@ -1,4 +1,5 @@
-"""A recording of the GIL as one HTML page: what it means, who held and who waited when, and who blocked whom.
+"""A recording of the GIL as one HTML page: what it means, which thread held the GIL when, and which waited
+for which.
 
 The page loads nothing and needs no library: the timeline is drawn on a canvas by a script of its own,
 everything else is HTML. Names come from the recorded program, so the template escapes all text, and the
@@ -23,8 +24,8 @@ from fairlead.report.gil.text import (
     finding_line,
     loop_rows,
     process_line,
+    thread_names,
     title,
-    who,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
     Raises:
         MissingExtraError: jinja2 is not installed.
     """
-    name = who(summary)
+    name = thread_names(summary)
     script = asset("gil.js")
     return page(
         "gil.html",
@@ -122,7 +123,7 @@ def _matrix(summary: GilSummary, gil: int, name: dict[int, str]) -> dict[str, An
         behind.append(cells.get((waiter, 0), 0.0))
         rows.append(
             {
-                "who": name.get(waiter, f"thread {waiter}"),
+                "waiter": name.get(waiter, f"thread {waiter}"),
                 "cells": [{"seconds": s, "heat": round(s / dearest, 3) if dearest else 0} for s in behind],
                 "sum": by_waiter[waiter],
             }
@@ -179,7 +180,7 @@ def _flame(summary: GilSummary, name: dict[int, str]) -> list[dict[str, Any]]:
 
 def _bar_kind(label: str, depth: int) -> str:
     if depth == 0:
-        return "who"
+        return "thread"
     return "none" if label.startswith("no stack") else "frame"
 
 
@@ -191,7 +192,7 @@ def _histograms(thread: Any, name: dict[int, str]) -> dict[str, Any]:
     first, last = (used[0], used[-1]) if used else (0, 0)
     most = max((*waits, *holds, 1))
     return {
-        "who": name[thread.serial],
+        "thread": name[thread.serial],
         "gil": thread.gil,
         "bars": [
             {

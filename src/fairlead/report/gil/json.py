@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlead.record.gil_summary import GilSummary
-from fairlead.report.gil.text import who
+from fairlead.report.gil.text import thread_names
 
 SCHEMA = 1
 
@@ -19,7 +19,7 @@ def render(summary: GilSummary) -> str:
     Blame and stacks have the threads' names beside their serials. Numbers that JSON cannot say are null.
     """
     data = asdict(summary)
-    name = who(summary)
+    name = thread_names(summary)
     for cell in (*data["blame"], *data["stacks"]):
         cell["waiter_name"] = name.get(cell["waiter"], f"thread {cell['waiter']}")
         cell["holder_name"] = (

@@ -134,12 +134,12 @@ class _Trace:
         self.tracks.add((gil, thread))
         known = self.threads.get(thread)
         name = known.name if known else f"thread {thread}"
-        who = _number(_PID, self.pid) + _number(_TID, known.native_id if known else thread)
-        who += _text(_THREAD_NAME, name)
+        descriptor = _number(_PID, self.pid) + _number(_TID, known.native_id if known else thread)
+        descriptor += _text(_THREAD_NAME, name)
         content = _number(_UUID, self._track_id(gil, thread)) + _number(_PARENT, 1 + self.process)
         # a thread that uses two GILs has a track for each; only the first can be the thread's own
         own = sum(1 for _, serial in self.tracks if serial == thread) == 1
-        content += _bytes(_THREAD, who) if own else _text(2, f"{name} on GIL {gil}")
+        content += _bytes(_THREAD, descriptor) if own else _text(2, f"{name} on GIL {gil}")
         yield _packet(_bytes(_DESCRIPTOR, content))
 
     def _track_id(self, gil: int, thread: int) -> int:

@@ -67,7 +67,7 @@ def title(summary: GilSummary) -> str:
     return names.shorten(names.clean(program), 80)
 
 
-def who(summary: GilSummary) -> dict[int, str]:
+def thread_names(summary: GilSummary) -> dict[int, str]:
     """A name for each thread by its serial, unlike all others; 0 is none."""
     given = {thread.serial: names.clean(thread.name) for thread in summary.threads}
     for thread in summary.threads:
@@ -166,7 +166,7 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
         yield "No thread took the GIL while this was recorded."
     yield ""
     yield names.shorten(f"The GIL of {title(summary)}", width)
-    name = who(summary)
+    name = thread_names(summary)
     lasted = units.seconds(summary.wall_seconds)
     which = f"{len(summary.processes)} processes" if summary.processes else f"pid {process.get('pid')}"
     about = f"{names.clean(version)}, {which}, {lasted}, {summary.events:,} events"

@@ -130,8 +130,8 @@ def machine(summary: Summary) -> str:
         names.value(there.get("kernel")) if there.get("kernel") else "",
     ]
     roster = names.Roster(summary.series)
-    who = [one.label for one in roster]
-    listed = ", ".join(who[:3]) + (f" and {len(who) - 3} more" if len(who) > 3 else "")
+    labels = [one.label for one in roster]
+    listed = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
     place = ", ".join(part for part in parts if part and part != units.NOTHING)
     more = f" ({summary.environments} environments)" if summary.environments > 1 else ""
     return f"{place}{more}; {listed}" if listed else place

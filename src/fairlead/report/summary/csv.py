@@ -25,10 +25,10 @@ def render(summary: Summary) -> str:
     standings = {
         (id(place.series), ranking.n): place for ranking in summary.rankings for place in ranking.places
     }
-    labels = {names.clean(who.label): who for who in roster}
+    labels = {names.clean(named.label): named for named in roster}
     rows: list[tuple[Any, ...]] = []
     for claim in claims.ordered(summary):
-        who = next(one for one in labels.values() if one.record == claim.interpreter)
+        named = next(one for one in labels.values() if one.record == claim.interpreter)
         rest = _rest(
             variant=claim.topic,
             value=claim.value,
@@ -38,14 +38,22 @@ def render(summary: Summary) -> str:
             verdict=claim.verdict,
             text=claims.sentence(claim),
         )
-        rows.append(("claim", claim.experiment, who.label, who.record.get("name"), *rest))
+        rows.append(("claim", claim.experiment, named.label, named.record.get("name"), *rest))
     for s in summary.series:
-        who = roster.of(s)
-        rows += [_row(s, c, who, standings.get((id(s), c.n))) for c in s.cells]
+        named = roster.of(s)
+        rows += [_row(s, c, named, standings.get((id(s), c.n))) for c in s.cells]
         told = [("skipped", s.skipped)] if s.skipped else []
         told += [("missing", failure) for failure in s.failures]
         rows += [
-            (kind, s.experiment, who.label, who.record.get("name"), s.label, s.variant, *_rest(text=text)[2:])
+            (
+                kind,
+                s.experiment,
+                named.label,
+                named.record.get("name"),
+                s.label,
+                s.variant,
+                *_rest(text=text)[2:],
+            )
             for kind, text in told
         ]
     return plain.table(_COLUMNS, rows)
@@ -66,11 +74,11 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _row(series: Series, cell: Cell, who: names.Named, place: Place | None) -> tuple[Any, ...]:
+def _row(series: Series, cell: Cell, named: names.Named, place: Place | None) -> tuple[Any, ...]:
     fit = series.fit
     return (
-        "measured", series.experiment, who.label, who.record.get("name"), series.label, cell.params, cell.n,
-        len(cell.values), cell.median, cell.low, cell.high, cell.iqr, cell.outliers,
+        "measured", series.experiment, named.label, named.record.get("name"), series.label, cell.params,
+        cell.n, len(cell.values), cell.median, cell.low, cell.high, cell.iqr, cell.outliers,
         " ".join(map(repr, cell.modes)), cell.factor, cell.cpu_s, cell.cpu_percent, cell.max_rss_kb,
         cell.sum_rss_kb, cell.ctx_voluntary, cell.ctx_involuntary, cell.foreign_share,
         fit.exponent, fit.low, fit.high, fit.model,

@@ -19,7 +19,7 @@ from fairlead.report.summary import claims, published, sections
 from fairlead.report.summary.pictures import bar_charts, claim_picture, curves, gil_timeline, schedule
 
 _PICTURE_SIZE = 6
-"""The n of the picture of who runs: as many columns as a telephone can show."""
+"""The n of the picture of which thread runs: as many columns as a telephone can show."""
 
 
 def render(summary: Summary) -> str:
@@ -72,11 +72,11 @@ def _drawn(found: Sequence[Claim]) -> list[Claim]:
 def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, Any]:
     from markupsafe import Markup
 
-    who = next(one for one in roster if one.record == claim.interpreter)
+    interpreter = next(one for one in roster if one.record == claim.interpreter)
     return {
         "claim": claim,
         "text": claims.said(claim),
-        "who": who,
+        "interpreter": interpreter,
         "sign": claims.sign(claim),
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
@@ -155,7 +155,7 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
-        "of": {row["who"].index: row for row in rows},
+        "of": {row["interpreter"].index: row for row in rows},
         "references": _references(subject, group, roster),
     }
 
@@ -195,10 +195,10 @@ def _notes(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, .
     return list(alike.items())
 
 
-def _row(series: Series, who: names.Named, subject: Subject) -> dict[str, Any]:
+def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str, Any]:
     fit, measured = series.fit, [c for c in series.cells if c.median is not None]
     return {
-        "who": who,
+        "interpreter": interpreter,
         "fit": fit,
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
@@ -245,7 +245,7 @@ def _work(topic: sections.Topic, roster: names.Roster) -> dict[str, Any]:
         "sections": [],
         "topic": topic,
         "rankings": [_ranking(ranking, subjects, roster) for ranking in topic.rankings],
-        "warnings": [(who, line, list(cases)) for (who, line), cases in warned.items()],
+        "warnings": [(label, line, list(cases)) for (label, line), cases in warned.items()],
         "unmeasured": sorted(
             {
                 f"{names.clean(metric.title)}: {names.clean(reason)}"

@@ -79,7 +79,7 @@ def render(summary: Summary) -> str:
             "started": summary.started,
             "finished": summary.finished,
             "samples": summary.samples,
-            "interpreters": {called[who.label]: who.record for who in roster},
+            "interpreters": {called[named.label]: named.record for named in roster},
             "results": [result for head, s in heads for result in _results(head, s)],
             "claims": [_claim(claim, called, roster) for claim in claims.ordered(summary)],
             "conditions": asdict(summary.conditions),
@@ -101,10 +101,10 @@ def render(summary: Summary) -> str:
 
 def _short_names(roster: names.Roster) -> dict[str, str]:
     """For each label the interpreter's own short name, or the label where two have one name."""
-    taken = Counter(str(who.record.get("name")) for who in roster)
+    taken = Counter(str(named.record.get("name")) for named in roster)
     return {
-        who.label: name if (name := str(who.record.get("name"))) and taken[name] == 1 else who.label
-        for who in roster
+        named.label: name if (name := str(named.record.get("name"))) and taken[name] == 1 else named.label
+        for named in roster
     }
 
 
@@ -113,8 +113,8 @@ def _head(series: Series, interpreter: str) -> dict[str, Any]:
 
 
 def _claim(claim: Claim, called: dict[str, str], roster: names.Roster) -> dict[str, Any]:
-    who = next(one.label for one in roster if one.record == claim.interpreter)
-    return {**asdict(claim), "interpreter": called[who]}
+    label = next(one.label for one in roster if one.record == claim.interpreter)
+    return {**asdict(claim), "interpreter": called[label]}
 
 
 def _experiment(family: str, subject: Subject) -> dict[str, Any]:

@@ -142,8 +142,7 @@ class Loss:
 
     what: str
     """"skipped", or "missing": some samples or sizes."""
-    who: tuple[str, ...]
-    """The interpreters."""
+    interpreters: tuple[str, ...]
     series: tuple[str, ...]
     """"square.mutex", "square.process-mutex (rr, 1 core)"."""
     reason: str
@@ -158,7 +157,9 @@ def losses(family: ExperimentFamily, roster: names.Roster) -> list[Loss]:
             told += [("missing", failure) for failure in one.failures]
             label = f" ({names.clean(one.label)})" if one.label else ""
             for what, reason in told:
-                who, series = found.setdefault((what, names.clean(reason)), ({}, {}))
-                who[roster.of(one).label] = None
+                labels, series = found.setdefault((what, names.clean(reason)), ({}, {}))
+                labels[roster.of(one).label] = None
                 series[f"{names.clean(one.experiment)}{label}"] = None
-    return [Loss(what, tuple(who), tuple(series), reason) for (what, reason), (who, series) in found.items()]
+    return [
+        Loss(what, tuple(labels), tuple(series), reason) for (what, reason), (labels, series) in found.items()
+    ]

@@ -35,11 +35,11 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
         page.line(claims.conditions(summary))
     found = claims.ordered(summary)
     shown = found if detail else claims.main(found)
-    for who in roster:
-        own = [claim for claim in shown if claim.interpreter == who.record]
+    for interpreter in roster:
+        own = [claim for claim in shown if claim.interpreter == interpreter.record]
         if own:
             if len(roster) > 1:
-                page.line(who.label, style="bold")
+                page.line(interpreter.label, style="bold")
             page.columns(_HEADS, [_claim(claim) for claim in own])
     if contrary := [claim for claim in shown if claim.verdict == "contradicts the source"]:
         labels = dict.fromkeys(names.clean(one.label) for claim in contrary for one in claim.published)
@@ -142,14 +142,14 @@ def _alike(
     for one in topic.series:
         for line in told(one):
             cases.setdefault((line, roster.of(one).label), []).append(topic.case(one))
-    for (line, who), found in cases.items():
-        yield line, f"{', '.join(found)} on {who}"
+    for (line, label), found in cases.items():
+        yield line, f"{', '.join(found)} on {label}"
 
 
 def _series(page: console.Page, subject: Subject, series: Series, roster: names.Roster, cells: bool) -> None:
     measured = [cell for cell in series.cells if cell.values]
     grows = f": {words.fit(series.fit)}" if measured and subject.growth else ""
-    page.line(f"{_who(series, roster)}{grows}", indent=2)
+    page.line(f"{_subject(series, roster)}{grows}", indent=2)
     if measured and cells:
         page.table(_cells(subject, series.cells), indent=4)
     elif measured:
@@ -258,5 +258,5 @@ def _figures(subject: Subject, cell: Cell, further: Sequence[Metric]) -> Iterabl
     yield from (units.metric(cell.metrics.get(metric.name), metric.unit) for metric in further)
 
 
-def _who(series: Series, roster: names.Roster) -> str:
+def _subject(series: Series, roster: names.Roster) -> str:
     return f"{roster.of(series).label}{f', {names.clean(series.label)}' if series.label else ''}"

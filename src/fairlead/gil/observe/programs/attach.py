@@ -240,7 +240,8 @@ def _run_there(pid: int, program: str, directory: Meeting, name: str, script: st
 
 
 def _rights(pid: int, executable: str) -> dict[str, Any]:
-    """As whom its executable is run, for ``subprocess``: root runs no other user's program as root."""
+    """The user as which its executable is run, for ``subprocess``: root runs no other user's program as
+    root."""
     user, group = owner(pid)
     if os.geteuid() != 0 or user == 0 or os.stat(executable).st_uid == 0:  # noqa: PTH116
         return {}

@@ -47,11 +47,11 @@ def panel(
     }
 
 
-def _curve(series: Series, who: names.Named) -> dict[str, Any]:
+def _curve(series: Series, interpreter: names.Named) -> dict[str, Any]:
     measured = [c for c in series.cells if c.median is not None]
     return {
-        "name": escape(who.label),
-        "index": who.index,
+        "name": escape(interpreter.label),
+        "index": interpreter.index,
         "raw": {
             "x": [c.n for c in series.cells for _ in c.values],
             "y": [v for c in series.cells for v in c.values],

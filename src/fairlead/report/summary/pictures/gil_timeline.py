@@ -1,4 +1,4 @@
-"""A battle for the GIL in words and as a picture: who has it, who waits, what happens at each switch."""
+"""A battle for the GIL in words and as a picture: its holder, its waiters, what happens at each switch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def strip(trace: GilTrace) -> Iterator[str]:
 
 
 def events(trace: GilTrace) -> list[tuple[str, str, str, str]]:
-    """(when, who, what, more) of the first events."""
+    """(when, thread, what, more) of the first events."""
     return [
         (
             units.seconds(event.t_us / 1e6),
@@ -104,7 +104,7 @@ def svg(trace: GilTrace) -> str:
     switches = sum(event.kind == "hand-over" and event.t_us <= end for event in trace.events)
     parts = [
         f'<svg class="battle" viewBox="0 0 {_WIDTH:g} {height:g}" role="img"'
-        f' aria-label="Who holds the GIL and who waits for it in the first {units.seconds(end / 1e6)}:'
+        f' aria-label="The holder of the GIL and its waiters in the first {units.seconds(end / 1e6)}:'
         f' {switches} hand-overs.">'
     ]
     for step in range(5):

@@ -1,7 +1,7 @@
-"""Why it is a square: who runs on each pass of the scheduler, worked out turn by turn and drawn.
+"""Why it is a square: which threads run on each pass of the scheduler, worked out turn by turn and drawn.
 
 The model is the plainest one that shows the effect: one core, turns in a fixed order, and a thread that is
-let through keeps running. On each pass every running thread has one turn, so that the one who was just woken
+let through keeps running. On each pass every running thread has one turn, so that the one just woken
 waits behind all of them. The number of turns is counted off the passes that are drawn; no formula is written
 down anywhere. Source of the model: the section on the square in aiologic's documentation (performance.rst).
 """
@@ -23,9 +23,9 @@ class Pass:
     """One pass of the scheduler."""
 
     runs: tuple[int, ...]
-    """Who has a turn, in order."""
+    """The threads that have a turn, in order."""
     waits: int | None
-    """Who has been woken on this pass and waits until all of ``runs`` had their turns."""
+    """The thread that has been woken on this pass and waits until all of ``runs`` had their turns."""
 
 
 def passes(kind: Schedule, n: int) -> tuple[Pass, ...]:
@@ -96,8 +96,8 @@ def svg(kind: Schedule, n: int, size_name: str) -> str:
     width, height = _LEFT + len(drawn) * (_CELL + _GAP), bottom + 24
     parts = [
         f'<svg class="schedule{" narrow" if len(drawn) <= n else ""}" viewBox="0 0 {width} {height}" '
-        f'role="img" aria-label="Who runs on each of {len(drawn)} passes with {n} {escape(size_name)}: '
-        f'{turns(drawn)} turns in all.">'
+        f'role="img" aria-label="Threads that run on each of {len(drawn)} passes with {n} '
+        f'{escape(size_name)}: {turns(drawn)} turns in all.">'
     ]
     for number, top in top_of.items():
         label = "starter" if number == STARTER else f"{one} {number}"
