@@ -115,10 +115,14 @@ OTHERS = (
     _other("mostly_slept", range(200), THREADS, "waits; threads are the cheapest that can"),
     _other("started", range(100), THREADS, "waits for a process"),
     _other(
-        "computed_in_a_loop", range(150), OWN_GIL, "coroutines that only compute: a loop has nothing to do"
+        "computed_in_a_loop",
+        range(150),
+        OWN_GIL,
+        "coroutines that only compute: a loop has nothing to do",
+        requests=MANY,
     ),
     _other("slept_in_a_loop", range(200), LOOP, "coroutines that wait, some of them for long"),
-    _other("grouped", [60_000] * 100, OWN_GIL, "fills dictionaries, with the GIL held"),
+    _other("grouped", [60_000] * 100, OWN_GIL, "fills dictionaries, with the GIL held", requests=MANY),
     _other("packed", range(60), THREADS, "bz2 lets go of the GIL"),
     _other("returned", [400_000] * 60, ALONE, "its result takes longer to be sent than to be made"),
     _other("hashed", range(10_000), ALONE, "is over sooner than it is handed to a worker"),

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
@@ -79,14 +80,16 @@ def declared(topic: Topic) -> str:
     if figures := [f"*{metric.title}*" for metric in subject.metrics]:
         lines += [f"Figures of its own: {', '.join(figures)}.", ""]
     if subject.references:
+        published: dict[Any, list[str]] = {}
         lines += ["| published for | variant | figure | |", "|---|---|---|---|"]
-        for reference in subject.references:
-            which = ", ".join(f"{key} {value}" for key, value in reference.variant.items())
+        for one in subject.references:
+            which = ", ".join(f"{key} {value}" for key, value in one.variant.items()) or "all"
+            published.setdefault((one.label, one.metric, one.unit, one.points), []).append(which)
+        for (label, metric, unit, found), variants in published.items():
             points = ", ".join(
-                f"{f'n = {n}: ' if n else ''}{units.metric(value, reference.unit)}"
-                for n, value in reference.points
+                f"{f'n = {n}: ' if n else ''}{units.metric(value, unit)}" for n, value in found
             )
-            lines.append(f"| {reference.label} | {which or 'all'} | {reference.metric} | {points} |")
+            lines.append(f"| {label} | {' or '.join(variants)} | {metric} | {points} |")
     return "\n".join(lines).rstrip() + "\n"
 
 

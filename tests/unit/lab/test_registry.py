@@ -12,7 +12,8 @@ import pytest
 from fairlead.errors import UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.record.summary import Metric
+from fairlead.record.summary import Metric, Series
+from fairlead.report.common import words
 
 ROOT = Path(__file__).parents[3]
 
@@ -172,21 +173,43 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
         "group.one-thing,work=bee; cores=1,there,elapsed,s,10,1.0\n"
         "group.one-thing,work=bee; cores=1,there,elapsed,s,100,100.0\n"
         "group.one-thing,,there,max_rss_kb,KiB,,4096\n"
+        "group.one-thing,cores=all|2,elsewhere,elapsed,s,,3\n"
         "group.other,,there,elapsed,s,1,1\n"
     )
-    grown, memory = registry.load(declare(tmp_path)).subject.references
+    grown, memory, *either = registry.load(declare(tmp_path)).subject.references
     assert grown.points == ((10, 1.0), (100, 100.0))
     assert grown.exponent == pytest.approx(2.0)
     assert grown.variant == {"work": "bee", "cores": 1}
     assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
     assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
+    assert [one.variant for one in either] == [{"cores": "all"}, {"cores": 2}]
+    assert {one.points for one in either} == {((0, 3.0),)}
+
+
+@pytest.mark.parametrize(
+    ("cores", "machines"),
+    [("one", ["1 core"]), ("two", ["2 cores"]), ("all", ["10 cores", "2 cores", "1 core"])],
+)
+def test_model_on_some_cores_stands_beside_the_published_machine_with_as_many(
+    cores: str, machines: list[str]
+) -> None:
+    variant = {"case": "threads", "workers": "default", "policy": "other", "cores": cores}
+    subject = registry.catalogue()["models.cpu-threads"].subject
+    measured = Series(
+        experiment=subject.id,
+        interpreter={"implementation": "CPython"},
+        variant=variant,
+        label="",
+        cells=(),
+    )
+    shown = dict.fromkeys(one.label for one in words.published(subject, measured))
+    assert [label.split(", ")[1] for label in shown] == machines
 
 
 def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experiment() -> None:
     known = registry.catalogue()
     rows = (registry.DIRECTORY / registry.REFERENCES).read_text(encoding="utf-8").splitlines()[1:]
-    counted = sum(len(r.points) for one in known.values() for r in one.subject.references)
-    assert counted == len(rows), "each row belongs to an experiment of the catalogue"
+    assert {row.partition(",")[0] for row in rows} <= set(known), "each row belongs to an experiment"
     squares = [row for row in rows if row.startswith("square.")]
     assert len(squares) == 12 * 9
     assert sum(row.split(",")[0].startswith("models.") and ",elapsed," in row for row in rows) == 54

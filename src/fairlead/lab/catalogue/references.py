@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import csv
+import itertools
 import math
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -17,7 +19,7 @@ def references(path: Path) -> dict[str, tuple[Reference, ...]]:
     """The published figures in a file, by experiment: a ``Reference`` for each variant, label and metric.
 
     The columns: ``experiment``; ``variant``, the parameters that the figures belong to, as "cores=one;
-    policy=rr", empty for all; ``label``, what they were measured on, beginning with the implementation where
+    policy=rr", of several values each as "cores=all|one", empty for all; ``label``, what they were measured on, beginning with the implementation where
     they are about one; ``metric``, a metric of the experiment's, a field of a cell, or "elapsed"; ``unit``;
     ``n``, empty where the source does not say; ``value``.
     """
@@ -31,19 +33,26 @@ def references(path: Path) -> dict[str, tuple[Reference, ...]]:
     for (name, variant, label, metric, unit), points in curves.items():
         if unit not in get_args(Unit):
             raise ValueError(f"{path.name}: unknown unit {unit!r}")
-        pairs = (word.split("=", 1) for word in filter(None, variant.split("; ")))
         (n0, s0), (n1, s1) = points[0], points[-1]
-        found.setdefault(name, []).append(
+        found.setdefault(name, []).extend(
             Reference(
                 label=label,
                 points=tuple(points),
                 exponent=math.log(s1 / s0) / math.log(n1 / n0) if n1 > n0 > 0 else None,
-                variant={key: _typed(value) for key, value in pairs},
+                variant=one,
                 metric=metric,
                 unit=unit,  # type: ignore[arg-type]  # checked above
             )
+            for one in _variants(variant)
         )
     return {name: tuple(all_of_it) for name, all_of_it in found.items()}
+
+
+def _variants(words: str) -> Iterator[dict[str, Any]]:
+    """Each variant that the figures belong to."""
+    pairs = [word.split("=", 1) for word in filter(None, words.split("; "))]
+    for values in itertools.product(*(value.split("|") for _, value in pairs)):
+        yield {key: _typed(value) for (key, _), value in zip(pairs, values, strict=True)}
 
 
 def _typed(word: str) -> Any:
