@@ -298,6 +298,13 @@ def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
     assert (loss.what, loss.reason, len(loss.interpreters), len(loss.series)) == ("skipped", reason, 2, 2)
 
 
+def test_published_figures_of_a_work_say_which_way_they_are_about(summary: Summary) -> None:
+    page = text.render(summary, detail=1, width=120)
+    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
+    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
+    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
+
+
 def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summary: Summary) -> None:
     subjects = {subject.id: subject for subject in summary.subjects}
     (ranking,) = (one for one in summary.rankings if one.group == "party.fib")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from fairlead.record.gil_trace import GilTrace
@@ -173,10 +174,15 @@ def _published(page: console.Page, subject: Subject, series: Series) -> None:
     """Theirs, ours and the ratio, in one table."""
     for reference in words.references(subject, series):
         page.line(f"published {words.reference(reference, series.fit)}", indent=4)
-    if rows := list(published.rows(subject, series)):
-        table = console.table("<published by", "<what", "n", "theirs", "ours", "ratio")
+    rows = [astuple(row) for row in published.rows(subject, series)]
+    _theirs(page, rows, "<published by")
+
+
+def _theirs(page: console.Page, rows: Sequence[Sequence[str]], *heads: str) -> None:
+    if rows:
+        table = console.table(*heads, "<what", "n", "theirs", "ours", "ratio")
         for row in rows:
-            console.add_row(table, row.source, row.metric, row.n, row.theirs, row.ours, row.ratio)
+            console.add_row(table, *row)
         page.table(table, indent=4)
 
 
@@ -224,8 +230,12 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
         )
     page.table(table, indent=2)
     subjects = {subject.id: subject for subject in topic.subjects}
-    for place in ranking.places:
-        _published(page, subjects[place.series.experiment], place.series)
+    rows = [
+        (names.clean(place.case), *astuple(row))
+        for place in ranking.places
+        for row in published.rows(subjects[place.series.experiment], place.series)
+    ]
+    _theirs(page, rows, "<case", "<published by")
     page.gap()
 
 
