@@ -12,7 +12,7 @@ from fairlead.lab.analysis.statistics import Ratio, paired
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question
-from fairlead.lab.run.sampling import PlannedCell, SampleOrder
+from fairlead.lab.run.sampling import ENOUGH, PlannedCell, SampleOrder
 from fairlead.record.sample import Sample
 
 SEEDS = 100
@@ -155,12 +155,13 @@ class Simulated:
     def questions(self, _lines: object, kept: object) -> list[Question]:
         by_name = {cell.series.experiment: cell for cell in kept}  # type: ignore[attr-defined]
         return [
+            *(Question((cell,), "time") for name, cell in by_name.items() if name == "e"),
             Question((by_name["a"], by_name["b"]), "ratio"),
             Question((by_name["c"], by_name["d"]), "ratio"),
         ]
 
 
-def test_rounds_go_to_the_claim_whose_interval_is_widest_per_second() -> None:
+def test_rounds_go_to_the_claim_whose_interval_they_narrow_most_per_second() -> None:
     spreads = {"a": 0.3, "b": 0.3, "c": 0.02, "d": 0.02}
     even = dict.fromkeys(spreads, 1.0)
     noisy = Simulated(1, 100.0, spreads, even)
@@ -169,7 +170,14 @@ def test_rounds_go_to_the_claim_whose_interval_is_widest_per_second() -> None:
     assert rounds["c"] == rounds["d"] >= 5
     assert noisy.now > 95, "to the end of the budget"
     dear = Simulated(1, 400.0, dict.fromkeys(spreads, 0.1), {**even, "c": 10.0, "d": 10.0})
-    assert len(dear.cells["a"].samples) > len(dear.cells["c"].samples)
+    assert len(dear.cells["a"].samples) > len(dear.cells["c"].samples) > 6, "a dear claim gets its part"
+
+
+def test_cell_that_no_claim_is_about_gets_no_further_round_while_claims_can_use_it() -> None:
+    spreads = {"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.5}
+    costs = {**dict.fromkeys(spreads, 1.0), "e": 0.1}
+    rounds = len(Simulated(3, 100.0, spreads, costs).cells["e"].samples)
+    assert rounds <= ENOUGH + 2.0 / costs["e"], "what the last round of a claim would not have fitted into"
 
 
 def test_cells_of_one_claim_are_measured_in_the_same_rounds() -> None:

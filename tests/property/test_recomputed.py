@@ -58,7 +58,10 @@ def times(
     return next(iter(series.values()), None)
 
 
-def ratio(samples: Sequence[Mapping[str, Any]], name: str, declared: Declared) -> list[float] | None:
+def sides(
+    samples: Sequence[Mapping[str, Any]], name: str, declared: Declared
+) -> list[tuple[float, float]] | None:
+    """The two times of each round."""
     a = times(samples, declared.of.get("experiment", name), declared.of)
     if declared.over_metric:
         b = times(samples, name, declared.of, declared.over_metric)
@@ -70,10 +73,10 @@ def ratio(samples: Sequence[Mapping[str, Any]], name: str, declared: Declared) -
     common = max(set(a) & set(b), default=None)
     n, m = (common, common) if n is None and m is None else (ends(n, a), ends(m, b))
     m = n if declared.over_metric else m
-    if n is None or m is None or (a is b or (n == m and a == b)) and not declared.over_metric:
+    if n is None or m is None or ((a is b or (n == m and a == b)) and not declared.over_metric):
         return None
     one, other = a.get(n, {}), b.get(m, {})
-    return [one[r] / other[r] for r in sorted(one.keys() & other.keys())]
+    return [(one[r], other[r]) for r in sorted(one.keys() & other.keys())]
 
 
 def ends(n: Any, of: Times) -> Any:
@@ -130,7 +133,11 @@ def compare(samples: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> 
                 assert claim["high"] > high - drawn
                 assert claim["verdict"] == verdict(claim["low"], claim["high"], its.more_than, said)
             continue
-        found = ratio(samples, claim["experiment"], its) or []
+        both = sides(samples, claim["experiment"], its) or []
+        assert [side["median"] for side in claim["sides"]] == pytest.approx(
+            np.median(both, axis=0) if both else []
+        )
+        found = [a / b for a, b in both]
         assert claim["rounds"] == len(found), (claim["experiment"], claim["topic"])
         if found:
             assert claim["value"] == pytest.approx(stats.gmean(found))

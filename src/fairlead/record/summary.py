@@ -199,6 +199,7 @@ class Side:
     """Which variant, or which n where that is all they differ in: "beside nothing", "2 threads"."""
     n: int
     median: float
+    """Of the rounds that the ratio is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

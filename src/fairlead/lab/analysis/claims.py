@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from fairlead.lab.analysis.statistics import paired
@@ -129,14 +130,19 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     if declared.over_metric:
         b = dict(one.metrics.get(declared.over_metric, {}).get(first.n, {}))
         title = next(m.title for m in one.subject.metrics if m.name == declared.over_metric)
-        under = first.metrics.get(declared.over_metric)
-        sides: tuple[Side, ...] = (_side(first, one, one),)
-        sides += (Side(what=title, n=first.n, median=under),) if under else ()
+        whats = (_called(first, one, one), title)
     else:
         b = other.by_round(second)
-        sides = (_side(first, one, other), _side(second, other, one))
-    ratios = [a[number] / b[number] for number in sorted(a.keys() & b.keys())]
+        whats = (_called(first, one, other), _called(second, other, one))
+    common = sorted(a.keys() & b.keys())
+    ratios = [a[number] / b[number] for number in common]
     found = paired(ratios)
+    # of the rounds that the ratio is of: one side may have been measured in others as well, for another claim
+    sides = tuple(
+        Side(what=what, n=cell.n, median=median(times[number] for number in common))
+        for what, cell, times in zip(whats, (first, second), (a, b), strict=True)
+        if common
+    )
     return _claim(
         name,
         declared,
@@ -184,9 +190,8 @@ def _middle(ratios: Sequence[float]) -> float | None:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
-def _side(cell: Cell, of: Taken, other: Taken) -> Side:
+def _called(cell: Cell, of: Taken, other: Taken) -> str:
     """What a side is called: what its series differs in from the other, or its size."""
-    assert cell.median is not None
     differing = [
         _parameter(key, value, of.subject.ways)
         for key, value in of.series.variant.items()
@@ -195,7 +200,7 @@ def _side(cell: Cell, of: Taken, other: Taken) -> Side:
     words = differing if of is not other else [_size(cell.n, of.subject.size_name)]
     if of.subject.id != other.subject.id and not of.subject.group:
         words = [of.subject.title]
-    return Side(what=", ".join(words), n=cell.n, median=cell.median)
+    return ", ".join(words)
 
 
 def _parameter(key: str, value: Any, ways: str) -> str:

@@ -1,9 +1,9 @@
 """What more samples are for: the cells that belong to one claim, and how wide its interval still is.
 
-``sampling.SampleOrder`` gives the rest of the budget to the question whose interval is widest per second that
-another round of its cells would take. A ratio's width is that of its paired interval. Of an exponent it is
-that of Student's interval of the slopes of the single rounds, in time at ten times the size, so that both
-are ratios of times. A cell that no claim is about asks for its own time.
+``sampling.SampleOrder`` gives the rest of the budget to the question whose interval another round of its cells
+narrows most per second. A ratio's width is that of its paired interval. Of an exponent it is that of
+Student's interval of the slopes of the single rounds, in time at ten times the size, so that both are ratios
+of times. A cell that no claim is about asks for its own time.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class Question:
     def cost_s(self) -> float:
         """What a round of it takes."""
         return sum(cell.cost_s for cell in self.cells)
+
+    @property
+    def rounds(self) -> int:
+        """How many it has been measured in."""
+        return min(len(cell.samples) for cell in self.cells)
 
     def width(self) -> float:
         """Of the interval, as a logarithm; infinite without one."""

@@ -9,8 +9,10 @@ dropped with a word. After that every cell runs once per round, A B A B, and bac
 so that neither a drift nor a disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
 
 What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
-one whose interval is widest per second that its round takes. Only cells of one round are paired, so that a
-question's cells are measured one right after the other.
+one whose interval it is expected to narrow most per second; those of cells that no claim is about come last.
+No question is asked for its verdict: to measure until an interval leaves a threshold would make it leave more
+often than it should. Only cells of one round are paired, so that a question's cells are measured one right
+after the other.
 
 A run that is continued goes the same way again: what its file already holds is taken from there.
 """
@@ -120,9 +122,9 @@ class SampleOrder:
                     yield PlannedSample(cell, number)
             if not took_part:
                 return
-        yield from self._widest_first()
+        yield from self._most_narrowed_first()
 
-    def _widest_first(self) -> Iterator[PlannedSample]:
+    def _most_narrowed_first(self) -> Iterator[PlannedSample]:
         """Rounds of single questions, as long as one fits that is not narrow."""
         asked = self._questions(self.series, [cell for cell in self._kept if cell.worth_going_on])
         number = max((max(cell.samples) for cell in self._kept if cell.samples), default=0)
@@ -139,10 +141,15 @@ class SampleOrder:
             if not able:
                 return
             number += 1
-            widest = max(able, key=lambda question: width[question] / (question.cost_s or _SHORTEST_S))
-            for cell in reversed(widest.cells) if number % 2 else widest.cells:
+            of_claims = [question for question in able if question.kind != "time"]
+            next_one = max(
+                of_claims or able,
+                # widths fall with the root of the rounds
+                key=lambda question: width[question] / question.rounds / (question.cost_s or _SHORTEST_S),
+            )
+            for cell in reversed(next_one.cells) if number % 2 else next_one.cells:
                 yield PlannedSample(cell, number)
-            touched = set(widest.cells)
+            touched = set(next_one.cells)
             width |= {q: q.width() for q in asked if touched.intersection(q.cells)}
 
     def outlook(self) -> tuple[int, float]:

@@ -21,13 +21,14 @@ from fairlead.report.common import names, units
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
     "settled": (
-        "The whole interval lies on one side of the claim's threshold. Ratios are paired by round, with an "
-        "interval of 99 %; exponents have one of 95 %.",
+        "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of those "
+        "of its rounds, with an interval of 99 %, and the two times are medians of the same rounds; an exponent "
+        "has an interval of 95 %.",
         "There is nothing to do.",
     ),
     "open": (
         "The interval holds the threshold, or there are too few rounds for one.",
-        "A larger --budget narrows it: rounds go to the widest interval first.",
+        "A larger --budget narrows it: rounds go where they narrow a claim's interval most per second.",
     ),
     "contradicts the source": (
         "Settled, and everything that was published of it lies on the other side of the threshold.",
