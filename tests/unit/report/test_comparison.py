@@ -184,3 +184,20 @@ def test_csv_has_a_row_for_each_cell(comparison: Comparison) -> None:
     ]
     assert {row["run_name"] for row in table} == {"runs/1", "runs/2"}
     assert {row["base_on"] for row in table} == {"CPython 3.13.0"}
+
+
+def test_advice_that_is_the_same_for_several_runs_is_given_once() -> None:
+    short = [summaries.summary(summaries.series(random.Random(seed), sizes=(100, 200))) for seed in range(4)]
+    few = [
+        replace(
+            one,
+            series=tuple(
+                replace(s, cells=tuple(replace(c, values=c.values[:3], modes=c.modes[:1]) for c in s.cells))
+                for s in one.series
+            ),
+        )
+        for one in short
+    ]
+    page = " ".join(comparison_text.render(compared(*few), width=200).split())
+    assert page.count("cannot show a difference") == 1
+    assert "b, c, d, n = 100, 200: 3 samples cannot show a difference among 6 comparisons" in page

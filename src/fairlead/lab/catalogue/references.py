@@ -19,9 +19,9 @@ def references(path: Path) -> dict[str, tuple[Reference, ...]]:
     """The published figures in a file, by experiment: a ``Reference`` for each variant, label and metric.
 
     The columns: ``experiment``; ``variant``, the parameters that the figures belong to, as "cores=one;
-    policy=rr", of several values each as "cores=all|one", empty for all; ``label``, what they were measured on, beginning with the implementation where
-    they are about one; ``metric``, a metric of the experiment's, a field of a cell, or "elapsed"; ``unit``;
-    ``n``, empty where the source does not say; ``value``.
+    policy=rr", of several values each as "cores=all|one", empty for all; ``label``, what they were measured
+    on, beginning with the implementation where they are about one; ``metric``, a metric of the experiment's,
+    a field of a cell, or "elapsed"; ``unit``; ``n``, empty where the source does not say; ``value``.
     """
     curves: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     if path.exists():

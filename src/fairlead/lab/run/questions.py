@@ -1,7 +1,7 @@
 """What more samples are for: the cells that belong to one claim, and how wide its interval still is.
 
-``sampling.SampleOrder`` gives the rest of the budget to the question whose interval another round of its cells
-narrows most per second. A ratio's width is that of its paired interval. Of an exponent it is that of
+``sampling.SampleOrder`` gives the rest of the budget to the question whose interval another round of its
+cells narrows most per second. A ratio's width is that of its paired interval. Of an exponent it is that of
 Student's interval of the slopes of the single rounds, in time at ten times the size, so that both are ratios
 of times. A cell that no claim is about asks for its own time.
 """

@@ -21,9 +21,9 @@ from fairlead.report.common import names, units
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
     "settled": (
-        "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of those "
-        "of its rounds, with an interval of 99 %, and the two times are medians of the same rounds; an exponent "
-        "has an interval of 95 %.",
+        "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of its "
+        "rounds' ratios, with an interval of 99 %, and the two times are medians of the same rounds; an "
+        "exponent has an interval of 95 %.",
         "There is nothing to do.",
     ),
     "open": (

@@ -60,10 +60,13 @@ def unmatched(one: Unmatched) -> str:
 
 
 def undecided(series: SeriesChange) -> Iterator[str]:
-    """Why something cannot be said of a series, with the sizes that it is true of."""
+    """Why something cannot be said of a series, with the runs and sizes that it is true of."""
     advised: dict[tuple[str, str], list[str]] = {}
     for cell in series.cells:
         if cell.advice:
             advised.setdefault((cell.run, names.clean(cell.advice)), []).append(str(cell.n))
+    alike: dict[tuple[str, str], list[str]] = {}
     for (run, what), sizes in advised.items():
-        yield f"{run}, n = {', '.join(sizes)}: {what}"
+        alike.setdefault((", ".join(sizes), what), []).append(run)
+    for (listed, what), runs in alike.items():
+        yield f"{', '.join(runs)}, n = {listed}: {what}"
