@@ -56,9 +56,9 @@ class Result:
         parts = []
         for mode in MODES:
             values = self.values(figure, mode)
-            bracket = f" [{show(max(values))}]" if worst and values else ""
+            bracket = f"\u00a0[{show(max(values))}]" if worst and values else ""
             parts.append(f"{show(median(values))}{bracket}" if values else "-")
-        return " / ".join(parts)
+        return "\u00a0/ ".join(parts)  # a line breaks after a figure only
 
     def rows(self) -> Iterator[str]:
         share = self.cell("CPU share") if self.values("CPU share", "stock") else "-"

@@ -94,7 +94,7 @@ def headline(advice: ServerAdvice) -> str:
     better = {
         "p99": "p99 latency {} times lower",
         "rate": "{} times the requests/s",
-        "time": "the load is over {} times as fast",
+        "time": "the load ends {} times as soon",
     }[advice.goal]
     bounded = chosen.low is not None and chosen.high is not None
     bounds = f" ({_times(chosen.low)} to {_times(chosen.high)})" if bounded else ""

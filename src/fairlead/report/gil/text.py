@@ -248,7 +248,7 @@ def _threads(
         "turns",
         "waits",
         "forced",
-        "asked",
+        "requests",
     )
     rows = [
         (
@@ -268,7 +268,7 @@ def _threads(
         for thread in threads[:ROWS]
     ]
     kept = list(range(len(head)))
-    for least in ("asked", "forced", "off CPU", "turns", "waits", "longest wait"):
+    for least in ("requests", "forced", "off CPU", "turns", "waits", "longest wait"):
         if 2 + sum(max(len(row[at]) for row in (head, *rows)) + 2 for at in kept) - 2 <= width:
             break
         kept.remove(head.index(least))
