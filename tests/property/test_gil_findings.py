@@ -330,3 +330,24 @@ def test_a_square_is_threads_that_wait_behind_each_other(behind_each_other: floa
     found = {f.kind for f in find(threads, wall_seconds=4.2, switch_interval=0.005, blame=blame)}
     assert "long-hold" in found
     assert ("lock-square" in found) == (behind_each_other > 0.5)
+
+
+def test_a_gil_that_one_thread_keeps_busy_is_described_by_that_thread() -> None:
+    compute = GilThread(
+        serial=1, name="compute", native_id=1, gil=0, acquisitions=20, forced_drops=20, held_seconds=0.96
+    )
+    main = GilThread(
+        serial=2,
+        name="main",
+        native_id=2,
+        gil=0,
+        acquisitions=5,
+        contended=5,
+        held_seconds=0.001,
+        waited_seconds=0.15,
+    )
+    (found,) = find([compute, main], wall_seconds=1.0, switch_interval=0.005)
+    assert (found.kind, found.threads) == ("saturation", ("compute",))
+    assert (
+        found.title == "the GIL is held 96% of the time, and threads waited 150 ms for it: compute computes"
+    )

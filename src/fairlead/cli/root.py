@@ -9,10 +9,10 @@ import click
 import fairlead
 
 COMMANDS = {
-    "advise": "Say which pool, and how many workers, suit a function of yours.",
+    "advise": "Say which pool, and how many workers, suit a function or server of yours.",
     "ctl": "Look at a running program's scheduler, or switch it.",
     "demo": "Show a slow server and what makes it fast, in some 15 seconds.",
-    "doctor": "Say what this machine and its interpreters can measure.",
+    "doctor": "Say what fairlead can do on this machine, and why not the rest.",
     "explain": "Say why an error of fairlead is raised, and what to do.",
     "lab": "Measure how concurrency scales on this machine.",
     "record": "Run a program and record its GIL.",

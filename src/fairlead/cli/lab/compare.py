@@ -11,7 +11,7 @@ from fairlead.errors import RecordError, UsageError
 from fairlead.record.results import runs_in
 
 
-@click.command(short_help="Say where runs are faster or slower than another.")
+@click.command(short_help="Say where runs are faster or slower than the first.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(results.FORMS), help="Default: by the name of FILE, else text."

@@ -310,19 +310,15 @@ def _switch_storm(scene: Scene) -> list[Finding]:
 
 
 def _saturation(scene: Scene) -> Finding:
-    computing = scene.computing() or sorted(scene.threads, key=lambda thread: -thread.held_seconds)
+    computing = scene.computing()
+    held = f"{scene.held / scene.wall:.0%} of the time"
+    waited = f"threads waited {duration(scene.waited)} for it"
+    busy = f"{listed(computing)} {verb('compute', computing)}" if computing else "no thread computes for long"
     return Finding(
         kind="saturation",
-        title=(
-            f"{listed(computing)} {verb('want', computing)} more than one GIL: it is held"
-            f" {scene.held / scene.wall:.0%} of the time"
-        ),
-        threads=names_of(computing),
-        summary=(
-            f"The GIL was held for {scene.held / scene.wall:.0%} of the time, and threads waited"
-            f" {duration(scene.waited)} for it:"
-            f" {listed(computing)} want more than one GIL can give."
-        ),
+        title=f"the GIL is held {held}, and {waited}: {busy}",
+        threads=names_of(computing or sorted(scene.threads, key=lambda thread: -thread.held_seconds)),
+        summary=f"The GIL was held for {held}, and {waited}: {busy}, and one GIL can give no more.",
         evidence={
             "held_share": scene.held / scene.wall,
             "waited_seconds": scene.waited,
