@@ -228,6 +228,7 @@ def test_what_takes_no_orders_is_named_in_one_line() -> None:
         ran = ctl("--pid", process.pid, "status")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert f"process {process.pid} takes no orders: it was never scheduled" in ran.stderr
+    assert f"(Python 3.14 and later) schedule it now: fairlead run --pid {process.pid}\n" in ran.stderr
     assert ran.stderr.count("\n") == 1
     ran = ctl("--pid", process.pid, "status")
     assert (ran.returncode, ran.stderr) == (2, f"fairlead: there is no process {process.pid}\n")

@@ -109,7 +109,7 @@ def _page(pid: int) -> Iterator[mmap.mmap]:
         executable(pid)  # or else it has none, which is the reason
         raise UsageError(
             f"process {pid} takes no orders: it was never scheduled, or has no /dev/shm; start it with"
-            " fairlead run -- COMMAND, or schedule it now with fairlead run --pid"
+            f" fairlead run -- COMMAND, or (Python 3.14 and later) schedule it now: fairlead run --pid {pid}"
         ) from None
     except PermissionError:
         raise kept_out(pid) from None
