@@ -93,7 +93,7 @@ def test_coroutines_that_wait_are_advised_a_loop_and_the_code_runs(shop: Path) -
     assert "AsyncPool" in page
     shown = command(shop, "report", "run.json")
     assert shown.stdout.startswith("AsyncPool, ")
-    assert json.loads(command(shop, "report", "run.json", "--format", "json").stdout)["schema"] == 3
+    assert json.loads(command(shop, "report", "run.json", "--format", "json").stdout)["schema"] == 4
     assert command(shop, "report", "run.json", "--format", "perfetto").returncode == 2
 
 

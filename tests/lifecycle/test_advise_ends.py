@@ -60,13 +60,33 @@ def once(n):
         raise RuntimeError("twice")
     os.environ["FAIRLEAD_TWICE"] = "1"
 
+prices = {}
+
+def prepare():
+    prices["price"] = 2
+    return range(100)
+
+def prepared(n):
+    return prices["price"] * n
+
 def generates(n):
     yield n
 
 def fine(n):
     return n
 
+def items():
+    return [1]
+
+def no_items():
+    raise OSError("no disk")
+
+class Torn:
+    def __iter__(self):
+        raise OSError("torn")
+
 number = 7
+torn = Torn()
 """
 PROGRAM = "from fairlead.cli import main; main()"
 
@@ -76,6 +96,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shop.py").write_text(PROGRAMS)
     (tmp_path / "needy.py").write_text("import nothing_of_this_name")
     (tmp_path / "broken.py").write_text("raise RuntimeError('at import')")
+    (tmp_path / "program.py").write_text("import sys\nsys.exit(2)\n")
     (tmp_path / "lines.jsonl").write_text('1\n{"a": 2}\n\nthree\n')
     (tmp_path / "empty.jsonl").write_text("\n")
     monkeypatch.chdir(tmp_path)
@@ -96,18 +117,31 @@ def ask(*args: str) -> None:
             "shop:raises raised ValueError: no such price when it was called with item 0, 0: give items",
         ),
         ("raises_late", "shop:raises_late raised KeyError: 7 when it was called with item 7, 7"),
+        (
+            "prepared",
+            "shop:prepared, called one after another in a new process: KeyError: 'price'; give items that "
+            "it can handle, and have its module make what else it needs",
+        ),
         ("once", "shop:once raised RuntimeError: twice when it was called with"),
         ("exits", "shop:exits ends its process (sys.exit) when it is called with item 0, 0"),
-        ("dies", "shop:dies ended its process when it was called with item 0: it ended with status 4"),
-        ("crashes", "shop:crashes ended its process when it was called with item 0: it was ended by SIGSEGV"),
+        (
+            "dies",
+            "shop:dies ended its process when it was called with item 0 (it ended with status 4): give "
+            "items for which it returns",
+        ),
+        (
+            "crashes",
+            "shop:crashes ended its process when it was called with item 0 (it was ended by SIGSEGV)",
+        ),
         ("never", "shop:never did not return within 1 s when it was called with item 0: give items"),
         ("naps", "one call of shop:naps takes 0."),
         ("spins_with_the_gil", "shop:spins_with_the_gil did not return within 1 s"),
     ],
 )
 def test_function_without_a_result_is_reported_and_leaves_nothing(place: Path, name: str, said: str) -> None:
+    items = "shop:prepare()" if name == "prepared" else "range(100)"
     with pytest.raises(AdviceError, match=re.escape(said)):
-        ask(f"shop:{name}", "--items", "range(100)", "--budget", "2s")
+        ask(f"shop:{name}", "--items", items, "--budget", "2s")
     assert living(f"FAIRLEAD_WHO={place}") == []
     assert not (place / "saved.json").exists()
 
@@ -115,17 +149,44 @@ def test_function_without_a_result_is_reported_and_leaves_nothing(place: Path, n
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["shop:nothing", "--items", "[1]"], "shop has no nothing"),
+        (["shop:nothing", "--items", "[1]"], "shop has no nothing: name one that it defines"),
         (["shop:fin", "--items", "[1]"], "shop has no fin: did you mean fine?"),
         (["shop:number", "--items", "[1]"], "shop:number is an int, which cannot be called: name a function"),
         (["shop:generates", "--items", "[1]"], "makes generators"),
         (["no_shop:fine", "--items", "[1]"], "there is no module no_shop here"),
         (["needy:fine", "--items", "[1]"], "needy cannot be imported: it needs nothing_of_this_name"),
-        (["broken:fine", "--items", "[1]"], "broken cannot be imported: it raised RuntimeError: at import"),
+        (
+            ["broken:fine", "--items", "[1]"],
+            "broken cannot be imported: it raised RuntimeError: at import; mend it, or name another module",
+        ),
+        (
+            ["program:fine", "--items", "[1]"],
+            "program ends its process (sys.exit) when it is imported: put what it does as a program under if "
+            "__name__ == '__main__'",
+        ),
+        (["shop.py:fine", "--items", "[1]"], "shop.py is a file: name its module, as shop:fine"),
         (["shop:fine", "--items", "[]"], "there are no items: give at least one"),
-        (["shop:fine", "--items", "range("], "cannot be evaluated: SyntaxError"),
-        (["shop:fine", "--items", "nothing"], "cannot be evaluated: NameError"),
-        (["shop:fine", "--items", "5"], "gives no items: TypeError"),
+        (
+            ["shop:fine", "--items", "range("],
+            "--items 'range(' cannot be evaluated (SyntaxError: '(' was never closed (<string>, line 1)): "
+            "write MODULE:NAME, MODULE:NAME() or an expression with the names of the function's module",
+        ),
+        (
+            ["shop:fine", "--items", "iter([iter([1])])"],
+            "item 0 is of type list_iterator, which one call uses up",
+        ),
+        (["shop:fine", "--items", ""], "--items '' cannot be evaluated (SyntaxError: invalid syntax"),
+        (
+            ["shop:fine", "--items", "shop.items"],
+            "(NameError: name 'shop' is not defined): write MODULE:NAME",
+        ),
+        (["shop:fine", "--items", "5"], "--items '5' is an int, which has no items: name an iterable"),
+        (
+            ["shop:fine", "--items", "shop:items"],
+            "--items 'shop:items' is a function, which has no items: call it, as 'shop:items()'",
+        ),
+        (["shop:fine", "--items", "shop:no_items()"], "raised OSError: no disk: give items that can be made"),
+        (["shop:fine", "--items", "shop:torn"], "raised OSError: torn: give items that can be made"),
         (["shop:fine"], "give the function's items: either --items MODULE:NAME or --inputs FILE"),
         (["shop", "--items", "[1]"], "'shop' names no function: write module:function"),
         (["shop:fine", "--inputs", "none.jsonl"], "none.jsonl: cannot be read"),
@@ -206,3 +267,19 @@ def test_function_that_cannot_be_sent_is_refused() -> None:
         fairlead.advise(lambda n: lock.locked() and n, [1])
     with pytest.raises(SerializationError, match="the items cannot be sent"):
         fairlead.advise(len, [lock])
+
+
+HUNGRY = """
+import os
+from fairlead.advice.child.usage import memory_kib
+before = memory_kib([os.getpid()])
+block = bytearray(60_000_000)
+block[::4096] = b"x" * len(block[::4096])
+del block
+print(memory_kib([os.getpid()]) - before)
+"""
+
+
+def test_memory_is_what_a_call_had_at_most_and_not_what_it_left() -> None:
+    done = subprocess.run([sys.executable, "-c", HUNGRY], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 50_000

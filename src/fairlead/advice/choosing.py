@@ -47,13 +47,14 @@ def choose(
         for one in candidates[1:]
         if memory_mib is not None and one.memory_kib is not None and one.memory_kib > memory_mib * 1024
     ]
-    candidates = [one for one in candidates if one not in too_large]
-    here = [
+    known = [
         one
         for one in candidates
         if one.status == "measured" and one.total_s is not None and one.kind != "free-threaded"
     ]
-    bound = {one: _time_of(one, sequential, work) for one in here}
+    bound = {one: _time_of(one, sequential, work) for one in known}
+    candidates = [one for one in candidates if one not in too_large]
+    here = [one for one in known if one not in too_large]
     fastest = min(here, key=lambda one: bound[one])
     equal = [one for one in here if one is fastest or _loss(one, fastest, bound) <= AFFORDABLE]
     best = min(equal, key=lambda one: (KINDS.index(one.kind), one.workers))
@@ -71,19 +72,22 @@ def choose(
         loss=max((_loss(best, one, bound) for one in here if one is not best), default=0.0),
         reasons=(
             *_reasons(best, candidates, work, requests, cores),
-            *_beyond(memory_mib, too_large, best),
+            *_beyond(memory_mib, [one for one in known if one in too_large], best, bound),
         ),
     )
 
 
-def _beyond(memory_mib: int | None, too_large: Sequence[Candidate], best: Candidate) -> list[str]:
-    """What the bound on memory costs, if anything."""
-    fastest = max(too_large, key=lambda one: one.speedup or 0.0, default=None)
-    if fastest is None or not fastest.speedup or fastest.speedup <= (best.speedup or 1.0):
+def _beyond(
+    memory_mib: int | None, too_large: Sequence[Candidate], best: Candidate, bound: Mapping[Candidate, float]
+) -> list[str]:
+    """What the bound on memory costs, if anything; ``bound`` has each way's time, calls in turn first."""
+    fastest = min(too_large, key=lambda one: bound[one], default=None)
+    if fastest is None or bound[fastest] >= bound[best]:
         return []
     assert fastest.memory_kib is not None
+    gain = next(iter(bound.values())) / bound[fastest]
     return [
-        f"{_plural(fastest.kind)} with {fastest.workers} workers give {times(fastest.speedup)}, and take "
+        f"{_plural(fastest.kind)} with {fastest.workers} workers give {times(gain)}, and take "
         f"{fastest.memory_kib / 1024:.0f} MiB of the {memory_mib} MiB allowed"
     ]
 
@@ -124,6 +128,11 @@ def _reasons(
         reasons.append(
             f"every call changes what they share ({names}), so that calls elsewhere or at once would come to "
             "something else"
+        )
+    if work.guarded and best.kind in ("processes", "interpreters"):
+        reasons.append(
+            "calls know a lock, and each worker would have its own: whether it guards what all share is "
+            "for you to say"
         )
     for kind in KINDS:
         if kind in (best.kind, "sequential", "free-threaded"):
@@ -173,10 +182,11 @@ def _latency(best: Candidate, sequential: Candidate) -> list[str]:
 
 def _won_back(best: Candidate, sequential: Candidate) -> float | None:
     """How many calls win back the start of a pool."""
-    if best is sequential or best.start_s is None or not best.call_s or not sequential.call_s:
+    if best is sequential or best.parts is None or sequential.parts is None:
         return None
-    gained = sequential.call_s - best.call_s
-    return best.start_s / gained if gained > 0 else None
+    start, call = best.parts
+    gained = sequential.parts[1] - call
+    return start / gained if gained > 0 else None
 
 
 def _costs(best: Candidate, sequential: Candidate) -> list[str]:
@@ -185,10 +195,9 @@ def _costs(best: Candidate, sequential: Candidate) -> list[str]:
         more = (best.memory_kib - sequential.memory_kib) / 1024
         if more >= 1:
             found.append(f"it takes {more:.0f} MB more")
-    if best.start_s is not None and best.start_s >= 0.01:
-        found.append(
-            f"and {_time(best.start_s)} to start" if found else f"it takes {_time(best.start_s)} to start"
-        )
+    if best.parts is not None and best.parts[0] >= 0.01:
+        start = _time(best.parts[0])
+        found.append(f"and {start} to start" if found else f"it takes {start} to start")
         calls = _won_back(best, sequential)
         if calls is not None and calls >= 2:
             found.append(f"(won back by some {_round(calls):,} calls)")
@@ -231,8 +240,8 @@ def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
         return f"calls hold the GIL {work.gil:.0%} of the time".replace("%", " %")
     assert one.call_s is not None
     assert one.total_s is not None
-    if one.start_s is not None and one.start_s > 0.3 * one.total_s:
-        return f"they take {_time(one.start_s)} to start"
+    if one.parts is not None and one.parts[0] > 0.3 * (one.total_s if one.alone_s is None else one.alone_s):
+        return f"they take {_time(one.parts[0])} to start"
     if kind in ("interpreters", "processes"):
         sent = max((work.result_bytes or 0, "result"), (work.argument_bytes or 0, "call"))
         if sent[0] >= 100_000:
@@ -280,10 +289,11 @@ def _break_even(choice: Pick, candidates: Sequence[Candidate]) -> tuple[Candidat
     sequential = candidates[0]
     found = []
     for one in candidates[1:]:
-        if one.status == "measured" and one.call_s and one.start_s is not None and sequential.call_s:
-            gained = sequential.call_s - one.call_s
-            if gained > 0.25 * sequential.call_s and one.kind != "free-threaded":
-                found.append((one, one.start_s / gained * 1.5))
+        if one.status == "measured" and one.parts is not None and sequential.parts is not None:
+            (start, call), in_turn = one.parts, sequential.parts[1]
+            gained = in_turn - call
+            if gained > 0.25 * in_turn and one.kind != "free-threaded":
+                found.append((one, start / gained * 1.5))
     return min(found, key=lambda pair: pair[1], default=None)
 
 

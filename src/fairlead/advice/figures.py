@@ -47,6 +47,7 @@ class Figures:
             return plain
         alone = one is sequential
         ratio = versus(sequential.by_round, one.by_round)
+        start, per_call = self._alone(one) if self.foreign > other_load.NOISY else (None, None)
         return Candidate(
             kind=one.way.kind,
             workers=one.way.workers,
@@ -69,11 +70,14 @@ class Figures:
             p99_s=_p99(one.latencies),
             cpu_call_s=median(one.cpu_call),
             foreign=median(one.foreign) if one.foreign else None,
-            alone_s=self._alone(one) if self.foreign > other_load.NOISY else None,
+            alone_s=None if start is None or per_call is None else start + per_call * self.requests,
+            alone_start_s=start,
+            alone_call_s=per_call,
         )
 
-    def _alone(self, one: CandidateState) -> float:
-        """The time of all the calls on a machine left alone. A start computes, for each worker the same."""
+    def _alone(self, one: CandidateState) -> tuple[float, float]:
+        """The time of the start and of a call on a machine left alone. A start computes, for each worker the
+        same."""
         at_once = min(one.way.workers, self.cores)
         start = min(median(one.starts), median(one.start_cpu) / at_once)
         # the processor time of two ways may have been taken at times of which one was slower for both
@@ -81,7 +85,7 @@ class Figures:
         if one.way.kind in ("threads", "async") and self.work.gil_from != "none":
             most = min(most, 1 / max(self.work.gil, 1e-9))
         least = self._alone_call(self.states[0]) / most
-        return start + max(self._alone_call(one), least) * self.requests
+        return start, max(self._alone_call(one), least)
 
     def _alone_call(self, one: CandidateState) -> float:
         """The time between the ends of two calls on a machine left alone.

@@ -185,7 +185,9 @@ class Session:
                         f"{label} did not return within {limit:.0f} s {where}: give items that take less "
                         "time, or a larger budget"
                     )
-                raise AdviceError(f"{label} ended its process {where}: it {answer.how}")
+                raise AdviceError(
+                    f"{label} ended its process {where} (it {answer.how}): give items for which it returns"
+                )
             case "items":
                 raise AdviceError(f"the items of {label} cannot be loaded: {how}")
             case "import":

@@ -149,7 +149,10 @@ class Halving:
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 self._measure(one, slot, to_come, number)
                 if one is sequential and not one.runs:
-                    raise AdviceError(f"{self._limits.label}, called one after another: {one.reason}")
+                    raise AdviceError(
+                        f"{self._limits.label}, called one after another in a new process: {one.reason}; "
+                        "give items that it can handle, and have its module make what else it needs"
+                    )
                 if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
                     begin = time.monotonic()
                     meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)

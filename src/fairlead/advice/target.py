@@ -91,6 +91,8 @@ def named(target: str, expression: str | None, inputs: Path | None, requests: in
     module, colon, name = target.partition(":")
     if not colon or not module or not name or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"{target!r} names no function: write module:function")
+    if module.endswith(".py"):
+        raise UsageError(f"{module} is a file: name its module, as {Path(module).stem}:{name}")
     if (expression is None) == (inputs is None):
         raise UsageError("give the function's items: either --items MODULE:NAME or --inputs FILE")
     with _directory() as directory:
@@ -117,7 +119,7 @@ def _read(file: Path) -> list[Any]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read ({error.strerror})") from error
+        raise UsageError(f"{file}: cannot be read ({error.strerror}): name a file of JSON lines") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: not UTF-8: write one JSON value a line") from error
     for number, line in enumerate(lines, 1):

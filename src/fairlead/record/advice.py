@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import OutputError, RecordError
 
-SCHEMA = 3
+SCHEMA = 4
 """Of the file; a reader refuses a newer one."""
 
 Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "free-threaded"]
@@ -96,7 +96,7 @@ class Candidate:
     cpu_call_s: float | None = None
     """Processor time of a call, the pool's own share counted."""
     memory_kib: float | None = None
-    """Of all its processes together, shared pages counted once (Pss)."""
+    """The most of all its processes together, shared pages counted once (Pss)."""
     switches: float | None = None
     """Context switches a call."""
     p50_s: float | None = None
@@ -108,6 +108,16 @@ class Candidate:
     alone_s: float | None = None
     """What ``total_s`` would be on a machine left alone, worked out from processor time; None where other
     programs left it alone."""
+    alone_start_s: float | None = None
+    alone_call_s: float | None = None
+    """What ``start_s`` and ``call_s`` would be there: the parts of ``alone_s``."""
+
+    @property
+    def parts(self) -> tuple[float, float] | None:
+        """(seconds of the start, seconds of a call) that its time is made of: ``alone_s`` if it is known."""
+        if self.alone_start_s is not None and self.alone_call_s is not None:
+            return self.alone_start_s, self.alone_call_s
+        return None if self.start_s is None or self.call_s is None else (self.start_s, self.call_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,34 @@ def test_on_a_busy_machine_the_choice_goes_by_processor_time() -> None:
     assert "about 1.8x on a machine left alone" in headline(advice(*ways))
 
 
+def test_on_a_busy_machine_the_start_and_what_wins_it_back_are_worked_out_as_the_gain_is() -> None:
+    busy = {"foreign": 0.9}
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, alone_start_s=0.0, alone_call_s=0.01, **busy),
+        candidate(
+            "processes",
+            2,
+            3.0,
+            start_s=2.0,
+            call_s=0.0097,
+            alone_s=0.7,
+            alone_start_s=0.2,
+            alone_call_s=0.005,
+            **busy,
+        ),
+    ]
+    pick = choose(ways, work(), 100, 2)
+    assert (pick.kind, round(pick.speedup or 0, 2), round(pick.break_even or 0)) == ("processes", 1.43, 40)
+    assert any("200 ms to start (won back by some 40 calls)" in reason for reason in pick.reasons)
+
+
+def test_lock_of_which_each_process_would_have_its_own_is_among_the_reasons() -> None:
+    ways = candidate("sequential", 1, 1.0), candidate("processes", 2, 0.5)
+    for guarded in (True, False):
+        pick = choose(ways, work(guarded=guarded), 100, 2)
+        assert any("each worker would have its own" in one for one in pick.reasons) == guarded
+
+
 def test_reasons_say_what_speaks_for_it_and_against_the_others() -> None:
     made = advice()
     assert headline(made) == "InterpreterPool, 2 workers: 1.9x (1.8 to 1.9)"
@@ -171,3 +199,14 @@ def test_latency_of_few_calls_has_no_p99_and_that_of_a_busy_machine_is_said_to_b
     busy = [candidate("sequential", 1, 1.0, alone_s=0.8, foreign=0.5)]
     said = "a call has a p50 of 10 ms and a p99 of 12 ms, beside what else runs here"
     assert said in choose(busy, work(), 100, 2).reasons
+
+
+def test_on_a_busy_machine_what_the_bound_on_memory_costs_is_worked_out_too() -> None:
+    busy = {"foreign": 0.9}
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
+        candidate("processes", 2, 3.0, alone_s=0.5, memory_kib=300 * 1024, **busy),
+    ]
+    pick = choose(ways, work(), 100, 2, memory_mib=200)
+    assert pick.kind == "sequential"
+    assert pick.reasons[-1] == "processes with 2 workers give 2.0x, and take 300 MiB of the 200 MiB allowed"

@@ -47,6 +47,8 @@ def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
         state("processes", 2, 0.015, **busy),
     ]
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.025, 0.525])
+    two = Figures(ways, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).candidates()[2]
+    assert two.parts == pytest.approx((0.025, 0.005)), "of the start and of a call"
     # without the GIL threads share the work as processes do
     assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([1.0, 0.525, 0.525])
 

@@ -28,7 +28,7 @@ def test_advice_survives_its_file(tmp_path: Path) -> None:
 
 def test_choice_and_candidates_are_where_programs_look_for_them() -> None:
     data = json.loads(dumps(advice()))
-    assert data["schema"] == 3
+    assert data["schema"] == 4
     assert (data["choice"]["kind"], data["choice"]["workers"]) == ("interpreters", 2)
     assert data["choice"]["low"] < data["choice"]["speedup"] < data["choice"]["high"]
     assert [one["kind"] for one in data["candidates"]][:2] == ["sequential", "threads"]

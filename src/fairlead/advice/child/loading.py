@@ -85,8 +85,15 @@ def _module(name: str) -> Any:
         else:
             said = f"there is no module {name} here: name one as Python imports it, from its directory"
         raise Refused(said) from error
+    except SystemExit as error:
+        raise Refused(
+            f"{name} ends its process (sys.exit) when it is imported: put what it does as a program under "
+            "if __name__ == '__main__'"
+        ) from error
     except BaseException as error:
-        raise Refused(f"{name} cannot be imported: it raised {_said(error)}") from error
+        raise Refused(
+            f"{name} cannot be imported: it raised {_said(error)}; mend it, or name another module"
+        ) from error
 
 
 def _attribute(module: Any, path: str) -> Any:
@@ -96,8 +103,8 @@ def _attribute(module: Any, path: str) -> Any:
             found = getattr(found, name)
         except AttributeError:
             close = difflib.get_close_matches(name, vars(module), n=1)
-            hint = f": did you mean {close[0]}?" if close else ""
-            raise Refused(f"{module.__name__} has no {path}{hint}") from None
+            hint = f"did you mean {close[0]}?" if close else "name one that it defines"
+            raise Refused(f"{module.__name__} has no {path}: {hint}") from None
     return found
 
 
@@ -113,12 +120,24 @@ def _evaluated(expression: str, names: dict[str, Any]) -> list[Any]:
             value = eval(expression, {**names, "__builtins__": __builtins__})
     except Refused:
         raise
+    except (SyntaxError, NameError) as error:
+        raise Refused(
+            f"--items {expression!r} cannot be evaluated ({_said(error)}): write MODULE:NAME, "
+            "MODULE:NAME() or an expression with the names of the function's module"
+        ) from error
     except BaseException as error:
-        raise Refused(f"--items {expression!r} cannot be evaluated: {_said(error)}") from error
+        raise Refused(_not_made(expression, error)) from error
+    if not hasattr(value, "__iter__") and not hasattr(value, "__getitem__"):
+        hint = f"call it, as '{expression.strip()}()'" if callable(value) else "name an iterable"
+        raise Refused(f"--items {expression!r} is {_a(value)}, which has no items: {hint}")
     try:
         return list(itertools.islice(iter(value), MOST_ITEMS))
     except BaseException as error:
-        raise Refused(f"--items {expression!r} gives no items: {_said(error)}") from error
+        raise Refused(_not_made(expression, error)) from error
+
+
+def _not_made(expression: str, error: BaseException) -> str:
+    return f"--items {expression!r} raised {_said(error)}: give items that can be made"
 
 
 def _unpickled(path: str, what: str) -> Any:

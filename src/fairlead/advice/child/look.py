@@ -11,14 +11,14 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from fairlead import gil
 from fairlead.advice.child.fingerprint import fingerprint
-from fairlead.advice.child.loading import Unfit, interpreter, load_target, spread
+from fairlead.advice.child.loading import Refused, Unfit, interpreter, load_target, spread
 from fairlead.advice.child.sending import Sending
 from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
@@ -40,6 +40,12 @@ WORTH_S = 0.1
 
 def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
     function, items = load_target(job, progress.say)
+    for place, item in enumerate(items):
+        if isinstance(item, Iterator):
+            raise Refused(
+                f"item {place} is of type {type(item).__name__}, which one call uses up: give a list of what "
+                "it yields, or have the function make it"
+            )
     _keep(job, items)
     coroutines = told.makes_coroutines(function)
     sending = Sending(function)

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+_MEMORY = ("Pss:", "VmHWM:", "VmRSS:")
+
 
 def members() -> list[int]:
     """The living processes of this session."""
@@ -48,14 +50,17 @@ def idle_s() -> float | None:
 
 
 def memory_kib(members: list[int]) -> int | None:
-    """Of these processes together, a shared page counted in parts; None where the kernel does not say."""
+    """The most of these processes together, a shared page counted in parts; None where the kernel does not
+    say. What a call has freed is counted: workers may all be at their most at once."""
     total = 0
     for pid in members:
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            lines += Path(f"/proc/{pid}/status").read_text().splitlines()
         except OSError:
             continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        kib = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(_MEMORY)}
+        total += kib.get("Pss:", 0) + max(0, kib.get("VmHWM:", 0) - kib.get("VmRSS:", 0))
     return total or None
 
 
