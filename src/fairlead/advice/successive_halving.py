@@ -182,7 +182,8 @@ class Halving:
             )
         needed = sum(self._fewest_calls(one) * self._per_call(one) for one in running)
         left = self._limits.end - time.monotonic()
-        if needed > 2 * left + self._limits.budget_s:
+        # on a busy machine the first calls may have used up more than the budget, however short they are
+        if needed > 2 * max(left, 0.0) + self._limits.budget_s:
             used = self._limits.budget_s - left
             raise AdviceError(
                 f"one call of {self._limits.label} takes {self._limits.call_s:.3g} s, and comparing "

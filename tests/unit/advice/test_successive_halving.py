@@ -1,0 +1,42 @@
+"""Successive halving: when it begins to measure, and when it says that there is no time for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import pytest
+
+from fairlead.advice.candidates import Way
+from fairlead.advice.jobs import Bench
+from fairlead.advice.successive_halving import UNBOUNDED, CandidateState, Halving, Limits
+from fairlead.errors import AdviceError
+from fairlead.lab.isolation.stop import Stop
+
+
+class Refusing:
+    """Every job fails."""
+
+    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"failed": "KeyError: 1"}
+
+
+def refusal(call_s: float, left_s: float) -> str:
+    limits = Limits(
+        label="shop:price", coroutines=False, requests=100, call_s=call_s, check=(0,), marks=("",),
+        budget_s=2.0, end=time.monotonic() + left_s, most_calls=UNBOUNDED,
+    )  # fmt: skip
+    states = [CandidateState(Way("sequential", 1), "3.14"), CandidateState(Way("threads", 2), "3.14")]
+    with Stop() as stop, pytest.raises(AdviceError) as raised:
+        Halving(cast(Bench, Refusing()), stop, limits, lambda *_: None).run(states)
+    return str(raised.value)
+
+
+def test_long_call_is_refused_with_the_budget_that_would_do() -> None:
+    assert refusal(10.0, 2.0).startswith("one call of shop:price takes 10 s, and comparing 2 ways")
+
+
+def test_budget_that_the_first_calls_used_up_does_not_make_a_short_call_long() -> None:
+    assert refusal(1e-7, -1.5).startswith(
+        "shop:price, called one after another in a new process: KeyError: 1"
+    )
