@@ -200,6 +200,7 @@ class Session:
             coroutines=work.coroutines,
             requests=requests,
             call_s=work.call_s,
+            waiting=work.waiting,
             check=look["check"],
             marks=look["fingerprints"],
             budget_s=self._budget,

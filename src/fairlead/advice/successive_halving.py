@@ -98,6 +98,8 @@ class Limits:
     requests: int
     call_s: float
     """Of one call, as far as the first ones tell."""
+    waiting: float
+    """The share of it that workers wait through at once."""
     check: Sequence[int]
     """Places of items whose results are known ..."""
     marks: Sequence[str]
@@ -193,7 +195,10 @@ class Halving:
 
     def _per_call(self, one: CandidateState) -> float:
         """Seconds between the ends of two calls, as far as it is known."""
-        return median(one.per_call) if one.per_call else self._limits.call_s / (1 + (one.way.workers > 1))
+        if one.per_call:
+            return median(one.per_call)
+        computing = (1 - self._limits.waiting) / (1 + (one.way.workers > 1))
+        return self._limits.call_s * (computing + self._limits.waiting / one.way.workers)
 
     def _at_once(self, one: CandidateState) -> int:
         """How many calls it is expected to make at once: in a pass there are as many at least."""

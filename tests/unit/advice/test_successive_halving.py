@@ -21,12 +21,12 @@ class Refusing:
         return {"failed": "KeyError: 1"}
 
 
-def refusal(call_s: float, left_s: float) -> str:
+def refusal(call_s: float, left_s: float, waiting: float = 0.0, workers: int = 2) -> str:
     limits = Limits(
-        label="shop:price", coroutines=False, requests=100, call_s=call_s, check=(0,), marks=("",),
-        budget_s=2.0, end=time.monotonic() + left_s, most_calls=UNBOUNDED,
+        label="shop:price", coroutines=False, requests=100, call_s=call_s, waiting=waiting,
+        check=(0,), marks=("",), budget_s=2.0, end=time.monotonic() + left_s, most_calls=UNBOUNDED,
     )  # fmt: skip
-    states = [CandidateState(Way("sequential", 1), "3.14"), CandidateState(Way("threads", 2), "3.14")]
+    states = [CandidateState(Way("sequential", 1), "3.14"), CandidateState(Way("threads", workers), "3.14")]
     with Stop() as stop, pytest.raises(AdviceError) as raised:
         Halving(cast(Bench, Refusing()), stop, limits, lambda *_: None).run(states)
     return str(raised.value)
@@ -40,3 +40,9 @@ def test_budget_that_the_first_calls_used_up_does_not_make_a_short_call_long() -
     assert refusal(1e-7, -1.5).startswith(
         "shop:price, called one after another in a new process: KeyError: 1"
     )
+
+
+def test_many_calls_at_once_that_wait_take_no_longer_than_one() -> None:
+    at_once = {"call_s": 0.5, "left_s": 2.0, "workers": 64}
+    assert "comparing 2 ways" in refusal(**at_once, waiting=0.0)
+    assert "comparing 2 ways" not in refusal(**at_once, waiting=1.0)
