@@ -19,6 +19,7 @@ from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function
@@ -123,7 +124,7 @@ class _Auto(Engine):
         self._given = workers
         self._hooks = hooks
         self._name = name
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._pending: deque[Task] = deque()
         self._scout: WorkerManager | None = None
         self.chosen: Engine | None = None
@@ -284,7 +285,7 @@ class _Auto(Engine):
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._pending = deque()
         self._thread = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead import machine
 from fairlead.errors import MissingExtraError, SerializationError
 from fairlead.pools.engine.contract import Broken, Lost, Task, Worker
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls
@@ -139,7 +139,7 @@ class _Cluster(WorkerManager):
         self._client: Client | None = client
         self._cluster = cluster
         self._plugin = plugin
-        self._leaving_it = threading.Lock()
+        self._leaving_it = EngineLock()
         super().__init__("dask", workers, lambda: _Remote(client), name=name, call_cost_s=2e-3)
 
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,7 +147,7 @@ class _Cluster(WorkerManager):
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._leaving_it = threading.Lock()
+        self._leaving_it = EngineLock()
         self._client = self._cluster = None  # the parent's: not to be closed from here
 
     def ended(self) -> None:

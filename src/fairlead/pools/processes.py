@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageE
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import (
     Pool,
     checked,
@@ -43,7 +43,7 @@ GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
 
 _numbers = itertools.count()
-_starting = threading.Lock()
+_starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
@@ -398,6 +398,6 @@ def _forget_channels() -> None:
     """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
     end, and the lock is held by the very thread that forks a worker."""
     global _starting
-    _starting = threading.Lock()
+    _starting = EngineLock()
     for channel in list(_channels):
         channel.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task
 from fairlead.pools.engine.finalizer import finalize
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import Pool, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -51,7 +51,7 @@ class _AtOnce(Engine):
         self._initialize = None if initializer is None else (initializer, initargs)
         self._finalizer = finalizer
         self._started = False
-        self._lock = threading.Lock()
+        self._lock = EngineLock()
         self._done = 0
         self._late = 0
         self._running = 0
@@ -123,7 +123,7 @@ class _AtOnce(Engine):
         return True
 
     def forget_after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = EngineLock()
 
     def statistics(self) -> Statistics:
         with self._lock:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-
 from fairlead.pools import pool as make
 from fairlead.pools.engine import forks
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import Pool
 
 _pools: dict[tuple[str, int | None], Pool] = {}
-_lock = threading.Lock()
+_lock = EngineLock()
 
 
 @forks.in_child
 def _renew() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = EngineLock()
 
 
 def shared_pool(kind: str = "processes", max_workers: int | None = None) -> Pool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 
 import pytest
 from poolkinds import Make
-from pooltasks import identity, square
+from pooltasks import identity, spin, square
 from waiting import Thread, until
 
 from fairlead.errors import SerializationError
-from fairlead.pools import ProcessPool
+from fairlead.pools import Pool, ProcessPool
 from fairlead.pools.engine.direct_manager import DirectManager
 
 pytestmark = [
@@ -29,35 +30,29 @@ pytestmark = [
 
 class InterruptAtStep:
     """Raises KeyboardInterrupt at one of the steps of the pools' own code. A signal's handler is called when
-    a function begins, and when one in C has returned.
-
-    Not when a lock's ``__enter__`` has: from 3.14 on the interpreter lets a handler in there as well, before
-    the block is entered that gives the lock back. No ``with`` statement can be written against that.
-    """
+    a function begins, and when one in C has returned."""
 
     def __init__(self, step: int) -> None:
         self.left = step
 
-    def __call__(self, frame: FrameType, event: str, called: Any) -> None:
-        begins = event == "call"
-        if not begins and (event != "c_return" or called.__name__ == "__enter__"):
-            return
-        if "/fairlead/pools/" in frame.f_code.co_filename:
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event in ("call", "c_return") and "/fairlead/pools/" in frame.f_code.co_filename:
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
 
 
-def _submit_interrupted(pool: Any, step: int) -> bool:
+def _interrupted(step: int, call: Callable[..., object], *args: object) -> bool:
     profiled = sys.getprofile()
-    sys.setprofile(InterruptAtStep(step))
+    interrupt = InterruptAtStep(step)
+    sys.setprofile(interrupt)
     try:
-        pool.submit(square, 3)
+        call(*args)
     except KeyboardInterrupt:
-        return True
+        pass
     finally:
         sys.setprofile(profiled)
-    return False
+    return interrupt.left <= 0
 
 
 def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
@@ -67,7 +62,7 @@ def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
         assert pool.submit(square, 2).result(20) == 4
         if isinstance(pool._engine, DirectManager):
             until(lambda: pool._engine._idle)  # what comes is sent by this thread
-        if not _submit_interrupted(pool, step):
+        if not _interrupted(step, pool.submit, square, 3):
             break
         assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
         step += 1
@@ -75,6 +70,42 @@ def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
     pool.shutdown(timeout=20)
     numbers = pool.statistics()
     assert (numbers.queued, numbers.running) == (0, 0)
+
+
+def _cancel(pool: Pool) -> None:
+    pool.submit(spin).cancel()
+
+
+def _map(pool: Pool) -> None:
+    pool.map(square, range(4), chunksize=1).results()
+
+
+def _stream(pool: Pool) -> None:
+    stream = pool.stream(square, range(4), chunksize=1)
+    next(stream)
+    stream.close()
+
+
+def _time_out(pool: Pool) -> None:
+    pool.with_options(timeout=60).submit(square, 3).exception()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a deallocator
+@pytest.mark.parametrize("call", [_cancel, _map, _stream, _time_out, repr], ids=lambda call: call.__name__)
+def test_interrupt_of_a_call_leaves_no_lock_taken(several: Make, call: Callable[[Pool], object]) -> None:
+    step = 1
+    pool = several(max_workers=1)
+    while _interrupted(step, call, pool):
+        if call is _cancel:  # which may not have come to be
+            pool.terminate()
+            pool.shutdown(timeout=20)
+            pool = several(max_workers=1)
+        assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
+        step += 1
+    assert step > 5
+    pool.shutdown(timeout=20)
 
 
 class RefusesAfterAnother:

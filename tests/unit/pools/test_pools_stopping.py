@@ -49,15 +49,18 @@ def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Pat
     assert numbers.retried == numbers.timed_out >= attempts.stat().st_size - 1 >= 1
 
 
+@pytest.mark.long
 def test_closed_pool_runs_a_task_again(several: Make, tmp_path: Path) -> None:
     pool = several(max_workers=1)
     attempts = tmp_path / "attempts"
-    future = pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 3)
+    # a new worker imports the task first, which takes a second where others have the cores
+    future = pool.with_options(timeout=2, retries=200).submit(spin_below, str(attempts), 2)
     until(attempts.exists)
     pool.shutdown()
-    assert future.result(0) == 3
+    assert future.result(0) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
     several: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cancelled: bool
@@ -78,10 +81,10 @@ def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
 
     monkeypatch.setattr(engine, "_put_again", put_late)
     attempts = tmp_path / "attempts"
-    future = pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 3)
+    future = pool.with_options(timeout=2, retries=200).submit(spin_below, str(attempts), 2)
     until(attempts.exists)
     pool.shutdown(timeout=60)
-    assert future.cancelled() if cancelled else future.result(0) == 3
+    assert future.cancelled() if cancelled else future.result(0) == 2
 
 
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:

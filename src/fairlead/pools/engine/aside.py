@@ -6,11 +6,13 @@ callback is a user's, and may block for as long as it likes. And event loops hav
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.lock import EngineLock
 
 LINGER_S = 1.0
 """How long the thread waits for further calls: to start one takes far longer than most calls do."""
@@ -40,7 +42,7 @@ class Aside:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition(EngineLock())
         self._calls: deque[Callable[[], object]] = deque()
         self._running = False
         self._linger_s = LINGER_S
@@ -59,12 +61,12 @@ class Aside:
             self._changed.notify()
             if self._running:
                 return
-            self._running = True
-        try:
-            shutdown.thread(self._run, None, self._name).start()
-        except RuntimeError:  # no thread is left: better late than never
-            self._linger_no_longer()
-            self._run(None)
+            with contextlib.suppress(RuntimeError):  # no thread is left
+                shutdown.thread(self._run, None, self._name).start()
+                self._running = True  # after it: an interrupt in between costs a thread too many, and no call
+                return
+        self._linger_no_longer()
+        self._run(None)  # better late than never
 
     def _linger_no_longer(self) -> None:
         with self._changed:

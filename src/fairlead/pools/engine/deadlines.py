@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
+from fairlead.pools.engine.lock import EngineLock
 
 
 class DeadlineTimer:
@@ -21,7 +22,7 @@ class DeadlineTimer:
 
     def __init__(self, look: Callable[[], float], name: str) -> None:
         self._look = look
-        self._condition = threading.Condition(threading.Lock())
+        self._condition = threading.Condition(EngineLock())
         self._next = math.inf
         self._look_again = False
         self._ended = False

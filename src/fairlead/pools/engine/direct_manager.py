@@ -169,6 +169,8 @@ class DirectManager(WorkerManager):
                     slot.counts.done += mine
                 except BaseException:
                     with slot.lock:
+                        if not task.attempts:
+                            slot.task = None  # it has not begun; else the worker's end is that of an attempt
                         slot.worker.stop()  # it may have been sent in part
                     raise
         if dead:
@@ -210,7 +212,8 @@ class DirectManager(WorkerManager):
         if slot is None:
             return
         never_entered = task.attempts == 0 and not task.future.done()
-        task.future.cancel()
+        if not task.future.cancel() and never_entered:
+            task.give_up()
         if never_entered:  # otherwise it is counted where it left its slot
             with self._lock:
                 self._counts.ended += 1

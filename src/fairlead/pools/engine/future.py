@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import aside
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.sync import Event
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
+class _Turn(EngineLock):  # type: ignore[misc] # final only in its base's stub
     """What a future's methods need of a threading.Condition, in one object in place of four: each task has
     one, and most end before there is a waiter."""
 
@@ -34,12 +35,16 @@ class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
         if self._bells is None:
             self._bells = []
         self._bells.append(bell)
-        held = self._release_save()
+        held = None
         rung = False
         try:
+            held = self._release_save()
             rung = bell.acquire() if timeout is None else bell.acquire(True, max(timeout, 0))
         finally:
-            self._acquire_restore(held)
+            if held is not None:
+                self._acquire_restore(held)
+            elif not self._is_owned():  # an exception has come between the two
+                self.acquire()
             if not rung and bell in self._bells:
                 self._bells.remove(bell)
         return rung
@@ -48,11 +53,6 @@ class _Turn(_thread.RLock):  # type: ignore[misc] # final only in its stub
         if self._bells is not None:
             while self._bells:
                 self._bells.pop().release()
-
-    if TYPE_CHECKING:  # what threading.Condition asks of its lock
-
-        def _release_save(self) -> object: ...
-        def _acquire_restore(self, held: object) -> None: ...
 
 
 class Future(concurrent.futures.Future[T]):

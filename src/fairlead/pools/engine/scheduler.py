@@ -35,6 +35,7 @@ from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
 
 MOST_UNREAD = 10
@@ -83,7 +84,7 @@ class TaskScheduler(Engine):
     def __init__(self, workers: int, name: str) -> None:
         self.workers = workers
         self._name = name
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._again: set[Task] = set()
         """Have begun, and wait for a further attempt."""
         self._timed: set[Task] = set()
@@ -130,7 +131,7 @@ class TaskScheduler(Engine):
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._again, self._timed = set(), set()
         self._watch = None
 

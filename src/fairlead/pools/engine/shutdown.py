@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.pools.engine import forks
+from fairlead.pools.engine.lock import EngineLock
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Engine
@@ -33,7 +34,7 @@ over: str | None = None
 """Why no pool takes tasks any more."""
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = EngineLock()
 
 
 def remember(engine: Engine) -> None:
@@ -116,7 +117,7 @@ def _end() -> None:
 @forks.in_child
 def _renew() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = EngineLock()
 
 
 def last() -> None:

@@ -57,11 +57,9 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             slots = list(self._slots)
         for slot in slots:
-            # from 3.14 on, an exception sent to a thread that takes the lock may leave it taken
-            if slot.starting:
-                with slot.lock:
-                    if slot.starting:
-                        slot.worker.stop()
+            with slot.lock:
+                if slot.starting:
+                    slot.worker.stop()
 
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:

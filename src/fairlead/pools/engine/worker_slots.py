@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 
 
@@ -34,8 +35,8 @@ class WorkerSlot:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self.lock = threading.Lock()
-        self.handing = threading.Lock()
+        self.lock = EngineLock()
+        self.handing = EngineLock()
         self.dead = False
         self.promised: Task | None = None
         """What the thread that submits it is about to send to its idle worker."""

@@ -6,7 +6,6 @@ import concurrent.futures
 import contextvars
 import dataclasses
 import math
-import threading
 import weakref
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Engine, Options, Statistics
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.progress import Progress
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.from_thread import Caller
@@ -62,11 +62,11 @@ class _Mappings:
 
     def __init__(self) -> None:
         self._streams: weakref.WeakSet[Stream[Any]] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = EngineLock()
         forks.remember(self)
 
     def forget_after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = EngineLock()
 
     def add(self, stream: Stream[Any]) -> None:
         with self._lock:

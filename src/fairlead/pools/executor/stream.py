@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-import threading
 import time
 import weakref
 from collections import deque
@@ -26,6 +25,7 @@ from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Lending
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor import progress as bars
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -121,7 +121,7 @@ class Stream(Generic[T]):
         """The source does not keep its reader waiting."""
         self._exhausted = False
         self._error: BaseException | None = None
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._pulled: list[Any] = []
         self._sent = 0
         self._taken = 0
@@ -472,7 +472,7 @@ class Stream(Generic[T]):
 
     def forget_after_fork(self) -> None:
         """What has been handed over may still be taken."""
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._landed_one = Event()
         self._exhausted = True
         self._error = PoolClosedError("this process was forked from the stream's: no more results come here")

@@ -11,24 +11,24 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from fairlead.pools.engine import forks
+from fairlead.pools.engine.lock import EngineLock
 
 PATIENCE_S = 60
 """For imports in a process that is thrown away."""
 
 _verdicts: dict[str, str | None] = {}
-_lock = threading.Lock()
+_lock = EngineLock()
 
 
 @forks.in_child
 def _renew() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = EngineLock()
 
 
 def plain(function: Callable[..., Any]) -> Any:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
 from logging.handlers import QueueHandler
 from typing import Any
 
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.serialization import pickling
 
 Levels = dict[str, int]
@@ -84,7 +84,7 @@ class MessageSender:
 
     def __init__(self, send: Callable[[int, Any], None]) -> None:
         self._send = send
-        self._lock = threading.RLock()
+        self._lock = EngineLock()
         self._waiting: deque[tuple[int, Any]] = deque()
         self._sending = False
 
