@@ -5,6 +5,10 @@
 Twenty cells: a threaded server whose requests arrive at random (gil_open_loop.py), beside no, one or four
 computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
 `fairlead run`, and simulated in the same three ways. A figure of the last column is predicted / measured.
+
+The simulator is told what a request costs, as the kernel counted it: first, by requests without work, what
+receiving and answering one costs; then, in each cell, how much slower the cores did the work than when its
+rate was measured. It is told nothing of waiting.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any
 
 from gil_open_loop import Cell, mixture
 from harness import SWITCH_INTERVAL_S, Row, Sample, Way, arguments, run, show, ways
+from load import Requests
 
 from fairlead.gil import simulation as sim
 
@@ -29,6 +34,8 @@ CELLS = [
     ("5=1", 0.5, 1),
 ]
 """The mixture, the load and the computing threads of each."""
+BARE = "requests without work"
+PER_REQUEST = "CPU, us a request"
 WITHIN = 1.25
 WORSE = 1.1
 """A ratio to a rival above this is worse; a verdict is whether it is."""
@@ -60,30 +67,58 @@ def cell(mixed: str, load: float, cpu_threads: int, modes: dict[str, Way], optio
     return Cell(load, cpu_threads, modes, argparse.Namespace(**{**vars(options), "mixture": mixture(mixed)}))
 
 
-def predicted(one: Cell, mode: str, options: Any) -> dict[str, float]:
-    """The figures of gil_open_loop.py, simulated."""
-    total = sum(kind.service_ms * kind.rate for kind in one.requests)
-    kinds = {
-        kind.name: (round(kind.service_ms * 1e6), kind.service_ms * kind.rate / total)
-        for kind in one.requests
-    }
-    ran = sim.simulate(
-        sim.open_server(kinds, load=one.load, cpu_threads=one.cpu_threads),
+class Costs:
+    """What requests need of a core, in one way: measured, and told to the simulator."""
+
+    def __init__(self, bare: Cell, mode: str, samples: list[Sample], options: Any) -> None:
+        self.mode, self.options = mode, options
+        seen = [one.figures[PER_REQUEST] for one in samples if (one.row, one.mode) == (BARE, mode)]
+        self.measured_us = median(seen) - mean_us(bare.requests)
+        """Beside its work, of one request."""
+        kinds = {one.name: one.service_ms * 1e6 for one in bare.requests}
+        ran = simulated(bare, mode, kinds, options)
+        server = sum(thread.cpu_seconds for thread in ran.threads if thread.group == "server")
+        requests = sum(ran.groups[name].requests for name in kinds)
+        self.simulated_us = server / requests * 1e6 - mean_us(bare.requests)
+
+    def kinds(self, one: Cell, samples: list[Sample]) -> dict[str, float]:
+        """The GIL time (ns) of each kind of request in a cell."""
+        seen = median(sample.figures[PER_REQUEST] for sample in samples)
+        slower = max(seen - self.measured_us, 1) / mean_us(one.requests)
+        more = max(self.measured_us - self.simulated_us, 0)
+        return {kind.name: kind.service_ms * 1e6 * slower + more * 1e3 for kind in one.requests}
+
+
+def mean_us(requests: list[Requests]) -> float:
+    return sum(one.service_ms * one.rate for one in requests) / sum(one.rate for one in requests) * 1e3
+
+
+def simulated(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> sim.Simulation:
+    rates = {kind.name: kind.rate for kind in one.requests}
+    load = sum(rates[name] * ns for name, ns in kinds.items())
+    parts = {name: (round(ns), rates[name] * ns / load) for name, ns in kinds.items()}
+    return sim.simulate(
+        sim.open_server(parts, load=load / 1e9, cpu_threads=one.cpu_threads),
         cores=os.cpu_count() or 1, seed=options.seed, until_seconds=options.simulated, **SIMULATED[mode],
     )  # fmt: skip
+
+
+def predicted(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> dict[str, float]:
+    """The figures of gil_open_loop.py, simulated."""
+    ran = simulated(one, mode, kinds, options)
     figures: dict[str, float] = {}
     slowdowns, requests = 0.0, 0
-    for name, (ns, _) in kinds.items():
-        group = ran.groups[name]
+    for kind in one.requests:
+        group = ran.groups[kind.name]
         if group.requests:
             assert group.mean_seconds is not None
             assert group.p50_seconds is not None
             assert group.p99_seconds is not None
             figures |= {
-                f"{name} p50, ms": group.p50_seconds * 1e3,
-                f"{name} p99, ms": group.p99_seconds * 1e3,
+                f"{kind.name} p50, ms": group.p50_seconds * 1e3,
+                f"{kind.name} p99, ms": group.p99_seconds * 1e3,
             }
-            slowdowns += group.requests * group.mean_seconds * 1e9 / ns
+            slowdowns += group.requests * group.mean_seconds * 1e3 / kind.service_ms
             requests += group.requests
     figures["slowdown mean"] = slowdowns / max(requests, 1)
     if one.cpu_threads:
@@ -91,11 +126,16 @@ def predicted(one: Cell, mode: str, options: Any) -> dict[str, float]:
     return figures
 
 
-def compared(name: str, one: Cell, samples: list[Sample], options: Any) -> Iterator[Comparison]:
+def compared(
+    name: str, one: Cell, costs: dict[str, Costs], samples: list[Sample], options: Any
+) -> Iterator[Comparison]:
     for mode in one.modes:
-        seen = [sample.figures for sample in samples if (sample.row, sample.mode) == (name, mode)]
-        for figure, value in predicted(one, mode, options).items() if seen else ():
-            measured = [figures[figure] for figures in seen if figure in figures]
+        seen = [sample for sample in samples if (sample.row, sample.mode) == (name, mode)]
+        if not seen:
+            continue
+        kinds = costs[mode].kinds(one, seen)
+        for figure, value in predicted(one, mode, kinds, options).items():
+            measured = [sample.figures[figure] for sample in seen if figure in sample.figures]
             if measured:
                 yield Comparison(name, mode, figure, median(measured), value)
 
@@ -151,9 +191,14 @@ def main() -> None:
         f"{mixed} ms, load {load:g}, {cpu} CPU threads": cell(mixed, load, cpu, modes, options)
         for mixed, load, cpu in chosen
     }
-    rows = [Row(name, one.take, list(modes)) for name, one in cells.items()]
+    bare = cell("0.001=1", 0.001, 0, modes, options)
+    rows = [Row(name, one.take, list(modes)) for name, one in {BARE: bare, **cells}.items()]
     samples = run("How well does the simulator predict a real server?", rows, options)
-    found = [one for name, each in cells.items() for one in compared(name, each, samples, options)]
+    costs = {mode: Costs(bare, mode, samples, options) for mode in modes}
+    found = [one for name, each in cells.items() for one in compared(name, each, costs, samples, options)]
+    print("\nCPU time of a request beside its work, us: measured, and simulated before it was told")
+    for mode, cost in costs.items():
+        print(f"  {mode:<9} {show(cost.measured_us):>8} {show(cost.simulated_us):>8}")
     print("\npredicted and measured")
     for one in found:
         near = "" if one.within else "   not near"

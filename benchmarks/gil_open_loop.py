@@ -26,6 +26,7 @@ from harness import (
     Target,
     Way,
     arguments,
+    request_cpu_seconds,
     run,
     subject,
     ways,
@@ -78,12 +79,13 @@ class Cell:
             return self.measure(facts, seed=self.options.seed + turn)
 
     def measure(self, facts: dict[str, Any], seed: int) -> FIGURES:
-        marks: list[tuple[float, float]] = []
+        marks: list[tuple[float, float, float]] = []
         shares: list[MachineShares] = []
         machine: FIGURES = {}
 
         def mark() -> None:
-            marks.append((time.monotonic(), work_seconds(facts) if "work" in facts else 0.0))
+            spun = work_seconds(facts) if "work" in facts else 0.0
+            marks.append((time.monotonic(), spun, request_cpu_seconds(facts)))
 
         def begin() -> None:
             mark()
@@ -110,9 +112,10 @@ class Cell:
             figures |= {f"{name} {part}, ms": one[part] for part in ("p50", "p99", "max") if one["requests"]}
         figures |= {name: seen[name] for name in ("slowdown mean", "slowdown p99")}
         figures["requests/s"] = seen["throughput"]
+        (begun, spun_before, used_before), (ended, spun, used) = marks
+        figures["CPU, us a request"] = (used - used_before) / seen["throughput"] / (ended - begun) * 1e6
         if self.cpu_threads:
-            (begun, before), (ended, after) = marks
-            figures["CPU share"] = (after - before) / (ended - begun)
+            figures["CPU share"] = (spun - spun_before) / (ended - begun)
         for name in ("errors", "unanswered", "queued"):
             if seen[name]:
                 figures[name] = seen[name]

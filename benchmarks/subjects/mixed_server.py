@@ -6,6 +6,7 @@ Settings: steps: for each kind of work how many steps it takes.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
@@ -35,5 +36,5 @@ subject.set_switch_interval()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 threading.Thread(target=accept, args=(listener,), daemon=True).start()
 work = subject.spinners()
-subject.say(port=listener.getsockname()[1], **work)
+subject.say(port=listener.getsockname()[1], pid=os.getpid(), **work)
 sys.stdin.read()

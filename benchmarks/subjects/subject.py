@@ -22,16 +22,17 @@ def set_switch_interval() -> None:
 
 def spinners() -> dict[str, Any]:
     """Start as many CPU-bound threads as the settings say. Their facts: a file with an integer for each, of
-    the nanoseconds of work that it has done."""
+    the nanoseconds of work that it has done; and their numbers."""
     count = SETTINGS.get("cpu_threads", 0)
     if count == 0:
         return {}
     number = os.memfd_create("work")
     os.truncate(number, 8 * count)
     done = memoryview(mmap.mmap(number, 8 * count)).cast("q")
-    for place in range(count):
-        threading.Thread(target=spin, args=(done, place), daemon=True).start()
-    return {"work": f"/proc/{os.getpid()}/fd/{number}"}
+    threads = [threading.Thread(target=spin, args=(done, place), daemon=True) for place in range(count)]
+    for thread in threads:
+        thread.start()
+    return {"work": f"/proc/{os.getpid()}/fd/{number}", "spinners": [thread.native_id for thread in threads]}
 
 
 def say(**facts: Any) -> None:
