@@ -54,10 +54,16 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest(capsys: pytest.Captu
     assert "did you mean WaitTimeoutError?" in printed
 
 
-def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_without_a_name_all_are_listed_as_wide_as_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     status, printed = explain(capsys)
     assert status == 0
-    assert sorted(line.split()[0] for line in printed.splitlines()) == sorted(errors.__all__)
+    lines = printed.splitlines()
+    assert sorted(line.split()[0] for line in lines if line[2] != " ") == sorted(errors.__all__)
+    assert max(map(len, lines)) <= min(columns, 100)
 
 
 def test_text_is_for_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "app.py").write_text("")
     (tmp_path / "app.sh").write_text("")
+    (tmp_path / "shell.sh").write_text("#!/usr/bin/env sh\n")
+    (tmp_path / "shell.sh").chmod(0o755)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,12 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run -- env X=1 no-such-program", "no-such-program cannot be started: No such file", 2),
         ("run -- env X=1 {python} -I app.py", "-I ignores PYTHONPATH", 1),
         ("record -- true", "put fairlead record right before the python, or say --children to record", 1),
+        ("run -- ./shell.sh", "shell.sh (run by sh) is no Python, nor a script of one: put fairlead run", 1),
+        (
+            "top -- true",
+            "true is no Python, nor a script of one: put fairlead top right before the python\n",
+            1,
+        ),
         ("record -- env X=1 true", "true is no Python, nor a script of one", 1),
         ("record --children --pid 1", "--children is for a program that is started", 2),
         ("run -- {python} -I app.py", "-I ignores PYTHONPATH", 1),

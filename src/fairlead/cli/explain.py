@@ -9,7 +9,6 @@ from textwrap import indent
 
 import click
 
-from fairlead.cli.table import table
 from fairlead.cli.words import near
 from fairlead.errors import UsageError
 
@@ -25,7 +24,10 @@ def explain(error: str | None) -> None:
     """
     sections = _sections()
     if error is None:
-        click.echo(table([(name, _first_sentence(text)) for name, text in sections.items()]))
+        formatter = click.HelpFormatter(width=_width())
+        with formatter.indentation():
+            formatter.write_dl([(name, _first_sentence(text)) for name, text in sections.items()])
+        click.echo(formatter.getvalue().rstrip())
         return
     name = _meant(error, sections)
     click.echo(f"{name}\n\n{_plain(sections[name])}")
@@ -51,14 +53,17 @@ def _first_sentence(text: str) -> str:
     return re.split(r"[.:](?:\s|$)", sentence, maxsplit=1)[0]
 
 
+def _width() -> int:
+    return min(_WIDEST, shutil.get_terminal_size().columns)
+
+
 def _plain(text: str) -> str:
     """Markdown for a terminal: paragraphs as wide as that is, examples indented, links by their names."""
-    width = min(_WIDEST, shutil.get_terminal_size().columns)
     parts = re.split(r"^```\w*\n(.*?)^```\n", text, flags=re.M | re.S)
     for place, part in enumerate(parts):
         if place % 2:
             parts[place] = indent(part, "    ")
         else:
             prose = re.sub(r"\[(.+?)\]\((.+?)\)", r"\1 (docs/reference/\2)", part)
-            parts[place] = click.wrap_text(prose.strip(), width, preserve_paragraphs=True)
+            parts[place] = click.wrap_text(prose.strip(), _width(), preserve_paragraphs=True)
     return "\n\n".join(part.rstrip() for part in parts if part.strip())

@@ -95,7 +95,7 @@ def run(
         UnsupportedInterpreterError: it ran, or would have run, without being recorded; the message says why.
     """
     found = starting.read(command)
-    if why := found.refusal("record", children=children):
+    if why := found.refusal(verb or "top", children=children):
         raise UnsupportedInterpreterError(why)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:

@@ -38,6 +38,7 @@ class Words(NamedTuple):
 WORDS = {
     "run": Words("schedule", "scheduling", "scheduled"),
     "record": Words("record", "recording", "recorded"),
+    "top": Words("observe", "observing", "observed"),
 }
 
 
@@ -62,10 +63,12 @@ class Command:
     python: list[str] | None
     """The interpreter and the words that it is given; None: no Python and no script of one, as a shell script
     or another program's binary."""
+    name: str
+    """The program, for messages."""
 
     def refusal(self, verb: str, *, children: bool) -> str | None:
-        """Why it cannot be scheduled (``verb`` "run") or recorded ("record"); None if it can."""
-        program, word = self.words[0], WORDS[verb]
+        """Why ``fairlead run``, ``record`` or ``top`` (``verb``) cannot have it; None if it can."""
+        program, word = self.name, WORDS[verb]
         if self.python is None:
             if packed := _packed(self.file):
                 return (
@@ -74,10 +77,10 @@ class Command:
                 )
             if children:
                 return None
-            return (
-                f"{program} is no Python, nor a script of one: put fairlead {verb} right before the python,"
-                f" or say --children to {word.verb} every Python that it starts"
-            )
+            instead = f"put fairlead {verb} right before the python"
+            if verb != "top":
+                instead += f", or say --children to {word.verb} every Python that it starts"
+            return f"{program} is no Python, nor a script of one: {instead}"
         if option := ignored_path(self.python):
             return (
                 f"{self.python[0]} {option} ignores PYTHONPATH, by which {word.noun} begins: leave it out, or"
@@ -98,11 +101,13 @@ def read(command: Sequence[str], environment: Mapping[str, str] | None = None) -
     before = dict(os.environ if environment is None else environment)
     words, changed = _without_env(list(command), before)
     found = _found(words, changed)
+    name = words[0]
     line = _first_line(found)
     if line and Path(line[0]).name == "env":
         words, changed = _without_env([*line, found, *words[1:]], changed)
+        name = f"{found} (run by {words[0]})"
         found = _found(words, changed)
-    return Command(words, found, changed, _python_of(found, words))
+    return Command(words, found, changed, _python_of(found, words), name)
 
 
 def _found(words: Sequence[str], environment: Mapping[str, str]) -> str:
