@@ -137,10 +137,6 @@ void fl_shared_unref(fl_shared *shared)
     }
     fl_mutex_unlock(&table.lock);
     if (last) {
-        fl_item *item;
-        while ((item = fl_line_get(shared)) != NULL) {
-            fl_item_unref(item);
-        }
         if (shared->body != NULL) {
             shared->drop(shared->body);
         }
@@ -172,27 +168,4 @@ size_t fl_item_size(const fl_item *item)
         size += item->pins[i]->size;
     }
     return size;
-}
-
-void fl_line_put(fl_shared *shared, fl_item *item)
-{
-    item->next = NULL;
-    fl_mutex_lock(&shared->lock);
-    *(shared->last != NULL ? &shared->last->next : &shared->first) = item;
-    shared->last = item;
-    fl_mutex_unlock(&shared->lock);
-}
-
-fl_item *fl_line_get(fl_shared *shared)
-{
-    fl_mutex_lock(&shared->lock);
-    fl_item *item = shared->first;
-    if (item != NULL) {
-        shared->first = item->next;
-        if (shared->first == NULL) {
-            shared->last = NULL;
-        }
-    }
-    fl_mutex_unlock(&shared->lock);
-    return item;
 }

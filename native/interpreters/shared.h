@@ -5,8 +5,8 @@
  * becomes another object over the same wait queue. The handle holds no reference: it is valid as long as an
  * object that is shared in this way exists, and never refers to a later one.
  *
- * A SimpleQueue that is handed over has a line here, of items that know no Python, instead of a ring of
- * objects. The other queues have a body of their own, which is used under the lock.
+ * What is more than a wait queue, as a queue with objects in it, has a body, which is used under the lock.
+ * Instead of objects it has items, which know no Python.
  *
  * A forking thread takes every lock of this file first, so that the child finds the table whole and
  * unlocked.
@@ -17,7 +17,6 @@
 #include "sync/wait/waitq.h"
 
 typedef struct fl_item {
-    struct fl_item *next;
     fl_atomic(uint32_t) refs;
     struct fl_pin **pins; /* what it refers to, in an array of its own; NULL: nothing */
     size_t pinned;
@@ -29,8 +28,7 @@ typedef struct fl_shared {
     fl_waitq *waitq;
     uint32_t refs, slot, generation; /* the registry's lock */
     uint32_t type;                   /* the binding's word for the type of its objects */
-    fl_mutex lock;                   /* of the line, or of the body */
-    fl_item *first, *last;
+    fl_mutex lock;                   /* of the body */
     void *body;                      /* goes by `drop` with the last reference; NULL: there is none */
     void (*drop)(void *body);
 } fl_shared;
@@ -53,10 +51,5 @@ void fl_item_ref(fl_item *item);
 void fl_item_unref(fl_item *item);
 /* With what it refers to. */
 size_t fl_item_size(const fl_item *item);
-
-/* Takes over the item. Does not block. */
-void fl_line_put(fl_shared *shared, fl_item *item);
-/* The first item, with its reference; NULL: there is none. */
-fl_item *fl_line_get(fl_shared *shared);
 
 #endif

@@ -28,7 +28,7 @@ static const struct {
     {offsetof(fl_state, countdown_type), share_waitq, NULL},
     {offsetof(fl_state, condition_type), share_waitq, NULL},
     {offsetof(fl_state, barrier_type), fl_barrier_share, NULL},
-    {offsetof(fl_state, simple_queue_type), fl_simplequeue_share, NULL},
+    {offsetof(fl_state, simple_queue_type), fl_bounded_share, fl_bounded_attach},
     {offsetof(fl_state, queue_type), fl_bounded_share, fl_bounded_attach},
     {offsetof(fl_state, lifo_type), fl_bounded_share, fl_bounded_attach},
     {offsetof(fl_state, priority_type), fl_bounded_share, fl_bounded_attach},

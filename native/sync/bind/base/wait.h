@@ -48,7 +48,6 @@ void fl_wrapper_dealloc(PyObject *self);
 
 /* By the sharer of a primitive, attached and with the object's own lock: what is shared, and NULL with an
    exception if it cannot be, as a queue that has objects in it. */
-fl_shared *fl_simplequeue_share(PyObject *op, uint32_t type);
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
 fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
 fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);

@@ -1,6 +1,7 @@
-/* Objects between two semaphores: what Queue, LifoQueue and PriorityQueue do.
+/* Objects between two semaphores: what Queue, LifoQueue and PriorityQueue do; and SimpleQueue, which has room
+ * for any number, and no semaphore that says so.
  *
- * `wrapper.cell` counts the objects that are to be had, `slots` the room that is left. A putter has first
+ * `wrapper.waitq` counts the objects that are to be had, `slots` the room that is left. A putter has first
  * taken a slot, a getter an object's permit; neither names a certain object or place, so that one that is
  * cancelled or timed out gives back a number and nothing moves. What is to happen at one instant (an object
  * among the elements, its permit, the count of unfinished ones; shutting down) is one stretch of C under the
@@ -43,20 +44,20 @@ static void storage_free(void *body)
     if (finished != NULL) {
         fl_waitq_unref(finished);
     }
-    fl_waitq_unref(storage->slots);
+    if (storage->slots != NULL) {
+        fl_waitq_unref(storage->slots);
+    }
     PyMem_RawFree(storage);
 }
 
 static fl_storage *storage_new(fl_order order, uint32_t maxsize, uint32_t flags)
 {
     fl_storage *storage = PyMem_RawCalloc(1, sizeof *storage);
-    fl_waitq *slots =
-        storage == NULL ? NULL : fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags);
-    if (slots == NULL) {
+    bool bounded = storage != NULL && order != FL_SIMPLE;
+    if (bounded && !(storage->slots = fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags))) {
         PyMem_RawFree(storage);
         return NULL;
     }
-    storage->slots = slots;
     storage->order = (uint8_t)order;
     storage->maxsize = maxsize;
     fl_store(&storage->generation, fl_fork_generation, relaxed); /* no other thread has it yet */
@@ -130,19 +131,21 @@ static void deliver(fl_mailbox *mailbox)
 void fl_bounded_recover(fl_bounded *self)
 {
     fl_storage *storage = self->storage;
-    uint32_t objects = fl_thread_table_granted(fl_bounded_objects(self)),
-             slots = fl_thread_table_granted(storage->slots);
+    fl_waitq *objects = fl_bounded_objects(self), *slots = storage->slots;
+    uint32_t objects_granted = fl_thread_table_granted(objects),
+             slots_granted = slots != NULL ? fl_thread_table_granted(slots) : 0;
     BEGIN_STORAGE(self);
     if (fl_load(&storage->generation, relaxed) != fl_fork_generation) { /* with the storage */
-        uint32_t known = fl_sem_value(fl_bounded_objects(self)) + objects;
+        uint32_t known = fl_sem_value(objects) + objects_granted;
         int64_t room = (int64_t)(storage->maxsize ? storage->maxsize : FL_SEM_MOST) - storage->elements.count;
-        int64_t free =
-            (int64_t)fl_sem_value(storage->slots) - (int64_t)fl_sem_withdraw(storage->slots, 0) + slots;
+        int64_t free = slots == NULL ? room
+                                     : (int64_t)fl_sem_value(slots) - (int64_t)fl_sem_withdraw(slots, 0) +
+                                           slots_granted;
         if (storage->elements.count > known) {
-            fl_sem_give(fl_bounded_objects(self), storage->elements.count - known);
+            fl_sem_give(objects, storage->elements.count - known);
         }
         if (room > free) {
-            fl_sem_give(storage->slots, (uint32_t)(room - free));
+            fl_sem_give(slots, (uint32_t)(room - free));
         }
         fl_store(&storage->generation, fl_fork_generation, release); /* pairs with fl_bounded_begin */
     }
@@ -163,16 +166,20 @@ void *fl_bounded_raise(int result, bool putting)
     return NULL;
 }
 
-/* 1: taken; 0: not within the time; FL_REFUSAL: shut down; -1: an exception. */
-static int take_one(fl_bounded *self, fl_waitq *waitq, int64_t deadline)
+int fl_bounded_wait(fl_bounded *self, fl_waitq *waitq, int64_t deadline)
 {
-    if (fl_sem_try(waitq, 1, 0)) {
-        return 1;
-    }
     if (deadline == 0) {
         return fl_sem_closed(waitq) ? FL_REFUSAL : 0;
     }
     return fl_wait_thread((PyObject *)self, waitq, 1, 0, deadline);
+}
+
+/* After an object has gone, or was not put. Waits for nothing, and sets no exception. */
+static void free_slot(fl_storage *storage)
+{
+    if (storage->slots != NULL) {
+        fl_permits_give(storage->slots, 1);
+    }
 }
 
 /* With a slot in hand, and where the queue is shared a copy. 1: it is on the elements; 0: the elements has
@@ -180,24 +187,25 @@ static int take_one(fl_bounded *self, fl_waitq *waitq, int64_t deadline)
 static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
 {
     fl_storage *storage = self->storage;
+    fl_elements *elements = &storage->elements;
     int result = -1;
     bool room = true;
     fl_mailbox *mailbox = NULL;
     FL_BEGIN_CRITICAL(self);
     fl_heap_path path;
-    if (storage->order != FL_PRIORITY || fl_heap_find_push(&storage->elements, object, &path) == 0) {
-        fl_mutex_lock_if(storage->elements.lock);
+    if (storage->order != FL_PRIORITY || fl_heap_find_push(elements, object, &path) == 0) {
+        fl_mutex_lock_if(elements->lock);
         if (fl_load(&storage->shut, relaxed)) { /* with the storage */
             result = FL_REFUSAL;
-        } else if ((storage->elements.lock == NULL) != (copy == NULL)) {
+        } else if ((elements->lock == NULL) != (copy == NULL)) {
             result = 0;
-        } else if ((room = fl_elements_reserve(&storage->elements))) {
+        } else if ((room = elements->count < FL_SEM_MOST && fl_elements_reserve(elements))) {
             void *element = copy != NULL ? (void *)copy : (void *)object;
             result = 1;
             if (storage->order != FL_PRIORITY) {
-                fl_elements_push(&storage->elements, element);
+                fl_elements_push(elements, element);
             } else {
-                result = fl_heap_push(&storage->elements, element, &path);
+                result = fl_heap_push(elements, element, &path);
             }
         }
         if (result == 1) {
@@ -207,7 +215,7 @@ static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
             storage->unfinished++;
             give(fl_bounded_objects(self), 1, &mailbox);
         }
-        fl_mutex_unlock_if(storage->elements.lock);
+        fl_mutex_unlock_if(elements->lock);
     }
     FL_END_CRITICAL();
     deliver(mailbox);
@@ -235,7 +243,7 @@ int fl_bounded_store(fl_bounded *self, PyObject *object)
     if (copy != NULL) {
         fl_item_unref(copy);
     }
-    fl_permits_give(self->storage->slots, 1); /* waits for nothing, and sets no exception */
+    free_slot(self->storage);
     fl_bounded_raise(result, true);
     return -1;
 }
@@ -261,13 +269,13 @@ static int try_to_fetch(fl_bounded *self, void **element, bool *copied)
         result = 1;
         if (storage->elements.count == 0) {
             result = FL_REFUSAL;
-        } else if (storage->order == FL_FIFO) {
-            *element = fl_elements_first(&storage->elements);
+        } else if (storage->order == FL_PRIORITY) {
+            *element = fl_heap_pop(&storage->elements, &path);
+            result = *element != NULL;
         } else if (storage->order == FL_LIFO) {
             *element = fl_elements_last(&storage->elements);
         } else {
-            *element = fl_heap_pop(&storage->elements, &path);
-            result = *element != NULL;
+            *element = fl_elements_first(&storage->elements);
         }
         *copied = storage->elements.lock != NULL;
         fl_mutex_unlock_if(storage->elements.lock);
@@ -285,15 +293,14 @@ PyObject *fl_bounded_fetch(fl_bounded *self)
         result = try_to_fetch(self, &element, &copied);
     } while (result == 0);
     if (result == 1) {
-        fl_permits_give(self->storage->slots, 1);
+        free_slot(self->storage);
         return copied ? made_of(element) : element;
     }
     fl_permits_give(fl_bounded_objects(self), 1);
     return fl_bounded_raise(result, false);
 }
 
-/* What a get would return; NULL without an exception: nothing. */
-static PyObject *look(fl_bounded *self)
+PyObject *fl_bounded_look_at(fl_bounded *self)
 {
     fl_storage *storage = self->storage;
     PyObject *object = NULL;
@@ -315,39 +322,9 @@ static PyObject *look(fl_bounded *self)
 
 PyObject *fl_bounded_look(fl_bounded *self)
 {
-    PyObject *object = look(self);
+    PyObject *object = fl_bounded_look_at(self);
     fl_permits_give(fl_bounded_objects(self), 1);
     return object != NULL || PyErr_Occurred() ? object : fl_bounded_raise(FL_REFUSAL, false);
-}
-
-PyObject *fl_bounded_put(fl_bounded *self, PyObject *item, int64_t deadline)
-{
-    int result = take_one(self, self->storage->slots, deadline);
-    if (result != 1) {
-        return fl_bounded_raise(result, true);
-    }
-    if (fl_bounded_store(self, item) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *fl_bounded_get(fl_bounded *self, int64_t deadline)
-{
-    int result = take_one(self, fl_bounded_objects(self), deadline);
-    return result == 1 ? fl_bounded_fetch(self) : fl_bounded_raise(result, false);
-}
-
-PyObject *fl_bounded_peek(fl_bounded *self, int64_t deadline)
-{
-    if (fl_sem_value(fl_bounded_objects(self)) > 0) {
-        PyObject *object = look(self); /* without a permit, so that no other thread finds the queue empty */
-        if (object != NULL || PyErr_Occurred()) {
-            return object;
-        }
-    }
-    int result = take_one(self, fl_bounded_objects(self), deadline);
-    return result == 1 ? fl_bounded_look(self) : fl_bounded_raise(result, false);
 }
 
 /* With the storage, so that no join begins between the end of the work and the word of it. */

@@ -1,4 +1,5 @@
-/* bounded: objects between two semaphores, which Queue, LifoQueue and PriorityQueue are the wrappers of.
+/* bounded: objects between two semaphores, which Queue, LifoQueue and PriorityQueue are the wrappers of; and
+ * SimpleQueue, which has the first alone.
  *
  * Every function is called attached. What may wait says so.
  */
@@ -10,13 +11,14 @@
 
 #include "sync/coordination/event.h"
 
-typedef enum { FL_FIFO, FL_LIFO, FL_PRIORITY } fl_order;
+/* FL_SIMPLE: first in, first out, without slots. */
+typedef enum { FL_FIFO, FL_LIFO, FL_PRIORITY, FL_SIMPLE } fl_order;
 
-/* All but the wait queue of a queue. Once several interpreters have it, the elements is one of copies, and
+/* All but the wait queue of a queue. Once several interpreters have it, its elements are copies, and
    all of this is used with its lock. */
 typedef struct {
     fl_elements elements;
-    fl_waitq *slots;
+    fl_waitq *slots; /* NULL: any number of objects, and no putter waits */
     fl_atomic(fl_waitq *) finished; /* a flag that joiners wait for; made by the first of them */
     uint64_t unfinished;
     uint32_t maxsize; /* 0: none */
@@ -57,10 +59,13 @@ static inline fl_bounded *fl_bounded_begin(PyObject *op)
 /* Raises what a wait without success means; NULL. */
 void *fl_bounded_raise(int result, bool putting);
 
-/* These three wait, for no longer than the deadline. NULL with an exception. */
-PyObject *fl_bounded_put(fl_bounded *self, PyObject *item, int64_t deadline);
-PyObject *fl_bounded_get(fl_bounded *self, int64_t deadline);
-PyObject *fl_bounded_peek(fl_bounded *self, int64_t deadline);
+/* Takes a slot, or an object's permit. 1: taken; 0: not within the time; FL_REFUSAL: shut down; -1: an
+   exception. */
+int fl_bounded_wait(fl_bounded *self, fl_waitq *waitq, int64_t deadline);
+static inline int fl_bounded_take(fl_bounded *self, fl_waitq *waitq, int64_t deadline)
+{
+    return waitq == NULL || fl_sem_try(waitq, 1, 0) ? 1 : fl_bounded_wait(self, waitq, deadline);
+}
 
 /* With a slot in hand, which goes back unless it succeeds; -1 with an exception. */
 int fl_bounded_store(fl_bounded *self, PyObject *item);
@@ -68,6 +73,8 @@ int fl_bounded_store(fl_bounded *self, PyObject *item);
 PyObject *fl_bounded_fetch(fl_bounded *self);
 /* Likewise; the permit goes back. */
 PyObject *fl_bounded_look(fl_bounded *self);
+/* What a get would return; NULL without an exception: nothing. */
+PyObject *fl_bounded_look_at(fl_bounded *self);
 
 /* false: it was said more often than objects were put. */
 bool fl_bounded_task_done(fl_bounded *self);

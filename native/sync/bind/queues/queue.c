@@ -1,11 +1,39 @@
-/* Queue, LifoQueue and PriorityQueue: three wrappers of what bounded.c does. */
+/* Queue, LifoQueue, PriorityQueue and SimpleQueue: four wrappers of what bounded.c does. */
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/queues.h"
+
+static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
+{
+    int result = fl_bounded_take(self, self->storage->slots, deadline);
+    if (result != 1) {
+        return fl_bounded_raise(result, true);
+    }
+    return fl_bounded_store(self, item) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *get_within(fl_bounded *self, int64_t deadline)
+{
+    int result = fl_bounded_take(self, fl_bounded_objects(self), deadline);
+    return result == 1 ? fl_bounded_fetch(self) : fl_bounded_raise(result, false);
+}
+
+static PyObject *peek_within(fl_bounded *self, int64_t deadline)
+{
+    if (fl_sem_value(fl_bounded_objects(self)) > 0) {
+        PyObject *object = fl_bounded_look_at(self); /* without a permit, so that no other thread finds the queue empty */
+        if (object != NULL || PyErr_Occurred()) {
+            return object;
+        }
+    }
+    int result = fl_bounded_take(self, fl_bounded_objects(self), deadline);
+    return result == 1 ? fl_bounded_look(self) : fl_bounded_raise(result, false);
+}
 
 static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     PyObject *values[3] = {count > 0 ? args[0] : NULL};
     int64_t deadline = FL_FOREVER;
+    fl_bounded *self = fl_bounded_begin(op);
     if (count != 1 || kwnames != NULL) {
         static const char *const names[] = {"item", "block", "timeout", NULL};
         if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
@@ -15,16 +43,16 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
             PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
             return NULL;
         }
-        if (fl_queue_deadline(values[1], values[2], &deadline) < 0) {
+        if (self->storage->slots != NULL && fl_queue_deadline(values[1], values[2], &deadline) < 0) {
             return NULL;
         }
     }
-    return fl_bounded_put(fl_bounded_begin(op), values[0], deadline);
+    return put_within(self, values[0], deadline);
 }
 
 static PyObject *queue_put_nowait(PyObject *op, PyObject *item)
 {
-    return fl_bounded_put(fl_bounded_begin(op), item, 0);
+    return put_within(fl_bounded_begin(op), item, 0);
 }
 
 static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
@@ -40,8 +68,11 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
 
 static PyObject *queue_put_async(PyObject *op, PyObject *item)
 {
-    return fl_operation_at(fl_wrapper_state(op), op, fl_bounded_begin(op)->storage->slots, 1, finish_put,
-                           item);
+    fl_waitq *slots = fl_bounded_begin(op)->storage->slots;
+    if (slots == NULL) {
+        return fl_bounded_store((fl_bounded *)op, item) < 0 ? NULL : fl_operation_done(fl_wrapper_state(op));
+    }
+    return fl_operation_at(fl_wrapper_state(op), op, slots, 1, finish_put, item);
 }
 
 static PyObject *queue_get(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -49,12 +80,12 @@ static PyObject *queue_get(PyObject *op, PyObject *const *args, Py_ssize_t count
     int64_t deadline;
     return fl_queue_arguments("get", args, count, kwnames, &deadline) < 0
                ? NULL
-               : fl_bounded_get(fl_bounded_begin(op), deadline);
+               : get_within(fl_bounded_begin(op), deadline);
 }
 
 static PyObject *queue_get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_bounded_get(fl_bounded_begin(op), 0);
+    return get_within(fl_bounded_begin(op), 0);
 }
 
 static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
@@ -73,12 +104,12 @@ static PyObject *queue_peek(PyObject *op, PyObject *const *args, Py_ssize_t coun
     int64_t deadline;
     return fl_queue_arguments("peek", args, count, kwnames, &deadline) < 0
                ? NULL
-               : fl_bounded_peek(fl_bounded_begin(op), deadline);
+               : peek_within(fl_bounded_begin(op), deadline);
 }
 
 static PyObject *queue_peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_bounded_peek(fl_bounded_begin(op), 0);
+    return peek_within(fl_bounded_begin(op), 0);
 }
 
 static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
@@ -216,6 +247,21 @@ static PyObject *repr(PyObject *op)
                                 (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
 }
 
+static PyObject *simple_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    long values[] = {(long)fl_bounded_size(self), (long)fl_waitq_waiting(fl_bounded_objects(self))};
+    return fl_record(fl_wrapper_state(op)->simple_queue_statistics, values, 2, 0);
+}
+
+static PyObject *simple_repr(PyObject *op)
+{
+    fl_bounded *self = fl_bounded_begin(op);
+    return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
+                                (unsigned)fl_bounded_size(self),
+                                (unsigned)fl_waitq_waiting(fl_bounded_objects(self)), (void *)op);
+}
+
 static PyObject *queue_sizeof(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
@@ -287,6 +333,14 @@ static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return new_by(type, args, kwargs, "|L$p:PriorityQueue", FL_PRIORITY);
 }
 
+static PyObject *simple_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":SimpleQueue", names)
+               ? fl_bounded_new(type, FL_SIMPLE, 0, false)
+               : NULL;
+}
+
 /* Copies, and what is not whole yet, are nothing to the collector. */
 static bool has_objects(PyObject *op)
 {
@@ -317,16 +371,28 @@ static void queue_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
-#define QUEUE(type, new)                                                                                    \
+/* What a SimpleQueue does as a Queue does. */
+#define simple_put queue_put
+#define simple_put_nowait queue_put_nowait
+#define simple_put_async queue_put_async
+#define simple_get queue_get
+#define simple_get_nowait queue_get_nowait
+#define simple_get_async queue_get_async
+#define simple_qsize queue_qsize
+#define simple_empty queue_empty
+
+#define QUEUE(type, prefix, new, ...)                                                                       \
     FL_TYPE("fairlead.sync." #type, fl_bounded, Py_TPFLAGS_HAVE_GC,                                        \
             {Py_tp_new, (void *)(new)},                                                                    \
             {Py_tp_traverse, (void *)queue_traverse},                                                      \
             {Py_tp_clear, (void *)queue_clear},                                                            \
             {Py_tp_dealloc, (void *)queue_dealloc},                                                        \
-            {Py_tp_repr, (void *)repr},                                                                    \
-            {Py_tp_getset, getset},                                                                        \
-            FL_WRAPPER_SLOTS(type, queue_))
+            __VA_ARGS__,                                                                                   \
+            FL_WRAPPER_SLOTS(type, prefix))
 
-PyType_Spec fl_queue_spec = QUEUE(Queue, queue_new);
-PyType_Spec fl_lifo_spec = QUEUE(LifoQueue, lifo_new);
-PyType_Spec fl_priority_spec = QUEUE(PriorityQueue, priority_new);
+#define SHOWN {Py_tp_repr, (void *)repr}, {Py_tp_getset, getset}
+
+PyType_Spec fl_queue_spec = QUEUE(Queue, queue_, queue_new, SHOWN);
+PyType_Spec fl_lifo_spec = QUEUE(LifoQueue, queue_, lifo_new, SHOWN);
+PyType_Spec fl_priority_spec = QUEUE(PriorityQueue, queue_, priority_new, SHOWN);
+PyType_Spec fl_simple_queue_spec = QUEUE(SimpleQueue, simple_, simple_new, {Py_tp_repr, (void *)simple_repr});
