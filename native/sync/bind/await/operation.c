@@ -8,6 +8,8 @@
 #include "sync/bind/await/operation.h"
 #include "sync/coordination/rate.h"
 
+static const fl_awaitable_ops ops;
+
 PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_finish finish)
 {
     return fl_operation_at(state, wrapper, fl_wrapper_waitq(wrapper), wanted, finish, NULL);
@@ -23,11 +25,12 @@ PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, u
     self->wrapper = Py_NewRef(wrapper);
     self->waitq = waitq;
     self->waiter = NULL;
-    self->inner = NULL;
+    self->awaitable.ops = &ops;
+    self->awaitable.inner = NULL;
     self->item = Py_XNewRef(item);
     self->timer = NULL;
     self->handoff = NULL;
-    self->busy = false;
+    self->awaitable.busy = false;
     self->selected = false;
     self->attempt = NULL;
     self->conclude = NULL;
@@ -88,11 +91,6 @@ PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_si
     return (PyObject *)self;
 }
 
-PyObject *fl_operation_concluding(fl_state *state, PyObject *wrapper, fl_conclude conclude)
-{
-    return fl_operation_of(state, wrapper, 0, NULL, conclude);
-}
-
 /* Done with the waiter, which is settled. */
 static void drop_waiter(fl_operation *self)
 {
@@ -107,8 +105,9 @@ static void drop_waiter(fl_operation *self)
     Py_XDECREF(future);
 }
 
-static void give_up(fl_operation *self)
+static void give_up(PyObject *op)
 {
+    fl_operation *self = (fl_operation *)op;
     self->phase = FL_OPERATION_OVER;
     fl_operation_stop_timer(self);
     if (self->waiter != NULL) {
@@ -117,16 +116,17 @@ static void give_up(fl_operation *self)
     }
 }
 
-/* With an exception set, which ends the wait: it leaves, or gives back what it was granted. True: that is
-   final and stands, and the exception has been put off. */
-static bool stands(fl_operation *self)
+/* The wait leaves, or gives back what it was granted; unless that is final and stands, and the exception has
+   been put off. */
+static PySendResult raised(PyObject *op, PyObject **result)
 {
+    fl_operation *self = (fl_operation *)op;
     bool stands = self->waiter != NULL && fl_wait_stands(self->waiter);
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
     PyErr_Fetch(&type, &value, &traceback);
-    give_up(self);
+    give_up(op);
     PyErr_Restore(type, value, traceback);
-    return stands;
+    return stands ? fl_operation_end(self, false, result) : PYGEN_ERROR;
 }
 
 PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **result)
@@ -183,7 +183,7 @@ static int begin(fl_operation *self)
     int outcome = -1;
     fl_mailbox *body;
     PyObject *future = fl_mailbox_future(mailbox, &body);
-    if (future == NULL || fl_await_future(future, &self->inner) < 0) {
+    if (future == NULL || fl_await_future(future, &self->awaitable.inner) < 0) {
         goto done;
     }
     self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, holder(self));
@@ -210,13 +210,13 @@ static int begin(fl_operation *self)
     } else {
         self->phase = FL_OPERATION_WAITING;
         if (fl_operation_set_timer(self, mailbox) < 0) {
-            give_up(self);
+            give_up((PyObject *)self);
             outcome = -1;
         }
     }
 done:
     if (outcome != 0) {
-        Py_CLEAR(self->inner);
+        Py_CLEAR(self->awaitable.inner);
     }
     Py_XDECREF(future);
     Py_DECREF(mailbox);
@@ -226,15 +226,15 @@ done:
 int fl_operation_join(PyObject *op)
 {
     fl_operation *self = (fl_operation *)op;
-    self->busy = true; /* no other thread has it yet, but code that runs meanwhile can find it */
+    self->awaitable.busy = true; /* no other thread has it yet, but code that runs meanwhile can find it */
     int outcome = begin(self);
-    self->busy = false;
+    self->awaitable.busy = false;
     return outcome;
 }
 
-static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
+static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
 {
-    *result = NULL;
+    fl_operation *self = (fl_operation *)op;
     if (self->phase == FL_OPERATION_OVER) {
         PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited acquire, call acquire_async() again");
         return PYGEN_ERROR;
@@ -250,13 +250,13 @@ static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
     uint32_t state;
     bool granted;
     for (;;) {
-        PySendResult sent = fl_iterator_send(self->inner, value, result);
+        PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
         if (sent == PYGEN_NEXT) {
             return sent;
         }
-        Py_CLEAR(self->inner);
+        Py_CLEAR(self->awaitable.inner);
         if (sent == PYGEN_ERROR) {
-            return stands(self) ? fl_operation_end(self, false, result) : sent;
+            return raised(op, result);
         }
         Py_CLEAR(*result);
         if (self->waiter != NULL && fl_operation_rechecks(self)) {
@@ -271,7 +271,7 @@ static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
             break;
         }
         if (fl_operation_await_again(self) < 0) {
-            give_up(self);
+            give_up((PyObject *)self);
             return PYGEN_ERROR;
         }
         value = Py_None;
@@ -281,7 +281,7 @@ static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
         return fl_operation_end(self, true, result);
     }
     if (!granted && (self->waiter == NULL || state != FL_DONE)) {
-        give_up(self);
+        give_up((PyObject *)self);
         fl_raise("LoopClosedError",
                  "the event loop of this task was closed, or its future completed by another");
         return PYGEN_ERROR;
@@ -290,70 +290,14 @@ static PySendResult step(fl_operation *self, PyObject *value, PyObject **result)
     return fl_operation_end(self, false, result);
 }
 
-static PySendResult operation_step(PyObject *op, PyObject *value, PyObject **result)
-{
-    fl_operation *self = (fl_operation *)op;
-    PySendResult sent = PYGEN_ERROR;
-    *result = NULL;
-    FL_BEGIN_CRITICAL(op);
-    if (fl_awaitable_begin(&self->busy)) {
-        sent = step(self, value, result);
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return sent;
-}
-
-static PyObject *throw_inside(fl_operation *self, PyObject *const *args, Py_ssize_t count)
-{
-    PyObject *yielded = fl_throw_into(&self->inner, args, count), *result;
-    if (yielded != NULL) {
-        return yielded; /* the future will not go yet */
-    }
-    if (!stands(self)) {
-        return NULL;
-    }
-    PySendResult sent = fl_operation_end(self, false, &result);
-    return fl_as_iteration(sent, result);
-}
-
-static PyObject *operation_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
-{
-    fl_operation *self = (fl_operation *)op;
-    PyObject *result = NULL;
-    if (fl_throw_arguments(count) < 0) {
-        return NULL;
-    }
-    FL_BEGIN_CRITICAL(op);
-    if (fl_awaitable_begin(&self->busy)) {
-        result = throw_inside(self, args, count);
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return result;
-}
-
-static PyObject *operation_close(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    fl_operation *self = (fl_operation *)op;
-    bool begun;
-    FL_BEGIN_CRITICAL(op);
-    begun = fl_awaitable_begin(&self->busy);
-    if (begun) {
-        Py_CLEAR(self->inner);
-        give_up(self);
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return begun ? Py_NewRef(Py_None) : NULL;
-}
+static const fl_awaitable_ops ops = {.step = step, .raised = raised, .give_up = give_up};
 
 static int operation_traverse(PyObject *op, visitproc visit, void *arg)
 {
     fl_operation *self = (fl_operation *)op;
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(self->wrapper);
-    Py_VISIT(self->inner);
+    Py_VISIT(self->awaitable.inner);
     Py_VISIT(self->item);
     Py_VISIT(self->timer);
     if (self->handoff != NULL) {
@@ -376,8 +320,8 @@ static void drop_handoff(fl_operation *self)
 static int operation_clear(PyObject *op)
 {
     fl_operation *self = (fl_operation *)op;
-    give_up(self);
-    Py_CLEAR(self->inner);
+    give_up(op);
+    Py_CLEAR(self->awaitable.inner);
     Py_CLEAR(self->item);
     if (!self->selected) {
         drop_handoff(self);
@@ -407,13 +351,12 @@ static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 #define operation_send fl_awaitable_send
+#define operation_throw fl_awaitable_throw
+#define operation_close fl_awaitable_close
 
 PyType_Spec fl_operation_spec = FL_TYPE("fairlead.wait.Operation", fl_operation,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    {Py_am_await, (void *)PyObject_SelfIter},
-    {Py_am_send, (void *)operation_step},
-    {Py_tp_iter, (void *)PyObject_SelfIter},
-    {Py_tp_iternext, (void *)fl_awaitable_next},
+    FL_AWAITABLE_SLOTS,
     {Py_tp_traverse, (void *)operation_traverse},
     {Py_tp_clear, (void *)operation_clear},
     {Py_tp_dealloc, (void *)operation_dealloc},

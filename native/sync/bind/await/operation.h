@@ -9,15 +9,13 @@
 typedef enum { FL_OPERATION_NEW, FL_OPERATION_WAITING, FL_OPERATION_OVER } fl_operation_phase;
 
 typedef struct {
-    PyObject_HEAD
+    fl_awaitable awaitable;
     PyObject *wrapper;
     fl_waitq *waitq;     /* the wrapper's, or one that lives as long */
     fl_waiter *waiter; /* queued or granted; NULL otherwise */
-    PyObject *inner;   /* the iterator of the future that is awaited */
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_handoff *handoff; /* of a meeting: what goes over, and then what came: the other side writes here */
-    bool busy;         /* a step of it runs: what that calls may not take another */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */
     fl_conclude conclude; /* NULL: `finish` */
@@ -42,5 +40,21 @@ void fl_operation_stop_timer(fl_operation *self);
 int fl_operation_await_again(fl_operation *self);
 /* By a timer of its loop: it is time for its task to look. */
 void fl_operation_recheck(fl_operation *self);
+
+/* What select() makes of one that is not awaited yet, and asks in its awaiting task's place. False, with an
+   exception: it is none, was awaited, or cannot be one of several. */
+bool fl_operation_selectable(fl_state *state, PyObject *operation);
+/* The `owner` of its waiter: that which it has of its own, else the one that asks. */
+static inline uint64_t fl_operation_owner(const fl_operation *self, uint64_t mine)
+{
+    return self->owner != 0 ? self->owner : mine;
+}
+/* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
+int fl_operation_attempt(fl_operation *self, uint64_t owner, uint32_t *wanted);
+/* It is over: what awaiting it would return, or NULL with an exception. */
+PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused);
+/* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an
+   exception, it is awaited already. */
+int fl_operation_spend(fl_operation *self);
 
 #endif

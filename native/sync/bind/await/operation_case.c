@@ -36,43 +36,26 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
     return true;
 }
 
-fl_waitq *fl_operation_waitq(PyObject *op)
+int fl_operation_attempt(fl_operation *self, uint64_t owner, uint32_t *wanted)
 {
-    return ((fl_operation *)op)->waitq;
-}
-
-PyObject *fl_operation_wrapper(PyObject *op)
-{
-    return ((fl_operation *)op)->wrapper;
-}
-
-uint64_t fl_operation_owner(PyObject *op, uint64_t mine)
-{
-    return ((fl_operation *)op)->owner != 0 ? ((fl_operation *)op)->owner : mine;
-}
-
-int fl_operation_attempt(PyObject *op, uint64_t owner, uint32_t *wanted)
-{
-    fl_operation *self = (fl_operation *)op;
     int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
-                                      : fl_operation_take(self, fl_operation_owner(op, owner));
+                                      : fl_operation_take(self, fl_operation_owner(self, owner));
     *wanted = self->wanted;
     return taken;
 }
 
-PyObject *fl_operation_finish(PyObject *op, uint32_t wanted, bool refused)
+PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused)
 {
     PyObject *result;
-    ((fl_operation *)op)->wanted = wanted;
-    fl_operation_end((fl_operation *)op, refused, &result);
+    self->wanted = wanted;
+    fl_operation_end(self, refused, &result);
     return result;
 }
 
-int fl_operation_spend(PyObject *op)
+int fl_operation_spend(fl_operation *self)
 {
-    fl_operation *self = (fl_operation *)op;
     bool is_new;
-    FL_BEGIN_CRITICAL(op);
+    FL_BEGIN_CRITICAL(self);
     is_new = self->phase == FL_OPERATION_NEW;
     if (is_new) {
         self->phase = FL_OPERATION_OVER;

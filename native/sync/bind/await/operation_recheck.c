@@ -27,7 +27,7 @@ int fl_operation_await_again(fl_operation *self)
     fl_mailbox *body;
     PyObject *mailbox = fl_mailbox_here(state);
     PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, &body);
-    int outcome = future == NULL ? -1 : fl_await_future(future, &self->inner);
+    int outcome = future == NULL ? -1 : fl_await_future(future, &self->awaitable.inner);
     if (outcome == 0) {
         PyObject *before = fl_waiter_swap_future(self->waiter, Py_NewRef(future));
         Py_XDECREF(before);

@@ -26,7 +26,7 @@ static uint32_t any_place(uint32_t count)
 
 PyObject *fl_selected(fl_state *state, PyObject *cases, uint32_t place, uint32_t wanted, bool refused)
 {
-    PyObject *value = fl_operation_finish(PyTuple_GET_ITEM(cases, place), wanted, refused), *index, *record;
+    PyObject *value = fl_operation_finish(fl_select_case(cases, place), wanted, refused), *index, *record;
     if (value == NULL) {
         return NULL;
     }
@@ -73,13 +73,13 @@ static Py_ssize_t take_one(PyObject *cases, uint64_t owner, uint32_t first, uint
 {
     uint32_t count = (uint32_t)PyTuple_GET_SIZE(cases);
     for (uint32_t i = 0; i < count; i++) {
-        if (fl_operation_spend(PyTuple_GET_ITEM(cases, i)) < 0) {
+        if (fl_operation_spend(fl_select_case(cases, i)) < 0) {
             return -2;
         }
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t place = (first + i) % count;
-        int taken = fl_operation_attempt(PyTuple_GET_ITEM(cases, place), owner, &wanted[place]);
+        int taken = fl_operation_attempt(fl_select_case(cases, place), owner, &wanted[place]);
         if (taken != 0) {
             return taken < 0 ? -2 : (Py_ssize_t)place;
         }
@@ -114,9 +114,9 @@ void fl_select_free(fl_select_room *room)
 
 void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, uint32_t place)
 {
-    PyObject *operation = PyTuple_GET_ITEM(cases, place);
+    const fl_operation *operation = fl_select_case(cases, place);
     waiter->owner = fl_operation_owner(operation, waiter->owner);
-    waiter->request = fl_operation_wrapper(operation);
+    waiter->request = operation->wrapper;
     waiter->choice = choice;
     waiter->place = place;
 }
@@ -172,7 +172,7 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
     if (waiters != NULL) {
         for (uint32_t i = 0; i < room.choice.count; i++) {
             room.choice.waiters[i] = &waiters[i];
-            fl_waiter_init(&waiters[i], fl_operation_waitq(PyTuple_GET_ITEM(cases, i)), room.wanted[i],
+            fl_waiter_init(&waiters[i], fl_select_case(cases, i)->waitq, room.wanted[i],
                            fl_owner_thread());
             fl_select_prepare(&waiters[i], &room.choice, cases, i);
         }
@@ -197,13 +197,11 @@ static PyObject *select_one(PyObject *module, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     PyObject *cases = checked(state, args, count), *result = NULL;
-    int greenlet = cases == NULL ? -1 : fl_in_greenlet();
+    int greenlet = cases == NULL ? -1 : fl_in_greenlet(state);
     if (greenlet == 0) {
         result = select_in_thread(state, cases, deadline);
     } else if (greenlet > 0) {
-        PyObject *made = fl_selection_new(state, cases);
-        result = made == NULL ? NULL : fl_greenlet_wait(made, deadline);
-        Py_XDECREF(made);
+        result = fl_greenlet_wait(fl_selection_new(state, cases), deadline);
     }
     Py_XDECREF(cases);
     return result;

@@ -2,9 +2,14 @@
 #ifndef FL_SYNC_BIND_AWAIT_SELECT_H
 #define FL_SYNC_BIND_AWAIT_SELECT_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/await/operation.h"
 
 #include "sync/wait/choice.h"
+
+static inline fl_operation *fl_select_case(PyObject *cases, uint32_t place)
+{
+    return (fl_operation *)PyTuple_GET_ITEM(cases, place);
+}
 
 typedef struct {
     fl_choice choice; /* with room for the waiters */

@@ -6,23 +6,24 @@
 typedef enum { NEW, WAITING, OVER } phase;
 
 typedef struct {
-    PyObject_HEAD
+    fl_awaitable awaitable;
     PyObject *cases; /* a tuple of operations; NULL: over */
-    PyObject *inner; /* the iterator of the future that is awaited */
     fl_choice choice; /* its waiters are the mailbox's while it waits, and NULL otherwise */
     phase phase;
-    bool busy; /* a step of it runs: what that calls may not take another */
 } selection;
+
+static const fl_awaitable_ops ops;
 
 PyObject *fl_selection_new(fl_state *state, PyObject *cases)
 {
     selection *self = PyObject_GC_New(selection, state->selection_type);
     if (self != NULL) {
         self->cases = Py_NewRef(cases);
-        self->inner = NULL;
+        self->awaitable.ops = &ops;
+        self->awaitable.inner = NULL;
         self->choice = (fl_choice){0};
         self->phase = NEW;
-        self->busy = false;
+        self->awaitable.busy = false;
         PyObject_GC_Track(self);
     }
     return (PyObject *)self;
@@ -43,14 +44,15 @@ static void forget(selection *self)
     free(waiters);
 }
 
-/* Ends the wait. True: with an exception set, which came after it had met another, which has gone on: *result
-   is what it ends with, or NULL with an exception. */
-static bool give_up(selection *self, PyObject **result)
+/* PYGEN_RETURN: with an exception set, which came after it had met another, which has gone on. */
+static PySendResult end_early(PyObject *op, PyObject **result)
 {
+    selection *self = (selection *)op;
     bool stands = false, raised = PyErr_Occurred() != NULL;
+    *result = NULL;
     self->phase = OVER;
     if (self->choice.waiters == NULL) {
-        return false;
+        return PYGEN_ERROR;
     }
     uint32_t winner = fl_choice_end(&self->choice);
     if (winner != FL_CHOICE_NONE) {
@@ -67,7 +69,13 @@ static bool give_up(selection *self, PyObject **result)
     if (stands) {
         *result = fl_selected(PyType_GetModuleState(Py_TYPE(self)), self->cases, winner, 0, false);
     }
-    return stands;
+    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+static void give_up(PyObject *op)
+{
+    PyObject *none;
+    end_early(op, &none);
 }
 
 /* Decided: what it ends with, or NULL with an exception. */
@@ -100,9 +108,9 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
     }
     fl_mailbox *body;
     PyObject *future = fl_mailbox_future(mailbox, &body);
-    bool whole = future != NULL && fl_await_future(future, &self->inner) == 0;
+    bool whole = future != NULL && fl_await_future(future, &self->awaitable.inner) == 0;
     for (uint32_t i = 0; i < self->choice.count && whole; i++) {
-        fl_waitq *waitq = fl_operation_waitq(PyTuple_GET_ITEM(self->cases, i));
+        fl_waitq *waitq = fl_select_case(self->cases, i)->waitq;
         fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], fl_owner_task());
         self->choice.waiters[i] = waiter;
         whole = waiter != NULL;
@@ -118,7 +126,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         fl_choice_begin(&self->choice, first);
         self->phase = WAITING;
     } else {
-        Py_CLEAR(self->inner);
+        Py_CLEAR(self->awaitable.inner);
         forget(self);
     }
     Py_XDECREF(future);
@@ -135,7 +143,7 @@ static PyObject *begin(selection *self, fl_state *state)
         self->choice = room.choice;
         room.choice.waiters = NULL;
         if (enter_all(self, state, room.wanted, room.first) == 0 && fl_choice_decided(&self->choice)) {
-            Py_CLEAR(self->inner);
+            Py_CLEAR(self->awaitable.inner);
             result = end(self, state);
         }
     }
@@ -143,10 +151,10 @@ static PyObject *begin(selection *self, fl_state *state)
     return result;
 }
 
-static PySendResult step(selection *self, PyObject *value, PyObject **result)
+static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
 {
-    fl_state *state = PyType_GetModuleState(Py_TYPE(self));
-    *result = NULL;
+    selection *self = (selection *)op;
+    fl_state *state = PyType_GetModuleState(Py_TYPE(op));
     if (self->phase == OVER) {
         PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited selection, call select_async() again");
         return PYGEN_ERROR;
@@ -159,76 +167,27 @@ static PySendResult step(selection *self, PyObject *value, PyObject **result)
         }
         value = Py_None;
     }
-    PySendResult sent = fl_iterator_send(self->inner, value, result);
+    PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
     if (sent == PYGEN_NEXT) {
         return sent;
     }
-    Py_CLEAR(self->inner);
+    Py_CLEAR(self->awaitable.inner);
     if (sent == PYGEN_ERROR) {
-        if (!give_up(self, result)) {
-            return sent;
-        }
-    } else {
-        Py_CLEAR(*result);
-        *result = end(self, state);
+        return end_early(op, result);
     }
+    Py_CLEAR(*result);
+    *result = end(self, state);
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-static PySendResult selection_step(PyObject *op, PyObject *value, PyObject **result)
-{
-    selection *self = (selection *)op;
-    PySendResult sent = PYGEN_ERROR;
-    *result = NULL;
-    FL_BEGIN_CRITICAL(op);
-    if (fl_awaitable_begin(&self->busy)) {
-        sent = step(self, value, result);
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return sent;
-}
-
-static PyObject *selection_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
-{
-    selection *self = (selection *)op;
-    PyObject *result = NULL;
-    if (fl_throw_arguments(count) < 0) {
-        return NULL;
-    }
-    FL_BEGIN_CRITICAL(op);
-    if (fl_awaitable_begin(&self->busy)) {
-        result = fl_throw_into(&self->inner, args, count);
-        if (result == NULL && give_up(self, &result) && result != NULL) {
-            result = fl_as_iteration(PYGEN_RETURN, result);
-        }
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return result;
-}
-
-static PyObject *selection_close(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    selection *self = (selection *)op;
-    bool begun;
-    FL_BEGIN_CRITICAL(op);
-    begun = fl_awaitable_begin(&self->busy);
-    if (begun) {
-        Py_CLEAR(self->inner);
-        give_up(self, NULL);
-        self->busy = false;
-    }
-    FL_END_CRITICAL();
-    return begun ? Py_NewRef(Py_None) : NULL;
-}
+static const fl_awaitable_ops ops = {.step = step, .raised = end_early, .give_up = give_up};
 
 static int selection_traverse(PyObject *op, visitproc visit, void *arg)
 {
     selection *self = (selection *)op;
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(self->cases);
-    Py_VISIT(self->inner);
+    Py_VISIT(self->awaitable.inner);
     for (uint32_t i = 0; self->choice.waiters != NULL && i < self->choice.count; i++) {
         if (self->choice.waiters[i] != NULL) { /* made by now */
             PyObject *future = fl_load(&self->choice.waiters[i]->payload, relaxed); /* no other thread runs */
@@ -243,9 +202,9 @@ static int selection_clear(PyObject *op)
     selection *self = (selection *)op;
     PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
     PyErr_Fetch(&type, &value, &traceback);
-    give_up(self, NULL);
+    give_up(op);
     PyErr_Restore(type, value, traceback);
-    Py_CLEAR(self->inner);
+    Py_CLEAR(self->awaitable.inner);
     Py_CLEAR(self->cases);
     return 0;
 }
@@ -262,13 +221,12 @@ static void selection_dealloc(PyObject *op)
 }
 
 #define selection_send fl_awaitable_send
+#define selection_throw fl_awaitable_throw
+#define selection_close fl_awaitable_close
 
 PyType_Spec fl_selection_spec = FL_TYPE("fairlead.wait.Selection", selection,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    {Py_am_await, (void *)PyObject_SelfIter},
-    {Py_am_send, (void *)selection_step},
-    {Py_tp_iter, (void *)PyObject_SelfIter},
-    {Py_tp_iternext, (void *)fl_awaitable_next},
+    FL_AWAITABLE_SLOTS,
     {Py_tp_traverse, (void *)selection_traverse},
     {Py_tp_clear, (void *)selection_clear},
     {Py_tp_dealloc, (void *)selection_dealloc},

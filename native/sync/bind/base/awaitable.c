@@ -3,7 +3,8 @@
  */
 #include "sync/bind/base/wait.h"
 
-PyObject *fl_as_iteration(PySendResult sent, PyObject *result)
+/* The end of a step as an iterator's. */
+static PyObject *as_iteration(PySendResult sent, PyObject *result)
 {
     if (sent == PYGEN_RETURN) {
         /* a tuple or an exception would be unpacked by PyErr_SetObject */
@@ -45,27 +46,6 @@ PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **re
 }
 #endif
 
-PyObject *fl_awaitable_send(PyObject *op, PyObject *value)
-{
-    PyObject *result;
-    PySendResult sent = Py_TYPE(op)->tp_as_async->am_send(op, value, &result);
-    return fl_as_iteration(sent, result);
-}
-
-PyObject *fl_awaitable_next(PyObject *op)
-{
-    return fl_awaitable_send(op, Py_None);
-}
-
-bool fl_awaitable_begin(bool *busy)
-{
-    if (*busy) {
-        PyErr_SetString(PyExc_ValueError, "this awaitable is being awaited at this moment");
-        return false;
-    }
-    return *busy = true;
-}
-
 int fl_await_future(PyObject *future, PyObject **inner)
 {
     PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
@@ -75,15 +55,6 @@ int fl_await_future(PyObject *future, PyObject **inner)
     }
     Py_XSETREF(*inner, async->am_await(future));
     return *inner == NULL ? -1 : 0;
-}
-
-int fl_throw_arguments(Py_ssize_t count)
-{
-    if (count < 1 || count > 3) {
-        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
-        return -1;
-    }
-    return 0;
 }
 
 /* Raises what throw() was called with. */
@@ -98,7 +69,8 @@ static void raise_thrown(PyObject *const *args, Py_ssize_t count)
     }
 }
 
-PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count)
+/* Into *inner (NULL: it awaits nothing). NULL: the exception comes out again, and *inner is gone. */
+static PyObject *throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *thrower = *inner == NULL ? NULL : PyObject_GetAttrString(*inner, "throw"), *yielded = NULL;
     if (thrower != NULL) {
@@ -115,6 +87,78 @@ PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t coun
         PyErr_Restore(type, value, traceback);
     }
     return yielded;
+}
+
+/* False, with an exception, within another step of it. */
+static bool begin(fl_awaitable *self)
+{
+    if (self->busy) {
+        PyErr_SetString(PyExc_ValueError, "this awaitable is being awaited at this moment");
+        return false;
+    }
+    return self->busy = true;
+}
+
+PySendResult fl_awaitable_step(PyObject *op, PyObject *value, PyObject **result)
+{
+    fl_awaitable *self = (fl_awaitable *)op;
+    PySendResult sent = PYGEN_ERROR;
+    *result = NULL;
+    FL_BEGIN_CRITICAL(op);
+    if (begin(self)) {
+        sent = self->ops->step(op, value, result);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return sent;
+}
+
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value)
+{
+    PyObject *result;
+    PySendResult sent = fl_awaitable_step(op, value, &result);
+    return as_iteration(sent, result);
+}
+
+PyObject *fl_awaitable_next(PyObject *op)
+{
+    return fl_awaitable_send(op, Py_None);
+}
+
+PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t count)
+{
+    fl_awaitable *self = (fl_awaitable *)op;
+    PyObject *result = NULL;
+    if (count < 1 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "throw() takes 1 to 3 arguments");
+        return NULL;
+    }
+    FL_BEGIN_CRITICAL(op);
+    if (begin(self)) {
+        result = throw_into(&self->inner, args, count);
+        if (result == NULL) { /* else the future will not go yet */
+            PySendResult sent = self->ops->raised(op, &result);
+            result = as_iteration(sent, result);
+        }
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return result;
+}
+
+PyObject *fl_awaitable_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    fl_awaitable *self = (fl_awaitable *)op;
+    bool begun;
+    FL_BEGIN_CRITICAL(op);
+    begun = begin(self);
+    if (begun) {
+        Py_CLEAR(self->inner);
+        self->ops->give_up(op);
+        self->busy = false;
+    }
+    FL_END_CRITICAL();
+    return begun ? Py_NewRef(Py_None) : NULL;
 }
 
 /* Whether an exception that ends a wait, which met another all the same, comes again at the next one. */

@@ -13,71 +13,47 @@ static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(i
     return PyLong_FromLong(refused ? FL_REFUSAL : 1);
 }
 
-/* The adapter, if this thread has a hub and may switch to it; NULL without an exception: it has none. */
-static PyObject *find_adapter(void)
+int fl_in_greenlet(fl_state *state)
 {
-    PyObject *name = PyUnicode_FromString("gevent.hub"), *gevent = NULL, *adapter = NULL, *here = NULL;
-    if (name != NULL) {
-        gevent = PyImport_GetModule(name);
+    PyObject *asked;
+    int here = fl_of_adapter(&state->in_greenlet, state->name_gevent, "fairlead.wait._gevent", "in_greenlet",
+                             &asked);
+    if (here > 0) {
+        PyObject *answer = PyObject_CallNoArgs(asked);
+        here = answer == NULL ? -1 : answer == Py_True;
+        Py_XDECREF(answer);
     }
-    if (gevent != NULL) {
-        adapter = PyImport_ImportModule("fairlead.wait._gevent");
-    }
-    if (adapter != NULL) {
-        here = PyObject_CallMethod(adapter, "in_greenlet", NULL);
-    }
-    if (here != Py_True) {
-        Py_CLEAR(adapter);
-    }
-    Py_XDECREF(here);
-    Py_XDECREF(gevent);
-    Py_XDECREF(name);
-    return adapter;
-}
-
-int fl_in_greenlet(void)
-{
-    PyObject *adapter = find_adapter();
-    Py_XDECREF(adapter);
-    return adapter != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+    return here;
 }
 
 PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline)
 {
-    PyObject *adapter = PyImport_ImportModule("fairlead.wait._gevent"), *seconds = NULL, *result = NULL;
+    PyObject *adapter = operation == NULL ? NULL : PyImport_ImportModule("fairlead.wait._gevent");
+    PyObject *result = NULL;
     if (adapter != NULL) {
         int64_t left = deadline == FL_FOREVER ? 0 : deadline - fl_clock_now();
-        seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None)
-                                         : PyFloat_FromDouble(left > 0 ? (double)left / 1e9 : 0);
+        PyObject *seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None)
+                                                   : PyFloat_FromDouble(left > 0 ? (double)left / 1e9 : 0);
+        result = PyObject_CallMethod(adapter, "wait", "ON", operation, seconds);
+        Py_DECREF(adapter);
     }
-    if (seconds != NULL) {
-        result = PyObject_CallMethod(adapter, "wait", "OO", operation, seconds);
-    }
-    Py_XDECREF(seconds);
-    Py_XDECREF(adapter);
+    Py_XDECREF(operation);
     return result;
 }
 
 int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline)
 {
-    int here = fl_in_greenlet();
+    fl_state *state = fl_wrapper_state(what);
+    int here = fl_in_greenlet(state);
     if (here <= 0) {
         return here < 0 ? -1 : FL_NO_GREENLET;
     }
-    int outcome = -1;
-    PyObject *operation = NULL, *result = NULL, *native = PyImport_ImportModule("fairlead._native");
-    if (native != NULL) {
-        operation = fl_operation_at(fl_state_of(native), what, waitq, wanted, end_of_wait, NULL);
-    }
+    PyObject *operation = fl_operation_at(state, what, waitq, wanted, end_of_wait, NULL);
     if (operation != NULL) {
         fl_operation_for(operation, owner);
-        result = fl_greenlet_wait(operation, deadline);
     }
-    if (result != NULL) {
-        outcome = result == Py_None ? 0 : (int)PyLong_AsLong(result);
-    }
+    PyObject *result = fl_greenlet_wait(operation, deadline);
+    int outcome = result == NULL ? -1 : result == Py_None ? 0 : (int)PyLong_AsLong(result);
     Py_XDECREF(result);
-    Py_XDECREF(operation);
-    Py_XDECREF(native);
     return outcome;
 }

@@ -92,6 +92,7 @@ int fl_run_handlers(void);
     X(task_of, NULL)                                                                                       \
     X(trio_context, NULL)    /* and what the other adapters say of theirs */                               \
     X(greenlet_of, NULL)                                                                                   \
+    X(in_greenlet, NULL)                                                                                   \
     X(name_done, "done")                                                                                   \
     X(name_set_result, "set_result")                                                                       \
     X(name_asyncio, "asyncio")                                                                             \

@@ -40,10 +40,8 @@ static PyObject *of_asyncio(PyObject **place, PyObject *module_name, const char 
     return found;
 }
 
-/* What an adapter says of its library, borrowed. 1: *found is that; 0: the program has not imported the
-   library; -1: an exception. */
-static int of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
-                      PyObject **found)
+int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
+                  PyObject **found)
 {
     *found = kept(place);
     int imported = *found != NULL ? 1 : PyDict_Contains(PyImport_GetModuleDict(), library);
@@ -98,8 +96,8 @@ static PyObject *trio_task(fl_state *state, PyObject *context)
 PyObject *fl_task_here(fl_state *state)
 {
     PyObject *context, *task = NULL;
-    int trio = of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context",
-                          &context);
+    int trio = fl_of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context",
+                             &context);
     if (trio > 0) { /* first: in guest mode an asyncio loop runs underneath */
         task = trio_task(state, context);
     }
@@ -121,8 +119,8 @@ PyObject *fl_holder_here(fl_state *state)
         return task;
     }
     PyObject *greenlet_of;
-    int gevent = of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task",
-                            &greenlet_of);
+    int gevent = fl_of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task",
+                               &greenlet_of);
     return gevent <= 0 ? NULL : not_none(PyObject_CallNoArgs(greenlet_of));
 }
 

@@ -130,13 +130,35 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
+static PyObject *error_class(const char *name)
+{
+    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
+    Py_XDECREF(errors);
+    return class;
+}
+
+void *fl_raise_with(const char *name, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    PyObject *class = error_class(name);
+    PyObject *arguments = class == NULL ? NULL : Py_VaBuildValue(format, values);
+    if (arguments != NULL) {
+        PyErr_SetObject(class, arguments);
+    }
+    Py_XDECREF(arguments);
+    Py_XDECREF(class);
+    va_end(values);
+    return NULL;
+}
+
 #define A_THREAD "a thread that has ended, or by a task of it,"
 
 /* -1: it raised. */
 static int warn_of_death(PyObject *what, const char *holder)
 {
-    PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *category = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDeathWarning");
+    PyObject *category = error_class("OwnerDeathWarning");
     int result = -1;
     if (category != NULL) {
         result = PyErr_WarnFormat(category, 1,
@@ -145,7 +167,6 @@ static int warn_of_death(PyObject *what, const char *holder)
                                   what, holder);
     }
     Py_XDECREF(category);
-    Py_XDECREF(errors);
     return result;
 }
 
@@ -336,20 +357,6 @@ PyObject *fl_dict_get(PyObject *dict, PyObject *key)
     found = Py_XNewRef(PyDict_GetItemWithError(dict, key));
 #endif
     return found;
-}
-
-void *fl_raise(const char *name, const char *message)
-{
-    PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
-    PyObject *text = class == NULL ? NULL : PyUnicode_FromString(message);
-    if (text != NULL) {
-        PyErr_SetObject(class, text);
-    }
-    Py_XDECREF(text);
-    Py_XDECREF(class);
-    Py_XDECREF(errors);
-    return NULL;
 }
 
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,

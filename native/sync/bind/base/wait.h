@@ -112,8 +112,9 @@ int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner);
 int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline);
 
 /* Whether this thread's hub can run others while the caller waits; -1: an exception. */
-int fl_in_greenlet(void);
-/* There: waits with this operation, and returns what it ends with; None: the time was over first. */
+int fl_in_greenlet(fl_state *state);
+/* There: waits with this operation (stolen; NULL: an exception is set), and returns what it ends with; None:
+   the time was over first. */
 PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline);
 
 /* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
@@ -137,13 +138,11 @@ void fl_handoff_drop(fl_handoff *handoff);
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
                             fl_finish finish);
 
-/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. */
-typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
-PyObject *fl_operation_concluding(fl_state *state, PyObject *wrapper, fl_conclude conclude);
-
-/* The same, with a way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an
-   exception. It is called when the awaitable is awaited, in the task that awaits, and may change what is
+/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. `attempt`: a
+   way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception; NULL: the wait
+   queue's. It is called when the awaitable is awaited, in the task that awaits, and may change what is
    wanted. */
+typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
 typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
                        fl_conclude conclude);
@@ -157,42 +156,40 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
    must be one that cannot take at once. */
 int fl_operation_join(PyObject *operation);
 
-/* What select() makes of an operation that is not awaited yet, and asks in its awaiting task's place.
-   False, with an exception: it is none, was awaited, or cannot be one of several. */
-bool fl_operation_selectable(fl_state *state, PyObject *operation);
-fl_waitq *fl_operation_waitq(PyObject *operation);
-/* What it is for; borrowed. */
-PyObject *fl_operation_wrapper(PyObject *operation);
-/* The `owner` of its waiter: that which it has of its own, else the one that asks. */
-uint64_t fl_operation_owner(PyObject *operation, uint64_t mine);
-/* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
-int fl_operation_attempt(PyObject *operation, uint64_t owner, uint32_t *wanted);
-/* The operation is over: what awaiting it would return, or NULL with an exception. */
-PyObject *fl_operation_finish(PyObject *operation, uint32_t wanted, bool refused);
-/* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an
-   exception, it is awaited already. */
-int fl_operation_spend(PyObject *operation);
 /* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
    that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
    up. */
 bool fl_wait_stands(fl_waiter *waiter);
 
-/* What every awaitable of this directory that waits is made of: the end of a step as an iterator's; its
-   iternext and its method send(), by the type's am_send. */
-PyObject *fl_as_iteration(PySendResult sent, PyObject *result);
+/* What every awaitable that waits begins with. One step of it is taken at a time. */
+typedef struct {
+    PyObject_HEAD
+    const struct fl_awaitable_ops *ops;
+    PyObject *inner; /* the iterator of the future that is awaited */
+    bool busy;       /* a step of it runs: what that calls may not take another */
+} fl_awaitable;
+
+typedef struct fl_awaitable_ops {
+    PySendResult (*step)(PyObject *op, PyObject *value, PyObject **result);
+    /* With an exception set, which ends the wait; PYGEN_ERROR: it is set still. */
+    PySendResult (*raised)(PyObject *op, PyObject **result);
+    void (*give_up)(PyObject *op);
+} fl_awaitable_ops;
+
+/* Its methods send, throw and close, and its type's slots for awaiting. */
+PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
+PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t count);
+PyObject *fl_awaitable_close(PyObject *op, PyObject *ignored);
+PySendResult fl_awaitable_step(PyObject *op, PyObject *value, PyObject **result);
+PyObject *fl_awaitable_next(PyObject *op);
+#define FL_AWAITABLE_SLOTS                                                                                  \
+    {Py_am_await, (void *)PyObject_SelfIter}, {Py_am_send, (void *)fl_awaitable_step},                     \
+        {Py_tp_iter, (void *)PyObject_SelfIter}, {Py_tp_iternext, (void *)fl_awaitable_next}
 
 /* PyIter_Send, which PyPy does not have. */
 PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
-PyObject *fl_awaitable_next(PyObject *op);
-PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
-/* Around what takes a step of an awaitable: false, with an exception, within another step of it. */
-bool fl_awaitable_begin(bool *busy);
 /* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
 int fl_await_future(PyObject *future, PyObject **inner);
-/* Its throw(): whether it takes so many arguments (-1 with an exception); and the exception thrown into
-   *inner (NULL: it awaits nothing). NULL: the exception comes out again, and *inner is gone. */
-int fl_throw_arguments(Py_ssize_t count);
-PyObject *fl_throw_into(PyObject **inner, PyObject *const *args, Py_ssize_t count);
 
 /* For this holder instead of the task that awaits it. */
 void fl_operation_for(PyObject *operation, uint64_t owner);
@@ -224,6 +221,11 @@ static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
     FL_WAKING(result = fl_sem_give(waitq, count));
     return result;
 }
+
+/* What an adapter says of its library under a name, borrowed. 1: *found is that, which is kept in this place of
+   the state; 0: the program has not imported the library; -1: an exception. */
+int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
+                  PyObject **found);
 
 /* The task that runs in this thread, as its library knows it: a new reference. NULL: none does, or an
    exception is set. */
@@ -309,8 +311,10 @@ PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool
    error of the loop's side, and unraisable. */
 void fl_raise_later(PyObject *where);
 
-/* Raises a class of fairlead.errors with a message, and returns NULL. */
-void *fl_raise(const char *name, const char *message);
+/* Raises a class of fairlead.errors with these arguments, a tuple as Py_BuildValue makes it, and returns
+   NULL. */
+void *fl_raise_with(const char *name, const char *format, ...);
+#define fl_raise(name, message) fl_raise_with(name, "(s)", message)
 
 /* The value of a key, a new reference: without a GIL another thread may delete the key meanwhile. NULL: not
    there, or an exception is set. */

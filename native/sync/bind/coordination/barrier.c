@@ -60,9 +60,8 @@ static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
 
 static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
 {
-    PyObject *operation = fl_operation_concluding(fl_wrapper_state(self), self, conclude);
-    PyObject *result = operation == NULL ? NULL : fl_greenlet_wait(operation, deadline);
-    Py_XDECREF(operation);
+    PyObject *operation = fl_operation_of(fl_wrapper_state(self), self, 0, NULL, conclude);
+    PyObject *result = fl_greenlet_wait(operation, deadline);
     if (result == Py_None) {
         Py_DECREF(result);
         return broken(); /* by its leaving */
@@ -84,7 +83,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (fl_deadline_parse(NULL, timeout, &deadline) < 0) {
         return NULL;
     }
-    int greenlet = fl_in_greenlet();
+    int greenlet = fl_in_greenlet(fl_wrapper_state(self));
     if (greenlet != 0) {
         return greenlet < 0 ? NULL : wait_as_greenlet(self, deadline);
     }
@@ -108,7 +107,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 static PyObject *barrier_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_concluding(fl_wrapper_state(self), self, conclude);
+    return fl_operation_of(fl_wrapper_state(self), self, 0, NULL, conclude);
 }
 
 static PyObject *barrier_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

@@ -86,16 +86,16 @@ static int wait_as_thread(PyObject *self, fl_waitq *waitq, loan *lent, int64_t d
 
 static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline)
 {
-    int notified = -1;
-    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL), *result = NULL;
-    if (operation != NULL && fl_operation_join(operation) == 0 && let_go(lent) == 0) {
-        lent->lost = true;
-        result = fl_greenlet_wait(operation, deadline);
-        notified = result == NULL ? -1 : result == Py_True;
-        lent->woken = notified == 1;
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, NULL);
+    if (operation == NULL || fl_operation_join(operation) < 0 || let_go(lent) < 0) {
+        Py_XDECREF(operation); /* which leaves the queue, if it is there */
+        return -1;
     }
+    lent->lost = true;
+    PyObject *result = fl_greenlet_wait(operation, deadline);
+    int notified = result == NULL ? -1 : result == Py_True;
+    lent->woken = notified == 1;
     Py_XDECREF(result);
-    Py_XDECREF(operation); /* which leaves the queue, if it is there */
     return notified;
 }
 
@@ -103,7 +103,7 @@ static int wait_as_greenlet(PyObject *self, loan *lent, int64_t deadline)
 static int wait_with(PyObject *self, loan *lent, int64_t deadline)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    int greenlet = fl_in_greenlet(), notified = -1;
+    int greenlet = fl_in_greenlet(fl_wrapper_state(self)), notified = -1;
     if (greenlet == 0) {
         notified = wait_as_thread(self, waitq, lent, deadline);
     } else if (greenlet > 0) {

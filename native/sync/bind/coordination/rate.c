@@ -27,20 +27,17 @@ static int64_t plus(int64_t date, int64_t wait)
 /* As fl_wait_greenlet. */
 static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t timeout)
 {
-    int here = fl_in_greenlet();
+    int here = fl_in_greenlet(fl_wrapper_state(self));
     if (here <= 0) {
         return here < 0 ? -1 : FL_NO_GREENLET;
     }
     if (fl_rate_delay(fl_wrapper_waitq(self), wanted) > timeout) {
         return 0;
     }
-    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, wanted, NULL), *result = NULL;
-    if (operation != NULL) {
-        result = fl_greenlet_wait(operation, plus(fl_clock_now(), timeout));
-    }
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, wanted, NULL);
+    PyObject *result = fl_greenlet_wait(operation, plus(fl_clock_now(), timeout));
     int outcome = result == NULL ? -1 : result == Py_True;
     Py_XDECREF(result);
-    Py_XDECREF(operation);
     return outcome;
 }
 

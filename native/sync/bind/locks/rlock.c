@@ -60,7 +60,7 @@ static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
     }
     uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or is given */
     if (deadline == FL_FOREVER && (holder & ~(uint64_t)FL_OWNER_TASK) == me->thread) {
-        int others_run = fl_in_greenlet();
+        int others_run = fl_in_greenlet(fl_wrapper_state(self));
         if (others_run != 0) {
             return others_run < 0 ? -1 : fl_wait_thread(self, waitq, 1, owner, deadline);
         }

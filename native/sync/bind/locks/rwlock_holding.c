@@ -157,7 +157,7 @@ static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wan
         return 0;
     }
     if (deadline == FL_FOREVER && own_thread_is_in_the_way(self, me, wanted)) {
-        int others_run = fl_in_greenlet();
+        int others_run = fl_in_greenlet(fl_wrapper_state(op));
         if (others_run <= 0) {
             if (others_run == 0) {
                 fl_raise("DeadlockError",

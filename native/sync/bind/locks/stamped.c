@@ -10,7 +10,7 @@ PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
     int taken = fl_rw_try(waitq, fl_stamp_mode(kind), me);
     if (!taken && deadline != 0) {
         if (deadline == FL_FOREVER && fl_stamps_of_this_thread(self, me)) {
-            int others_run = fl_in_greenlet();
+            int others_run = fl_in_greenlet(fl_wrapper_state(op));
             if (others_run == 0) {
                 fl_raise("DeadlockError",
                          "this thread, or a task of its loop, holds this lock, which is not reentrant, and "

@@ -41,8 +41,10 @@ static int lock_take(PyObject *self, bool inherit, int64_t deadline)
     lock_call call = {.inherit = inherit};
     int result = fl_shm_wait_thread(self, lock_attempt, &call, deadline);
     if (result == FL_SHM_DIED) {
-        fl_shm_raise_died(call.dead, "the process that held the lock died; what it protects may be half "
-                                     "done: recover() takes the lock nevertheless");
+        fl_raise_with("OwnerDiedError", "(si)",
+                      "the process that held the lock died; what it protects may be half done: recover() "
+                      "takes the lock nevertheless",
+                      fl_process_number(call.dead));
         return -1;
     }
     return result;

@@ -59,7 +59,7 @@ static bool goes_on(PyObject *self, fl_shm_lock *end, int *result, uint64_t dead
         fl_shm_queue_give_up(end, fl_process_self());
         *result = FL_SHM_NOT;
         if (!(((fl_shm_object *)self)->flags & TAKES_OVER)) {
-            fl_shm_raise_died(dead, what);
+            fl_raise_with("OwnerDiedError", "(si)", what, fl_process_number(dead));
             *result = -1;
         }
         return false;

@@ -217,21 +217,6 @@ int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64
     }
 }
 
-void *fl_shm_raise_died(uint64_t dead, const char *what)
-{
-    PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, "OwnerDiedError");
-    PyObject *error =
-        class == NULL ? NULL : PyObject_CallFunction(class, "si", what, fl_process_number(dead));
-    if (error != NULL) {
-        PyErr_SetObject(class, error);
-    }
-    Py_XDECREF(error);
-    Py_XDECREF(class);
-    Py_XDECREF(errors);
-    return NULL;
-}
-
 static fl_shm_eventcount *eventcount_of(PyObject *self, PyObject *number, long *which)
 {
     *which = PyLong_AsLong(number);

@@ -70,7 +70,4 @@ typedef int (*fl_shm_attempt)(PyObject *self, void *call, bool look, fl_shm_even
    exception, of the attempt or of a signal handler. */
 int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64_t deadline);
 
-/* Raises OwnerDiedError with the number of that process. */
-void *fl_shm_raise_died(uint64_t dead, const char *what);
-
 #endif

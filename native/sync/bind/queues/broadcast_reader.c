@@ -74,19 +74,6 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
     return found;
 }
 
-static PyObject *raise_missed(uint64_t missed)
-{
-    PyObject *errors = PyImport_ImportModule("fairlead.errors");
-    PyObject *error =
-        errors == NULL ? NULL : PyObject_CallMethod(errors, "LaggedError", "K", (unsigned long long)missed);
-    if (error != NULL) {
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    }
-    Py_XDECREF(error);
-    Py_XDECREF(errors);
-    return NULL;
-}
-
 /* The object, or NULL: with an exception, or *again. */
 static PyObject *take(reader *self, bool *again)
 {
@@ -97,7 +84,7 @@ static PyObject *take(reader *self, bool *again)
     case FOUND:
         return object;
     case MISSED:
-        return raise_missed(missed);
+        return fl_raise_with("LaggedError", "(K)", (unsigned long long)missed);
     case ENDED:
         return closed();
     default:

@@ -58,8 +58,7 @@ static PyObject *meet_in_greenlet(PyObject *self, fl_meeting_side side, fl_hando
 {
     PyObject *operation =
         fl_operation_meeting(fl_wrapper_state(self), self, side, handoff, finish_in_greenlet);
-    PyObject *result = operation == NULL ? NULL : fl_greenlet_wait(operation, deadline), *came = NULL;
-    Py_XDECREF(operation);
+    PyObject *result = fl_greenlet_wait(operation, deadline), *came = NULL;
     if (result != NULL && PyTuple_Check(result)) {
         came = Py_NewRef(PyTuple_GET_ITEM(result, 0));
     } else if (result != NULL) {
@@ -87,7 +86,7 @@ static int meet_in_thread(PyObject *self, fl_meeting_side side, fl_handoff **pla
 /* Steals the handoff. A new reference to what came, None for a sender; NULL with an exception. */
 static PyObject *meet_within(PyObject *self, fl_meeting_side side, fl_handoff *handoff, int64_t deadline)
 {
-    int greenlet = deadline > 0 ? fl_in_greenlet() : 0;
+    int greenlet = deadline > 0 ? fl_in_greenlet(fl_wrapper_state(self)) : 0;
     if (greenlet > 0) {
         return meet_in_greenlet(self, side, handoff, deadline);
     }
