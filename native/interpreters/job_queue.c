@@ -141,6 +141,23 @@ static void wake_helper(fl_waitq *helper)
     }
 }
 
+/* JobQueue lock: ends the job, for wake_helper. *listed: it was in a list, whose reference goes to the
+   caller. */
+static fl_waitq *end(fl_job_queue *job_queue, fl_job *job, bool *listed)
+{
+    *listed = job->listed || job->state == FL_JOB_QUEUED;
+    if (job->listed) {
+        unlist(job_queue, job);
+    }
+    if (job->state == FL_JOB_QUEUED) {
+        fl_jobs_unlink(&job_queue->queue, job);
+        job_queue->figures.queued--;
+    }
+    job_queue->figures.running -= job->state == FL_JOB_RUNNING;
+    job->state = FL_JOB_ENDED;
+    return helper_of(job);
+}
+
 fl_worker_slot *fl_job_queue_join(fl_job_queue *job_queue, uint32_t worker, void *interpreter,
                                  unsigned long thread)
 {
@@ -209,13 +226,7 @@ fl_job *fl_job_queue_leave(fl_job_queue *job_queue, uint32_t worker, bool *mine)
                 job = slot->job;
                 *mine = job != NULL && job->state == FL_JOB_RUNNING;
                 if (*mine) {
-                    job->state = FL_JOB_ENDED;
-                    job_queue->figures.running--;
-                    helper = helper_of(job);
-                    listed = job->listed;
-                    if (listed) {
-                        unlist(job_queue, job);
-                    }
+                    helper = end(job_queue, job, &listed);
                 }
             }
         }
@@ -314,27 +325,18 @@ fl_job_state fl_job_queue_take_back(fl_job_queue *job_queue, fl_job *job, uint32
     int64_t now = fl_clock_now();
     lock_job_queue(job_queue);
     fl_job_state was = job->state;
-    fl_waitq *helper = helper_of(job);
+    fl_waitq *helper = NULL;
     bool listed = false;
-    if (was == FL_JOB_QUEUED) {
-        fl_jobs_unlink(&job_queue->queue, job);
-        job_queue->figures.queued--;
-        job->state = FL_JOB_ENDED;
-    } else if (was == FL_JOB_RUNNING) {
-        job_queue->figures.running--;
+    if (was == FL_JOB_RUNNING) {
         job_queue->figures.run_ns += now - job->began;
-        job->state = FL_JOB_ENDED;
         *worker = job->worker;
-        listed = job->listed;
-        if (listed) {
-            unlist(job_queue, job);
-        }
-    } else if (was == FL_JOB_NEW) {
-        job->state = FL_JOB_ENDED; /* it is never posted */
+    }
+    if (was != FL_JOB_REPLIED && was != FL_JOB_ENDED) { /* one that is new is never posted */
+        helper = end(job_queue, job, &listed);
     }
     fl_mutex_unlock(&job_queue->lock);
     wake_helper(FL_MODEL_BREAK == 11 ? NULL : helper);
-    if (was == FL_JOB_QUEUED || listed) {
+    if (listed) {
         fl_job_unref(job); /* the list's; the worker that runs it has the other */
     }
     return was;
@@ -349,16 +351,11 @@ fl_job *fl_job_queue_seize(fl_job_queue *job_queue, uint32_t *worker)
     }
     fl_job *job = slot == NULL ? NULL : slot->job;
     fl_waitq *helper = NULL;
-    bool listed = false;
+    bool listed;
     if (job != NULL) {
-        helper = helper_of(job);
-        job_queue->figures.running--;
-        job->state = FL_JOB_ENDED;
+        helper = end(job_queue, job, &listed);
         *worker = slot->worker;
-        listed = job->listed;
-        if (listed) {
-            unlist(job_queue, job); /* its reference goes to the caller */
-        } else {
+        if (!listed) {
             fl_fetch_add(&job->refs, 1, relaxed); /* under the lock the slot has one */
         }
     }
@@ -371,13 +368,8 @@ fl_job *fl_job_queue_clear(fl_job_queue *job_queue)
 {
     lock_job_queue(job_queue);
     fl_job *job = job_queue->queue.first;
-    fl_waitq *helper = NULL;
-    if (job != NULL) {
-        helper = helper_of(job);
-        fl_jobs_unlink(&job_queue->queue, job);
-        job_queue->figures.queued--;
-        job->state = FL_JOB_ENDED;
-    }
+    bool listed; /* always */
+    fl_waitq *helper = job == NULL ? NULL : end(job_queue, job, &listed);
     fl_mutex_unlock(&job_queue->lock);
     wake_helper(helper);
     return job;
@@ -389,11 +381,7 @@ fl_job_state fl_job_queue_help(fl_job_queue *job_queue, fl_job *job, fl_waitq *h
     fl_job_state state = job->state;
     bool listed = false;
     if (state == FL_JOB_REPLIED && job->helper == NULL && !job->refused) {
-        listed = job->listed;
-        if (listed) {
-            unlist(job_queue, job);
-        }
-        job->state = FL_JOB_ENDED;
+        end(job_queue, job, &listed);
     } else if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
         if (job->helper != NULL) {
             state = FL_JOB_STATES;
@@ -416,12 +404,9 @@ bool fl_job_queue_helped(fl_job_queue *job_queue, fl_job *job, bool leaves)
     job->helper = NULL;
     bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves && !job->refused;
     bool wake = replied && leaves && FL_MODEL_BREAK != 44 && list(job_queue, job);
-    bool listed = mine && job->listed;
+    bool listed = false;
     if (mine) {
-        if (listed) {
-            unlist(job_queue, job);
-        }
-        job->state = FL_JOB_ENDED;
+        end(job_queue, job, &listed);
     }
     fl_mutex_unlock(&job_queue->lock);
     if (wake) {
