@@ -4,7 +4,8 @@
 
 The build runs it. So each signature and docstring is written once, where an editor looks for it. For C they
 are FL_DOC(Class, property) and FL_DOC(module, function), with the signature that Python makes
-__text_signature__ of; FL_TYPE_DOC(Class); and of a record FL_FIELDS_Class, a list of {name, docstring}.
+__text_signature__ of; FL_TYPE_DOC(Class); FL_PARAMETERS(Class), the names of a constructor's parameters; and of
+a record FL_FIELDS_Class, a list of {name, docstring}.
 
 FL_METHODS_Class(prefix_) is the table of a class's methods: that of `acquire` is the C function
 prefix_acquire, that of `__enter__` prefix_enter. Its signature says how C is called: without arguments
@@ -95,6 +96,8 @@ def of_class(node: ast.ClassDef) -> list[str]:
         decorators = {ast.unparse(decorator) for decorator in each.decorator_list}
         if each.name == "__new__":
             text = signature(each, node.name, None) + text
+            named = [literal(given.arg) for given in (*each.args.args[1:], *each.args.kwonlyargs)]
+            lines.append(f"#define FL_PARAMETERS_{node.name} {', '.join([*named, 'NULL'])}")
             continue
         said = ast.get_docstring(each)
         if said is None:

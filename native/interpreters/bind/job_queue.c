@@ -267,28 +267,22 @@ static PyObject *job_queue_is_idle(PyObject *op, PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(fl_job_queue_idle(job_queue_of(op)));
 }
 
-/* Which worker is meant; -1 with an exception set. */
-static int worker_in(PyObject *arg, uint32_t *worker)
+static int64_t parse_worker(PyObject *number)
 {
-    unsigned long number = PyLong_AsUnsignedLong(arg);
-    if (number == (unsigned long)-1 && PyErr_Occurred()) {
-        return -1;
-    }
-    *worker = (uint32_t)number;
-    return 0;
+    return fl_whole("worker", number, 0, UINT32_MAX, "");
 }
 
 static PyObject *job_queue_leave(PyObject *op, PyObject *arg)
 {
-    uint32_t worker;
-    if (worker_in(arg, &worker) < 0) {
+    int64_t worker = parse_worker(arg);
+    if (worker < 0) {
         return NULL;
     }
     fl_job_queue *job_queue = job_queue_of(op);
     fl_job *job;
     bool mine;
     Py_BEGIN_ALLOW_THREADS
-    job = fl_job_queue_leave(job_queue, worker, &mine);
+    job = fl_job_queue_leave(job_queue, (uint32_t)worker, &mine);
     Py_END_ALLOW_THREADS
     PyObject *owner = mine ? owner_of(op, job) : Py_NewRef(Py_None);
     if (job != NULL) {
@@ -299,12 +293,12 @@ static PyObject *job_queue_leave(PyObject *op, PyObject *arg)
 
 static PyObject *job_queue_interrupt(PyObject *op, PyObject *arg)
 {
-    uint32_t worker;
-    if (worker_in(arg, &worker) < 0) {
+    int64_t worker = parse_worker(arg);
+    if (worker < 0) {
         return NULL;
     }
     fl_job_queue *job_queue = job_queue_of(op);
-    fl_worker_slot *slot = fl_job_queue_hold(job_queue, worker);
+    fl_worker_slot *slot = fl_job_queue_hold(job_queue, (uint32_t)worker);
     if (slot == NULL) {
         Py_RETURN_FALSE;
     }
@@ -345,8 +339,7 @@ static PyObject *get_number(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *job_queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":JobQueue", names)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":JobQueue", FL_PARAMETERS(JobQueue))) {
         return NULL;
     }
     fl_job_queue *job_queue = fl_job_queue_new();

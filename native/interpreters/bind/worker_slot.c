@@ -84,11 +84,10 @@ static PyObject *worker_slot_notify(PyObject *op, PyObject *const *args, Py_ssiz
 
 static PyObject *worker_slot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char job_queue_name[] = "board", worker_name[] = "worker";
-    static char *names[] = {job_queue_name, worker_name, NULL};
     unsigned long long number;
     unsigned int worker;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KI:WorkerSlot", names, &number, &worker)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KI:WorkerSlot", FL_PARAMETERS(WorkerSlot), &number,
+                                     &worker)) {
         return NULL;
     }
     fl_job_queue *job_queue = fl_job_queue_find(number);

@@ -374,7 +374,7 @@ def test_senseless_rates_are_refused(arguments: tuple[float, ...]) -> None:
 
 
 def test_senseless_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="burst must be one or more"):
+    with pytest.raises(ValueError, match="burst must be 1 or more"):
         RateLimiter(1, burst=0)
     with pytest.raises(ValueError, match="more than 36 years"):
         RateLimiter(1e-9, burst=3)

@@ -155,6 +155,10 @@ fl_state *fl_state_under(PyTypeObject *type);
 #define FL_DOC(owner, name) FL_DOC_##owner##_##name
 #define FL_TYPE_DOC(type) FL_TYPE_DOC_##type
 
+/* The names of a constructor's parameters, as the stub has them, for PyArg_ParseTupleAndKeywords, which up to
+   3.12 wants words that could be written to. */
+#define FL_PARAMETERS(type) ((char **)(uintptr_t)(const char *const[]){FL_PARAMETERS_##type})
+
 /* In a table of methods, a function that is METH_FASTCALL; NAMED: and takes keywords. */
 typedef PyObject *(*fl_fast)(PyObject *, PyObject *const *args, Py_ssize_t count);
 typedef PyObject *(*fl_fast_named)(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);

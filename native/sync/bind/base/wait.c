@@ -407,20 +407,23 @@ int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t 
     return fl_deadline_parse(NULL, timeout, deadline);
 }
 
+int64_t fl_whole(const char *name, PyObject *number, int64_t least, int64_t most, const char *limit)
+{
+    long long value = PyLong_AsLongLong(number);
+    if (value == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (value < least || value > most) {
+        PyErr_Format(PyExc_ValueError, "%s must be %lld or more, and at most %lld%s", name, (long long)least,
+                     (long long)most, limit);
+        return -1;
+    }
+    return value;
+}
+
 int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *limit)
 {
-    if (number == NULL) {
-        return 1;
-    }
-    long long count = PyLong_AsLongLong(number);
-    if (count == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (count < 1 || count > waitq->limit) {
-        PyErr_Format(PyExc_ValueError, "n must be one or more, and at most %u%s", waitq->limit, limit);
-        return -1;
-    }
-    return count;
+    return number == NULL ? 1 : fl_whole("n", number, 1, waitq->limit, limit);
 }
 
 int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,

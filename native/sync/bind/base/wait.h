@@ -222,8 +222,8 @@ static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
     return result;
 }
 
-/* What an adapter says of its library under a name, borrowed. 1: *found is that, which is kept in this place of
-   the state; 0: the program has not imported the library; -1: an exception. */
+/* What an adapter says of its library under a name, borrowed. 1: *found is that, which is kept in this place
+   of the state; 0: the program has not imported the library; -1: an exception. */
 int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
                   PyObject **found);
 
@@ -335,8 +335,11 @@ static inline int fl_shutdown_arguments(PyObject *const *args, Py_ssize_t count,
     return value == NULL ? 0 : PyObject_IsTrue(value);
 }
 
-/* How many permits: a whole number from 1 to the wait queue's limit, NULL for 1; -1 with an exception set,
-   whose message goes on with `limit`. */
+/* A whole number from `least`, which is not negative, to `most`; -1 with an exception set, whose message
+   begins with the argument's name and goes on with `limit`. */
+int64_t fl_whole(const char *name, PyObject *number, int64_t least, int64_t most, const char *limit);
+
+/* How many permits: likewise, from 1 to the wait queue's limit; NULL for 1. */
 int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *limit);
 /* Likewise, of a method whose one argument is n=1. */
 int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,

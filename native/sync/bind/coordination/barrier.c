@@ -157,21 +157,14 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (unsigned)waitq->limit, (void *)self);
 }
 
-/* Not literals: see permits.c. */
-static char parties_word[] = "parties", action_word[] = "action", timeout_word[] = "timeout";
-
 static PyObject *barrier_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {parties_word, action_word, timeout_word, NULL};
-    long long parties;
-    PyObject *action = Py_None, *timeout = Py_None;
-    int64_t deadline;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|OO:Barrier", names, &parties, &action, &timeout) ||
-        fl_deadline_parse(NULL, timeout, &deadline) < 0) {
-        return NULL;
-    }
-    if (parties < 1 || parties > FL_BARRIER_MOST) {
-        PyErr_Format(PyExc_ValueError, "parties must be >= 1, and at most %u", FL_BARRIER_MOST);
+    PyObject *number, *action = Py_None, *timeout = Py_None;
+    int64_t deadline, parties;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:Barrier", FL_PARAMETERS(Barrier), &number, &action,
+                                     &timeout) ||
+        fl_deadline_parse(NULL, timeout, &deadline) < 0 ||
+        (parties = fl_whole("parties", number, 1, FL_BARRIER_MOST, "")) < 0) {
         return NULL;
     }
     if (action != Py_None && !PyCallable_Check(action)) {

@@ -162,12 +162,8 @@ static PyObject *condition_join(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *condition_notify(PyObject *self, PyObject *number)
 {
-    long long count = PyLong_AsLongLong(number);
-    if (count == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    if (count < 0 || count > UINT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "n must not be negative, nor beyond 32 bits");
+    int64_t count = fl_whole("n", number, 0, UINT32_MAX, "");
+    if (count < 0) {
         return NULL;
     }
     uint32_t woken = 0;
@@ -190,11 +186,9 @@ static PyObject *condition_waiting(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":ConditionQueue", names)) {
-        return NULL;
-    }
-    return fl_wrapper_new(type, fl_condition_new());
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":ConditionQueue", FL_PARAMETERS(ConditionQueue))
+               ? fl_wrapper_new(type, fl_condition_new())
+               : NULL;
 }
 
 PyType_Spec fl_condition_spec = FL_TYPE("fairlead._native.ConditionQueue", fl_wrapper, 0,

@@ -109,9 +109,9 @@ static PyObject *repr(PyObject *op)
 
 static PyObject *striped_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char value_word[] = "value", *names[] = {value_word, NULL};
     PyObject *value = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:StripedCounter", names, &value)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:StripedCounter", FL_PARAMETERS(StripedCounter),
+                                     &value)) {
         return NULL;
     }
     striped *self = (striped *)type->tp_alloc(type, 0);

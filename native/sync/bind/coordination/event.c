@@ -53,20 +53,6 @@ static PyObject *repr(PyObject *self)
                                 (unsigned)fl_waitq_waiting(waitq), (void *)self);
 }
 
-/* How much: a whole number from `least` on; -1 with an exception set. */
-static int64_t parse_count(const char *name, PyObject *number, int least)
-{
-    long long count = PyLong_AsLongLong(number);
-    if (count == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (count < least || count > FL_COUNT_MOST) {
-        PyErr_Format(PyExc_ValueError, "%s must be %d or more, and at most %u", name, least, FL_COUNT_MOST);
-        return -1;
-    }
-    return count;
-}
-
 static PyObject *change(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t count,
                         PyObject *kwnames, bool (*by)(fl_waitq *waitq, uint32_t count), const char *refusal)
 {
@@ -75,7 +61,7 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     if (count > 0 || kwnames != NULL) {
         PyObject *value;
         if (fl_arguments(method, names, args, count, kwnames, &value) < 0 ||
-            (number = parse_count("n", value, 1)) < 0) {
+            (number = fl_whole("n", value, 1, FL_COUNT_MOST, "")) < 0) {
             return NULL;
         }
     }
@@ -87,17 +73,11 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     Py_RETURN_NONE;
 }
 
-static PyObject *latch_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
-{
-    return change(self, "count_down", args, count, kwnames, fl_count_down,
-                  "the latch was counted down more often than it counts");
-}
-
 static PyObject *countdown_count_down(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                       PyObject *kwnames)
 {
     return change(self, "count_down", args, count, kwnames, fl_count_down,
-                  "the event was counted down below nothing");
+                  "it was counted down more often than it counts");
 }
 
 static PyObject *countdown_count_up(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -126,16 +106,12 @@ static PyObject *count_repr(PyObject *self)
                                 (void *)self);
 }
 
-/* Not literals: see permits.c. */
-static char count_word[] = "count", value_word[] = "value";
-
 static PyObject *latch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {count_word, NULL};
     PyObject *number;
     int64_t count;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Latch", names, &number) ||
-        (count = parse_count("count", number, 0)) < 0) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Latch", FL_PARAMETERS(Latch), &number) ||
+        (count = fl_whole("count", number, 0, FL_COUNT_MOST, "")) < 0) {
         return NULL;
     }
     return fl_wrapper_new(type, fl_count_new((uint32_t)count));
@@ -143,11 +119,11 @@ static PyObject *latch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {value_word, NULL};
     PyObject *number = NULL;
     int64_t count = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:CountdownEvent", names, &number) ||
-        (number != NULL && (count = parse_count("value", number, 0)) < 0)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:CountdownEvent", FL_PARAMETERS(CountdownEvent),
+                                     &number) ||
+        (number != NULL && (count = fl_whole("value", number, 0, FL_COUNT_MOST, "")) < 0)) {
         return NULL;
     }
     return fl_wrapper_new(type, fl_count_new((uint32_t)count));
@@ -155,26 +131,23 @@ static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 
 static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Event", names)) {
-        return NULL;
-    }
-    return fl_wrapper_new(type, fl_flag_new());
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Event", FL_PARAMETERS(Event))
+               ? fl_wrapper_new(type, fl_flag_new())
+               : NULL;
 }
 
 static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Gate", names)) {
-        return NULL;
-    }
-    return fl_wrapper_new(type, fl_flag_new());
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Gate", FL_PARAMETERS(Gate))
+               ? fl_wrapper_new(type, fl_flag_new())
+               : NULL;
 }
 
 /* What the others do as an Event does. */
 #define event_is_open event_is_set
 #define event_open event_set
 #define latch_is_set event_is_set
+#define latch_count_down countdown_count_down
 #define latch_wait event_wait
 #define latch_wait_async event_wait_async
 #define countdown_is_set event_is_set

@@ -117,25 +117,15 @@ static PyObject *phaser_register(PyObject *op, PyObject *Py_UNUSED(ignored))
     return register_many(op, 1);
 }
 
-/* At most FL_PHASER_MOST, as `what`. */
-static int parse_parties(PyObject *number, uint32_t *parties)
+static int64_t parse_parties(PyObject *number)
 {
-    long long wanted = PyLong_AsLongLong(number);
-    if (wanted == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (wanted < 0 || wanted > FL_PHASER_MOST) {
-        PyErr_Format(PyExc_ValueError, "parties must be 0 to %u", FL_PHASER_MOST);
-        return -1;
-    }
-    *parties = (uint32_t)wanted;
-    return 0;
+    return fl_whole("parties", number, 0, FL_PHASER_MOST, "");
 }
 
 static PyObject *phaser_bulk_register(PyObject *op, PyObject *number)
 {
-    uint32_t parties;
-    return parse_parties(number, &parties) < 0 ? NULL : register_many(op, parties);
+    int64_t parties = parse_parties(number);
+    return parties < 0 ? NULL : register_many(op, (uint32_t)parties);
 }
 
 static PyObject *phaser_arrive(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -191,40 +181,29 @@ static PyObject *phaser_arrive_and_wait_async(PyObject *op, PyObject *Py_UNUSED(
     return fl_operation_of(fl_wrapper_state(op), op, 0, attempt_arrival, conclude);
 }
 
-static int parse_phase(PyObject *number, uint32_t *phase)
+static int64_t parse_phase(PyObject *number)
 {
-    long long wanted = PyLong_AsLongLong(number);
-    if (wanted == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (wanted < 0 || wanted > FL_PHASER_PHASE) {
-        PyErr_Format(PyExc_ValueError, "phase must be 0 to %u, as arrive() returns it", FL_PHASER_PHASE);
-        return -1;
-    }
-    *phase = (uint32_t)wanted;
-    return 0;
+    return fl_whole("phase", number, 0, FL_PHASER_PHASE, ", as arrive() returns it");
 }
 
 static PyObject *phaser_wait_phase(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    uint32_t phase;
+    int64_t deadline, phase;
     if (count < 1) {
         PyErr_SetString(PyExc_TypeError, "wait_phase() missing required argument 'phase'");
         return NULL;
     }
     if (fl_timeout_argument("wait_phase", args + 1, count - 1, kwnames, &deadline) < 0 ||
-        parse_phase(args[0], &phase) < 0) {
+        (phase = parse_phase(args[0])) < 0) {
         return NULL;
     }
-    return wait_for(op, phase, deadline, "the phase was not over within the time");
+    return wait_for(op, (uint32_t)phase, deadline, "the phase was not over within the time");
 }
 
 static PyObject *phaser_wait_phase_async(PyObject *op, PyObject *number)
 {
-    uint32_t phase;
-    return parse_phase(number, &phase) < 0 ? NULL
-                                           : fl_operation_of(fl_wrapper_state(op), op, phase, NULL, conclude);
+    int64_t phase = parse_phase(number);
+    return phase < 0 ? NULL : fl_operation_of(fl_wrapper_state(op), op, (uint32_t)phase, NULL, conclude);
 }
 
 static PyObject *phaser_terminate(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -290,16 +269,14 @@ static PyObject *get_root(PyObject *op, void *Py_UNUSED(closure))
     return Py_NewRef((PyObject *)root_of(op));
 }
 
-/* Not literals: see permits.c. */
-static char parties_word[] = "parties", parent_word[] = "parent", on_advance_word[] = "on_advance";
-
 static PyObject *phaser_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {parties_word, parent_word, on_advance_word, NULL};
     PyObject *number = NULL, *parent = Py_None, *on_advance = Py_None;
-    uint32_t parties = 0, phase;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OO:Phaser", names, &number, &parent, &on_advance) ||
-        (number != NULL && parse_parties(number, &parties) < 0)) {
+    int64_t parties = 0;
+    uint32_t phase;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OO:Phaser", FL_PARAMETERS(Phaser), &number, &parent,
+                                     &on_advance) ||
+        (number != NULL && (parties = parse_parties(number)) < 0)) {
         return NULL;
     }
     if (parent != Py_None && Py_TYPE(parent) != type) {
@@ -327,7 +304,7 @@ static PyObject *phaser_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         self->node.parent = node_of(parent);
     }
     self->on_advance = on_advance == Py_None ? NULL : Py_NewRef(on_advance);
-    if (checked(fl_phaser_register(&self->node, parties, &phase)) < 0) {
+    if (checked(fl_phaser_register(&self->node, (uint32_t)parties, &phase)) < 0) {
         Py_CLEAR(self);
     }
     return (PyObject *)self;

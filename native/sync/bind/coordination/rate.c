@@ -176,14 +176,10 @@ static PyObject *rate_next(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 /* Nanoseconds from one permit to the next; -1 with an exception set. */
-static int64_t parse_interval(double rate, double per, long long burst)
+static int64_t parse_interval(double rate, double per, int64_t burst)
 {
     if (!(rate > 0 && per > 0 && isfinite(rate) && isfinite(per))) {
         PyErr_SetString(PyExc_ValueError, "rate and per must be more than 0, and finite");
-        return -1;
-    }
-    if (burst < 1 || burst > FL_RATE_MOST) {
-        PyErr_Format(PyExc_ValueError, "burst must be one or more, and at most %u", FL_RATE_MOST);
         return -1;
     }
     double interval = ceil(per * 1e9 / rate);
@@ -194,17 +190,14 @@ static int64_t parse_interval(double rate, double per, long long burst)
     return (int64_t)interval;
 }
 
-/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
-static char rate_word[] = "rate", per_word[] = "per", burst_word[] = "burst", clock_word[] = "clock";
-
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {rate_word, per_word, burst_word, clock_word, NULL};
     double rate, per = 1;
-    long long burst = 1;
-    PyObject *clock = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d|d$LO:RateLimiter", names, &rate, &per, &burst,
-                                     &clock)) {
+    int64_t burst = 1;
+    PyObject *number = NULL, *clock = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d|d$OO:RateLimiter", FL_PARAMETERS(RateLimiter), &rate,
+                                     &per, &number, &clock) ||
+        (number != NULL && (burst = fl_whole("burst", number, 1, FL_RATE_MOST, "")) < 0)) {
         return NULL;
     }
     int64_t interval = parse_interval(rate, per, burst);

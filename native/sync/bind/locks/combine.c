@@ -230,17 +230,13 @@ static PyObject *repr(PyObject *op)
                                 (void *)op);
 }
 
-static char batch_word[] = "batch";
-
 static PyObject *combining_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {batch_word, NULL};
-    long long batch = BATCH;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$L:CombiningLock", names, &batch)) {
-        return NULL;
-    }
-    if (batch < 0 || batch > UINT32_MAX / 2) {
-        PyErr_Format(PyExc_ValueError, "batch must be >= 0, and at most %u", UINT32_MAX / 2);
+    PyObject *number = NULL;
+    int64_t batch = BATCH;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:CombiningLock", FL_PARAMETERS(CombiningLock),
+                                     &number) ||
+        (number != NULL && (batch = fl_whole("batch", number, 0, UINT32_MAX / 2, "")) < 0)) {
         return NULL;
     }
     PyObject *self = fl_wrapper_new(type, fl_combine_new());

@@ -274,8 +274,7 @@ static PyObject *repr(PyObject *op)
 static PyObject *stamped_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static fl_atomic(uint64_t) locks;
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":StampedLock", names)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":StampedLock", FL_PARAMETERS(StampedLock))) {
         return NULL;
     }
     fl_stamp_lock *self = (fl_stamp_lock *)fl_wrapper_new(type, fl_stamped_new());

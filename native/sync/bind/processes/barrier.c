@@ -8,18 +8,18 @@ static size_t barrier_size(uint32_t amount, uint32_t Py_UNUSED(flags))
     return sizeof(fl_shm_barrier) + amount * sizeof(uint64_t);
 }
 
-static fl_shm_eventcount *barrier_eventcount(void *part, int which)
-{
-    return which == 0 ? &((fl_shm_barrier *)part)->eventcount : NULL;
-}
-
 static bool barrier_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
 {
     return fl_shm_barrier_ready(fl_shm_part_of(body), ((const fl_shm_body *)body)->amount);
 }
 
-static const fl_shm_type barrier_kind = {FL_SHM_BARRIER, barrier_size, NULL, barrier_eventcount,
-                                         barrier_ready};
+static const fl_shm_type barrier_kind = {
+    .kind = FL_SHM_BARRIER,
+    .size = barrier_size,
+    .eventcounts = 1,
+    .eventcount_at = {offsetof(fl_shm_barrier, eventcount)},
+    .ready = barrier_ready,
+};
 
 static uint32_t parties_of(PyObject *self)
 {

@@ -8,17 +8,18 @@ static size_t event_size(uint32_t Py_UNUSED(amount), uint32_t Py_UNUSED(flags))
     return sizeof(fl_shm_flag);
 }
 
-static fl_shm_eventcount *event_eventcount(void *part, int which)
-{
-    return which == 0 ? &((fl_shm_flag *)part)->eventcount : NULL;
-}
-
 static bool event_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
 {
     return fl_shm_flag_word(fl_shm_part_of(body)) & 1;
 }
 
-static const fl_shm_type event_kind = {FL_SHM_EVENT, event_size, NULL, event_eventcount, event_ready};
+static const fl_shm_type event_kind = {
+    .kind = FL_SHM_EVENT,
+    .size = event_size,
+    .eventcounts = 1,
+    .eventcount_at = {offsetof(fl_shm_flag, eventcount)},
+    .ready = event_ready,
+};
 
 static int event_attempt(PyObject *self, void *since, bool Py_UNUSED(look), fl_shm_eventcount **eventcount)
 {

@@ -7,18 +7,19 @@ static size_t lock_size(uint32_t amount, uint32_t flags)
     return sizeof(fl_shm_lock);
 }
 
-static fl_shm_eventcount *lock_eventcount(void *part, int which)
-{
-    return which == 0 ? &((fl_shm_lock *)part)->eventcount : NULL;
-}
-
 static bool lock_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
 {
     uint64_t owner = fl_load(&((fl_shm_lock *)fl_shm_part_of(body))->owner, seq_cst);
     return owner == 0 || !fl_process_alive(owner);
 }
 
-static const fl_shm_type lock_kind = {FL_SHM_LOCK, lock_size, NULL, lock_eventcount, lock_ready};
+static const fl_shm_type lock_kind = {
+    .kind = FL_SHM_LOCK,
+    .size = lock_size,
+    .eventcounts = 1,
+    .eventcount_at = {offsetof(fl_shm_lock, eventcount)},
+    .ready = lock_ready,
+};
 
 typedef struct {
     bool inherit;

@@ -16,11 +16,6 @@ static void permits_make(void *part, uint32_t amount, uint32_t flags)
     fl_store(&((fl_shm_permits *)part)->free, flags & OWNED ? 0 : amount, relaxed); /* not shared yet */
 }
 
-static fl_shm_eventcount *permits_eventcount(void *part, int which)
-{
-    return which == 0 ? &((fl_shm_permits *)part)->eventcount : NULL;
-}
-
 static fl_shm_result try(fl_shm_object *self, bool look)
 {
     fl_shm_permits *permits = fl_shm_part((PyObject *)self);
@@ -42,8 +37,14 @@ static bool permits_ready(void *op, fl_shm_eventcount *Py_UNUSED(eventcount))
                                : fl_load(&permits->free, seq_cst) > 0;
 }
 
-static const fl_shm_type permits_kind = {FL_SHM_PERMITS, permits_size, permits_make, permits_eventcount,
-                                         permits_ready};
+static const fl_shm_type permits_kind = {
+    .kind = FL_SHM_PERMITS,
+    .size = permits_size,
+    .make = permits_make,
+    .eventcounts = 1,
+    .eventcount_at = {offsetof(fl_shm_permits, eventcount)},
+    .ready = permits_ready,
+};
 
 static PyObject *permits_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -71,21 +72,12 @@ static PyObject *give(PyObject *self, uint32_t count)
 
 static PyObject *permits_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    long long number = 1;
-    if (count > 0 || kwnames != NULL) {
-        static const char *const names[] = {"n", NULL};
-        PyObject *value;
-        if (fl_arguments("release", names, args, count, kwnames, &value) < 0) {
-            return NULL;
-        }
-        number = value == NULL ? 1 : PyLong_AsLongLong(value);
-        if (number == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
-        if (number < 1 || number > FL_SHM_MOST_PERMITS) {
-            PyErr_Format(PyExc_ValueError, "n must be one or more, and at most %u", FL_SHM_MOST_PERMITS);
-            return NULL;
-        }
+    static const char *const names[] = {"n", NULL};
+    PyObject *value;
+    int64_t number = 1;
+    if (fl_arguments("release", names, args, count, kwnames, &value) < 0 ||
+        (value != NULL && (number = fl_whole("n", value, 1, FL_SHM_MOST_PERMITS, "")) < 0)) {
+        return NULL;
     }
     return give(self, (uint32_t)number);
 }

@@ -11,23 +11,6 @@ static size_t queue_size(uint32_t amount, uint32_t Py_UNUSED(flags))
     return sizeof(fl_shm_queue) + (size_t)amount * 8;
 }
 
-static fl_shm_eventcount *queue_eventcount(void *part, int which)
-{
-    fl_shm_queue *queue = part;
-    fl_shm_eventcount *eventcounts[] = {&queue->filled, &queue->emptied, &queue->getting.eventcount,
-                                        &queue->putting.eventcount};
-    return eventcounts[which];
-}
-
-static int which_eventcount(fl_shm_queue *queue, const fl_shm_eventcount *eventcount)
-{
-    int which = 0;
-    while (queue_eventcount(queue, which) != eventcount) {
-        which++;
-    }
-    return which;
-}
-
 static bool lock_ready(fl_shm_lock *end)
 {
     uint64_t owner = fl_load(&end->owner, seq_cst);
@@ -44,7 +27,23 @@ static bool queue_ready(void *body, fl_shm_eventcount *eventcount)
                          : lock_ready(&queue->putting));
 }
 
-static const fl_shm_type queue_kind = {FL_SHM_QUEUE, queue_size, NULL, queue_eventcount, queue_ready};
+static const fl_shm_type queue_kind = {
+    .kind = FL_SHM_QUEUE,
+    .size = queue_size,
+    .eventcounts = 4,
+    .eventcount_at = {offsetof(fl_shm_queue, filled), offsetof(fl_shm_queue, emptied),
+                      offsetof(fl_shm_queue, getting.eventcount), offsetof(fl_shm_queue, putting.eventcount)},
+    .ready = queue_ready,
+};
+
+static PyObject *number_of(fl_shm_queue *queue, const fl_shm_eventcount *eventcount)
+{
+    long which = 0;
+    while ((const char *)queue + queue_kind.eventcount_at[which] != (const char *)eventcount) {
+        which++;
+    }
+    return PyLong_FromLong(which);
+}
 
 static uint64_t capacity_of(PyObject *self)
 {
@@ -191,7 +190,7 @@ static PyObject *queue_try_put(PyObject *self, PyObject *data)
     int result = put_attempt(self, &message, true, &eventcount);
     PyBuffer_Release(&message);
     if (result == FL_SHM_NOT) {
-        return PyLong_FromLong(which_eventcount(fl_shm_part(self), eventcount));
+        return number_of(fl_shm_part(self), eventcount);
     }
     if (result != FL_SHM_DONE) {
         return refuse(result, false);
@@ -205,23 +204,18 @@ static PyObject *queue_try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
     fl_shm_eventcount *eventcount = NULL;
     int result = get_attempt(self, &message, true, &eventcount);
     if (result == FL_SHM_NOT) {
-        return PyLong_FromLong(which_eventcount(fl_shm_part(self), eventcount));
+        return number_of(fl_shm_part(self), eventcount);
     }
     return result == FL_SHM_DONE ? message : refuse(result, true);
 }
 
 static PyObject *queue_shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"immediate", NULL};
-    PyObject *immediate;
-    if (fl_arguments("shutdown", names, args, count, kwnames, &immediate) < 0) {
+    int immediate = fl_shutdown_arguments(args, count, kwnames);
+    if (immediate < 0) {
         return NULL;
     }
-    int at_once = immediate == NULL ? 0 : PyObject_IsTrue(immediate);
-    if (at_once < 0) {
-        return NULL;
-    }
-    fl_shm_queue_shut(fl_shm_part(self), at_once ? FL_SHM_SHUT_AT_ONCE : FL_SHM_SHUT);
+    fl_shm_queue_shut(fl_shm_part(self), immediate ? FL_SHM_SHUT_AT_ONCE : FL_SHM_SHUT);
     Py_RETURN_NONE;
 }
 

@@ -221,12 +221,13 @@ static fl_shm_eventcount *eventcount_of(PyObject *self, PyObject *number, long *
 {
     *which = PyLong_AsLong(number);
     const fl_shm_type *kind = ((fl_shm_object *)self)->kind;
-    fl_shm_eventcount *eventcount =
-        *which < 0 || *which >= FL_SHM_EVENTCOUNTS ? NULL : kind->eventcount(fl_shm_part(self), (int)*which);
-    if (eventcount == NULL && !PyErr_Occurred()) {
-        PyErr_SetString(PyExc_ValueError, "this primitive has no eventcount of this number");
+    if (*which < 0 || (size_t)*which >= kind->eventcounts) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "this primitive has no eventcount of this number");
+        }
+        return NULL;
     }
-    return eventcount;
+    return (fl_shm_eventcount *)(void *)((char *)fl_shm_part(self) + kind->eventcount_at[*which]);
 }
 
 static PyObject *segment_ask(PyObject *self, PyObject *number)

@@ -37,7 +37,7 @@ typedef struct {
     fl_shm_kind kind;
     size_t (*size)(uint32_t amount, uint32_t flags);           /* of what follows the header */
     void (*make)(void *part, uint32_t amount, uint32_t flags); /* zeroed memory; NULL: is fine as it is */
-    fl_shm_eventcount *(*eventcount)(void *part, int which); /* below FL_SHM_EVENTCOUNTS; NULL: no such */
+    size_t eventcounts, eventcount_at[FL_SHM_EVENTCOUNTS];     /* how many, and where in what follows */
     bool (*ready)(void *body, fl_shm_eventcount *eventcount);              /* trying might bring something */
 } fl_shm_type;
 

@@ -166,18 +166,14 @@ static PyObject *ring_read(PyObject *op, PyObject *Py_UNUSED(ignored))
     return fl_reader_at(op, fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED);
 }
 
-static char capacity_word[] = "capacity", latest_word[] = "latest"; /* not literals: see permits.c */
-
 static PyObject *broadcast_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {capacity_word, latest_word, NULL};
-    long long capacity;
+    PyObject *number;
+    int64_t capacity;
     int newest = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|$p:BroadcastRing", names, &capacity, &newest)) {
-        return NULL;
-    }
-    if (capacity < 1 || capacity > MOST) {
-        PyErr_Format(PyExc_ValueError, "capacity must be one or more, and at most %u", MOST);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$p:BroadcastRing", FL_PARAMETERS(BroadcastRing),
+                                     &number, &newest) ||
+        (capacity = fl_whole("capacity", number, 1, MOST, "")) < 0) {
         return NULL;
     }
     fl_broadcast *self = (fl_broadcast *)fl_wrapper_new(type, fl_sequence_new());

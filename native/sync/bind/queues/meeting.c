@@ -198,8 +198,7 @@ static PyObject *rendezvous_reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSE
 
 static PyObject *rendezvous_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Rendezvous", names)
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Rendezvous", FL_PARAMETERS(Rendezvous))
                ? fl_wrapper_new(type, fl_meeting_new())
                : NULL;
 }
@@ -286,8 +285,7 @@ static PyObject *exchanger_repr(PyObject *self)
 
 static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Exchanger", names)
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Exchanger", FL_PARAMETERS(Exchanger))
                ? fl_wrapper_new(type, fl_meeting_new())
                : NULL;
 }

@@ -20,7 +20,8 @@ static PyObject *get_within(fl_bounded *self, int64_t deadline)
 static PyObject *peek_within(fl_bounded *self, int64_t deadline)
 {
     if (fl_sem_value(fl_bounded_objects(self)) > 0) {
-        PyObject *object = fl_bounded_look_at(self); /* without a permit, so that no other thread finds the queue empty */
+        /* without a permit, so that no other thread finds the queue empty */
+        PyObject *object = fl_bounded_look_at(self);
         if (object != NULL || PyErr_Occurred()) {
             return object;
         }
@@ -301,17 +302,13 @@ static PyGetSetDef getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
-static char maxsize_word[] = "maxsize", fair_word[] = "fair";
-static char *words[] = {maxsize_word, fair_word, NULL};
-
 static PyObject *new_by(PyTypeObject *type, PyObject *args, PyObject *kwargs, const char *format,
                         fl_order order)
 {
     long long wanted = 0;
     int fair = 0;
     uint32_t maxsize;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, words, &wanted, &fair) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, FL_PARAMETERS(Queue), &wanted, &fair) ||
         parse_maxsize(wanted, &maxsize) < 0) {
         return NULL;
     }
@@ -335,8 +332,7 @@ static PyObject *priority_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 static PyObject *simple_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    return PyArg_ParseTupleAndKeywords(args, kwargs, ":SimpleQueue", names)
+    return PyArg_ParseTupleAndKeywords(args, kwargs, ":SimpleQueue", FL_PARAMETERS(SimpleQueue))
                ? fl_bounded_new(type, FL_SIMPLE, 0, false)
                : NULL;
 }
