@@ -4,8 +4,8 @@
 
 The build runs it. So each signature and docstring is written once, where an editor looks for it. For C they
 are FL_DOC(Class, property) and FL_DOC(module, function), with the signature that Python makes
-__text_signature__ of; FL_TYPE_DOC(Class); FL_PARAMETERS(Class), the names of a constructor's parameters; and of
-a record FL_FIELDS_Class, a list of {name, docstring}.
+__text_signature__ of; FL_TYPE_DOC(Class); FL_PARAMETERS(Class), the names that its constructor takes; and
+of a record FL_FIELDS_Class, a list of {name, docstring}.
 
 FL_METHODS_Class(prefix_) is the table of a class's methods: that of `acquire` is the C function
 prefix_acquire, that of `__enter__` prefix_enter. Its signature says how C is called: without arguments

@@ -23,17 +23,6 @@ int fl_cores_affinity(void)
     return fl_cores_online();
 }
 
-int64_t fl_timer_slack(void)
-{
-    return 0;
-}
-
-bool fl_timer_slack_set(int64_t ns)
-{
-    (void)ns;
-    return false;
-}
-
 static int64_t nanoseconds(time_value_t time)
 {
     return (int64_t)time.seconds * 1000000000 + (int64_t)time.microseconds * 1000;

@@ -15,17 +15,6 @@ int fl_cores_affinity(void)
     return fl_cores_online();
 }
 
-int64_t fl_timer_slack(void)
-{
-    return 0;
-}
-
-bool fl_timer_slack_set(int64_t ns)
-{
-    (void)ns;
-    return false;
-}
-
 fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage)
 {
     if (scope == FL_USAGE_THREAD) {

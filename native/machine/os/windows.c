@@ -29,17 +29,6 @@ int64_t fl_clock_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-int64_t fl_timer_slack(void)
-{
-    return 0;
-}
-
-bool fl_timer_slack_set(int64_t ns)
-{
-    (void)ns;
-    return false;
-}
-
 int fl_cores_online(void)
 {
     DWORD online = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);

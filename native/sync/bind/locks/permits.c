@@ -197,20 +197,14 @@ static PyObject *semaphore_aexit(PyObject *self, PyObject *const *Py_UNUSED(args
     return give(self, 1) < 0 ? NULL : fl_operation_done(fl_wrapper_state(self));
 }
 
-/* Not literals: up to 3.12 PyArg_ParseTupleAndKeywords wants words that could be written to. */
-static char value_word[] = "value", fair_word[] = "fair", death_word[] = "on_owner_death";
-
 static PyObject *new_by(PyTypeObject *type, PyObject *args, PyObject *kwargs, const char *format,
                         bool bounded)
 {
-    static char *names[] = {value_word, fair_word, NULL};
-    long long value = 1;
+    PyObject *number = NULL;
+    int64_t value = 1;
     int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &value, &fair)) {
-        return NULL;
-    }
-    if (value < 0 || value > FL_SEM_MOST) {
-        PyErr_Format(PyExc_ValueError, "semaphore initial value must be >= 0, and at most %u", FL_SEM_MOST);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, FL_PARAMETERS(Semaphore), &number, &fair) ||
+        (number != NULL && (value = fl_whole("value", number, 0, FL_SEM_MOST, "")) < 0)) {
         return NULL;
     }
     uint32_t limit = bounded ? (uint32_t)value : FL_SEM_MOST;
@@ -219,20 +213,19 @@ static PyObject *new_by(PyTypeObject *type, PyObject *args, PyObject *kwargs, co
 
 static PyObject *semaphore_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    return new_by(type, args, kwargs, "|L$p:Semaphore", false);
+    return new_by(type, args, kwargs, "|O$p:Semaphore", false);
 }
 
 static PyObject *bounded_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    return new_by(type, args, kwargs, "|L$p:BoundedSemaphore", true);
+    return new_by(type, args, kwargs, "|O$p:BoundedSemaphore", true);
 }
 
 static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {fair_word, death_word, NULL};
     int fair = 0;
     const char *death = "warn";
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$ps:Lock", names, &fair, &death)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$ps:Lock", FL_PARAMETERS(Lock), &fair, &death)) {
         return NULL;
     }
     bool breaks = strcmp(death, "break") == 0;

@@ -342,13 +342,10 @@ static PyObject *rlock_acquire_restore(PyObject *self, PyObject *held)
     Py_RETURN_NONE;
 }
 
-static char fair_word[] = "fair"; /* not a literal: see permits.c */
-
 static PyObject *rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {fair_word, NULL};
     int fair = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:RLock", names, &fair)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:RLock", FL_PARAMETERS(RLock), &fair)) {
         return NULL;
     }
     return fl_wrapper_new(type, fl_sem_new(1, 1, FL_WAITQ_OWNED | (fair ? FL_WAITQ_FAIR : 0)));

@@ -154,8 +154,7 @@ static PyObject *repr(PyObject *op)
 
 static PyObject *rwlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":RWLock", names)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":RWLock", FL_PARAMETERS(RWLock))) {
         return NULL;
     }
     fl_rwlock *self = (fl_rwlock *)fl_wrapper_new(type, fl_rw_new());

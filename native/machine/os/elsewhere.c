@@ -1,10 +1,22 @@
-/* Where processes share no memory of fairlead's: no portable call tells a process from a later one of the
-   same number, so no process could be found dead. */
+/* Where a system is not Linux. Nothing says how late timers may be. Processes share no memory of fairlead's:
+   no portable call tells a process from a later one of the same number, so none could be found dead. */
 #include <errno.h>
 
 #include "machine/atomic.h"
+#include "machine/clock.h"
 #include "machine/process.h"
 #include "machine/segment.h"
+
+int64_t fl_timer_slack(void)
+{
+    return 0;
+}
+
+bool fl_timer_slack_set(int64_t ns)
+{
+    (void)ns;
+    return false;
+}
 
 uint64_t fl_process_self(void)
 {
