@@ -101,7 +101,11 @@ print(json.dumps([gil.scheduler().policy, gil.counters()["fairlead_gil_canary_re
     assert "threads wait more than 10 % longer; policy stock\n" in process.stderr
 
 
-def test_order_from_outside_ends_the_trial() -> None:
+@pytest.mark.parametrize(
+    ("order", "during"),
+    [("off", "stock"), ("stock", "stock"), ("stock", "interactive"), ("interactive", "interactive")],
+)
+def test_order_from_outside_ends_the_trial(order: outside.Order, during: str) -> None:
     program = """
 from fairlead.gil.schedule import canary
 print(os.getpid(), flush=True)
@@ -118,12 +122,57 @@ print(now.policy, now.canary, trial.verdict)
             pid = int(process.stdout.readline())
             while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
                 pass
-            while (seen := outside.send(pid, "status", wait_s=10)).canary == "none":
-                pass  # the trial has not begun
+            while (seen := outside.send(pid, "status", wait_s=10)).canary == "none" or seen.policy != during:
+                pass  # the trial has not begun, or is at its other window
             assert seen.canary == "tries"
-            assert outside.send(pid, "off", wait_s=10).off
+            answer = outside.send(pid, order, wait_s=10)
+            assert (answer.off, answer.canary) == (order == "off", "none")
             out, err = process.communicate(timeout=100)
         finally:
             process.kill()
-    assert out == "stock none None\n"
-    assert err.endswith("the canary has ended: the policy was switched to stock meanwhile\n")
+    policy = "interactive" if order == "interactive" else "stock"
+    assert out == f"{policy} none None\n"
+    assert err.endswith(f"the canary has ended: the policy was switched to {policy} meanwhile\n")
+
+
+def test_program_that_asks_for_the_policy_on_trial_keeps_it() -> None:
+    program = """
+from fairlead.gil.schedule import canary
+
+def ask():
+    while (now := gil.scheduler()).canary != "tries" or now.policy != "interactive":
+        time.sleep(0.01)
+    gil.schedule()
+
+threading.Thread(target=ask).start()
+trial = canary.Canary("interactive", 0.3, 0.2)
+trial.run()
+now = gil.scheduler()
+print(now.policy, now.canary, trial.verdict)
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert process.stdout == "interactive none None\n"
+
+
+def test_child_forked_after_an_order_keeps_to_it() -> None:
+    program = """
+from fairlead.gil.schedule import canary
+canary.begin("interactive", 0.3, 0.2)
+gil.scheduler()
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+if not os.fork():
+    print(gil.scheduler().policy, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    command = [sys.executable, "-c", HEAD + program]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        try:
+            assert process.stdout is not None
+            outside.send(int(process.stdout.readline()), "interactive", wait_s=0)
+            assert process.communicate("\n", timeout=100)[0] == "interactive\n"
+        finally:
+            process.kill()

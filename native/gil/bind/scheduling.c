@@ -10,11 +10,12 @@
 #ifndef FL_PROBE_REFUSAL
 
 PyDoc_STRVAR(schedule_doc,
-"schedule($module, mode, share, spin, for_ns, /)\n"
+"schedule($module, mode, share, spin, for_ns, trial, /)\n"
 "--\n"
 "\n"
 "Schedule all GILs: mode 0 stock, 1 interactive; share in 1024ths; for so\n"
-"long, or 0 for ever.\n"
+"long, or 0 for ever. False: this is a trial, and an order of another\n"
+"process is in force, which stays.\n"
 "\n"
 "Puts the hooks in for good; they rest until a thread waits for the GIL\n"
 "where this is the only one. Raises UnsupportedInterpreterError where they\n"
@@ -23,9 +24,9 @@ PyDoc_STRVAR(schedule_doc,
 static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     static bool installed;
-    int mode, share, spin;
+    int mode, share, spin, trial;
     unsigned long long for_ns;
-    if (!PyArg_ParseTuple(arguments, "iipK:schedule", &mode, &share, &spin, &for_ns)) {
+    if (!PyArg_ParseTuple(arguments, "iipKp:schedule", &mode, &share, &spin, &for_ns, &trial)) {
         return NULL;
     }
     if (mode < FL_MODE_STOCK || mode > FL_MODE_INTERACTIVE || share < 1 || share >= FL_SHARE_ONE) {
@@ -41,7 +42,8 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
     }
     if (!failure) {
         uint64_t until = for_ns ? fl_ticks_now() + fl_ticks_from_ns(for_ns) : FL_FOREVER;
-        failure = fl_schedule_set((fl_schedule_settings){(fl_policy_mode)mode, share, spin != 0, until});
+        fl_policy_mode wanted = (fl_policy_mode)mode;
+        failure = fl_schedule_set((fl_schedule_settings){wanted, share, spin != 0, until, trial != 0});
     }
     if (!failure && first && !for_ns) { /* the end of its time is announced when it comes */
         fl_hooks_rest();
@@ -50,7 +52,7 @@ static PyObject *probe_schedule(PyObject *Py_UNUSED(module), PyObject *arguments
     if (failure) {
         return fl_module_fail("UnsupportedInterpreterError", failure);
     }
-    Py_RETURN_NONE;
+    return PyBool_FromLong(!trial || !fl_schedule_ordered());
 }
 
 PyDoc_STRVAR(scheduler_doc,

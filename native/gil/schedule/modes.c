@@ -62,6 +62,13 @@ static void change(fl_gil *gil, fl_policy *policy, fl_policy_mode mode, int32_t 
     note_mode(gil, policy);
 }
 
+/* Another has said what it wants. */
+static void end_trial(void)
+{
+    fl_canary tries = FL_CANARY_TRIES;
+    (void)atomic_compare_exchange_strong(&canary, &tries, FL_CANARY_NONE);
+}
+
 const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
 {
     const char *news = NULL;
@@ -80,6 +87,7 @@ const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
         fl_policy_mode mode = order == FL_ORDER_INTERACTIVE ? FL_MODE_INTERACTIVE : FL_MODE_STOCK;
         atomic_store(&ordered, (int)mode);
         atomic_store(&off, order == FL_ORDER_OFF);
+        end_trial();
         gil->until = FL_FOREVER;
         if (policy->mode != mode) {
             if (gil->index == 0) {
@@ -135,13 +143,21 @@ fl_schedule_settings fl_modes_set(fl_schedule_settings wanted)
 {
     fl_registry_each(obey_first, NULL);
     fl_schedule_settings before = settings;
+    if (!wanted.trial) {
+        end_trial();
+    }
     settings = wanted;
     if (atomic_load(&off)) {
         settings.mode = FL_MODE_STOCK;
-    } else {
+    } else if (!wanted.trial) {
         atomic_store(&ordered, -1);
     }
     return before;
+}
+
+bool fl_schedule_ordered(void)
+{
+    return atomic_load(&ordered) >= 0;
 }
 
 static void apply(fl_gil *gil, void *context)
@@ -151,7 +167,7 @@ static void apply(fl_gil *gil, void *context)
         return;
     }
     fl_policy *policy = fl_modes_policy_now(gil);
-    if (policy == NULL) {
+    if (policy == NULL || (settings.trial && fl_schedule_ordered())) { /* a waiter may have obeyed just now */
         return;
     }
     change(gil, policy, settings.mode, settings.share);

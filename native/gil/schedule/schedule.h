@@ -10,6 +10,7 @@ typedef struct {
     int32_t share; /* of FL_SHARE_ONE */
     bool spin;     /* more than one core may be used */
     uint64_t until; /* in ticks: from then on it is STOCK; FL_FOREVER */
+    bool trial;     /* by a canary: an order of another process that is in force stays */
 } fl_schedule_settings;
 
 /* What a trial of the policy in the program itself (fairlead.gil.schedule.canary) has come to. */
@@ -36,6 +37,9 @@ typedef struct {
  * since from now on threads may be parked by them. With the GIL held. NULL, or why not; then nothing has
  * changed. */
 const char *fl_schedule_set(fl_schedule_settings settings);
+
+/* The mode is by an order of another process (control.h), and not as the program asks for. Any thread. */
+bool fl_schedule_ordered(void);
 
 /* What the scheduler of the main interpreter's GIL has done; all zeros before fl_schedule_set. Any thread
  * that has no GIL's mutex. */

@@ -72,4 +72,4 @@ def test_threads_may_spin_only_if_that_leaves_a_core_and_can_not_use_a_quota_up(
     monkeypatch.setattr(_probe, "schedule", lambda *settings: given.append(settings), raising=False)
     monkeypatch.setattr(control, "_open", True)  # it takes orders from outside already
     control.switch("interactive", 0.25)
-    assert given == [(1, 256, spins, 0)]
+    assert given == [(1, 256, spins, 0, False)]

@@ -127,18 +127,18 @@ class Canary:
             choose.shuffle(order)
             seen: dict[Policy, CanaryWindow | None] = {}
             for policy in order:
-                control.switch(policy, self.cpu_share)
-                seen[policy] = self._window()
+                switched = control.switch(policy, self.cpu_share, trial=True)
+                seen[policy] = self._window() if switched else None
                 now = control.state()
-                if now.switched_off or now.policy != policy:
-                    _say(f"the canary has ended: the policy was switched to {now.policy} meanwhile")
-                    return "none"
+                if not switched or (now.policy, now.canary) != (policy, "tries"):
+                    return _ended_by_others()
             stock, scheduled = seen["stock"], seen[self.policy]
             if stock is not None and scheduled is not None:
                 pairs.append((stock, scheduled))
                 self.verdict = judge(pairs) or self.verdict
         kept: Policy = self.policy if self.verdict.decision == "keep" else "stock"
-        control.switch(kept, self.cpu_share)
+        if not control.switch(kept, self.cpu_share, trial=True):
+            return _ended_by_others()
         _say(_told(self.verdict, kept, self.window_s))
         return "rejected" if kept == "stock" else "kept"
 
@@ -154,6 +154,11 @@ class Canary:
         histogram = [sum(counts) for counts in zip(*(t.wait_histogram for t in threads), strict=True)]
         waited = sum(thread.waited_seconds for thread in threads)
         return CanaryWindow(waited / turns, percentile(histogram, 0.99))
+
+
+def _ended_by_others() -> control.CanaryState:
+    _say(f"the canary has ended: the policy was switched to {control.state().policy} meanwhile")
+    return "none"
 
 
 def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:
@@ -181,7 +186,7 @@ def begin(policy: Policy, cpu_share: float, window_s: float) -> None:
         original(self)
 
     threading.Thread.start = start  # type: ignore[method-assign]
-    os.register_at_fork(after_in_child=lambda: control.switch("stock", cpu_share))
+    os.register_at_fork(after_in_child=lambda: control.switch("stock", cpu_share, trial=True))
 
 
 def _say(text: str) -> None:

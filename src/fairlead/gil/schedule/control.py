@@ -100,9 +100,16 @@ def may_spin(cores: machine.Cores) -> bool:
 
 
 def switch(
-    policy: Policy, cpu_share: float, timer_slack: float | None = None, for_s: float | None = None
-) -> None:
+    policy: Policy,
+    cpu_share: float,
+    timer_slack: float | None = None,
+    for_s: float | None = None,
+    *,
+    trial: bool = False,
+) -> bool:
     """``fairlead.gil.schedule``; after so many seconds the interpreter's own scheduling is back.
+
+    False: this is a trial, and another process has ordered a policy, which stays.
 
     The hooks see to that end, and not a thread of ours: forked children keep to it, and nothing else is in
     the program for it.
@@ -114,11 +121,12 @@ def switch(
 
     for_ns = 0 if for_s is None else max(1, min(round(for_s * 1e9), FOREVER_NS))
     spin = may_spin(machine.cores())
-    _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), spin, for_ns)
+    done = _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), spin, for_ns, trial)
     tested.warn()
     _share = cpu_share
     _open_to_orders()
     slacken(timer_slack)
+    return done
 
 
 def _open_to_orders() -> None:
