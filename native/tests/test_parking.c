@@ -1,4 +1,4 @@
-/* A thread that sleeps until a mutex is free, and that no other thread wakes. */
+/* A thread that sleeps until a mutex is free, and that no other thread wakes; and where a thread may spin. */
 #define _GNU_SOURCE
 #include "gil/schedule/parking.h"
 
@@ -43,8 +43,22 @@ static void test_thread_whose_mutex_was_unlocked_without_a_wake_is_woken(void)
 }
 #endif
 
+static void test_thread_does_not_spin_on_the_core_that_the_holder_needs(void)
+{
+    fl_parker parker = {.t_looked = 1}; /* it may run on other cores, too */
+    int core = sched_getcpu();
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET((size_t)core, &own);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof own, &own), 0); /* or it might move between two looks */
+    CHECK(!fl_parker_may_spin(&parker, core, 1));
+    CHECK(fl_parker_may_spin(&parker, core + 1, 1));
+    CHECK(fl_parker_may_spin(&parker, -1, 1));
+}
+
 int main(void)
 {
+    test_thread_does_not_spin_on_the_core_that_the_holder_needs();
 #if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
     test_thread_whose_mutex_was_unlocked_without_a_wake_is_woken();
 #endif

@@ -18,6 +18,7 @@ typedef struct {
     bool wanting;  /* the policy knows that it wants the GIL */
     bool ask;      /* to ask the holder at the next call */
     pid_t native_id;
+    int core;            /* where it was when it acquired the GIL */
     bool brief;          /* alone at the GIL, and back at once: its next drop is not timed */
     bool forced;         /* its last drop was */
     long slept;          /* how often it had slept by then */

@@ -3,6 +3,7 @@
 #include "gil/schedule/parking.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,11 +110,14 @@ int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
     return gone;
 }
 
-bool fl_parker_may_spin(fl_parker *parker, int64_t now)
+bool fl_parker_may_spin(fl_parker *parker, int core, int64_t now)
 {
     if (parker->t_looked == 0 || now - parker->t_looked > LOOK_NS) {
         parker->one_core = fl_cores_affinity() < 2; /* that may change at any time */
         parker->t_looked = now;
+    }
+    if (core == sched_getcpu()) { /* the holder woke this thread, and lost its core to it */
+        return false;
     }
     return !parker->one_core && now >= atomic_load_explicit(&calm_until, memory_order_relaxed);
 }

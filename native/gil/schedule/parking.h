@@ -51,7 +51,8 @@ void fl_parker_park(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
    used up meanwhile, no thread may spin for a while. */
 int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 
-/* Whether there is a core to spin on while the holder works. Own thread; `now` in ns of fl_ticks_now(). */
-bool fl_parker_may_spin(fl_parker *parker, int64_t now);
+/* Whether there is a core to spin on while the holder works, which was on `core` last (-1: not known). Own
+   thread; `now` in ns of fl_ticks_now(). */
+bool fl_parker_may_spin(fl_parker *parker, int core, int64_t now);
 
 #endif

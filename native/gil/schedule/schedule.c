@@ -4,6 +4,7 @@
 #include "gil/schedule/schedule.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ static fl_scheduled *record_of(fl_seat *seat)
             fl_policy_thread_new(&made->policy, (fl_priority)own_priority);
             made->seat = seat;
             made->native_id = gettid();
+            made->core = -1;
         }
         seat->schedule = made;
     }
@@ -180,6 +182,13 @@ static void look_coreless(const fl_policy *policy, fl_scheduled *holder, int64_t
     }
 }
 
+/* Where the holder was that a serving thread may spin for; a computation spins to keep its core awake. */
+static int core_of_holder(const fl_policy *policy, const fl_scheduled *me)
+{
+    bool serving = me->policy.cls == FL_CLASS_SERVING;
+    return serving && policy->holder ? fl_scheduled_of(policy->holder)->core : -1;
+}
+
 static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
 {
     fl_policy *policy = fl_modes_policy_now(gil);
@@ -234,7 +243,7 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
             gil->py->locked = 0;
             return 0;
         case FL_TICK_SPIN:
-            if (!fl_parker_may_spin(&me->parker, now)) {
+            if (!fl_parker_may_spin(&me->parker, core_of_holder(policy, me), now)) {
                 fl_policy_crowded(policy, &me->policy, now);
                 break;
             }
@@ -276,6 +285,7 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
             want(gil, seat, now);
         }
         me->wanting = me->ask = false;
+        me->core = sched_getcpu();
         fl_policy_acquired(policy, &me->policy, fl_ns_of(now));
         if (fl_policy_gives_up(policy, fl_ns_of(now), asleep_since, rouse)) {
             me->news = gave_up;
