@@ -75,6 +75,14 @@ def generates(n):
 def fine(n):
     return n
 
+class SlowToRead(dict):
+    def items(self):
+        time.sleep(0.7)
+        return super().items()
+
+def read_slowly(n):
+    return SlowToRead()
+
 def items():
     return [1]
 
@@ -283,3 +291,11 @@ print(memory_kib([os.getpid()]) - before)
 def test_memory_is_what_a_call_had_at_most_and_not_what_it_left() -> None:
     done = subprocess.run([sys.executable, "-c", HUNGRY], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 50_000
+
+
+@pytest.mark.long
+def test_time_that_a_result_is_looked_at_is_not_taken_for_the_call(place: Path) -> None:
+    ask(
+        "shop:read_slowly", "--items", "range(3)", "--budget", "2s", "--kinds", "threads", "--max-calls", "30"
+    )
+    assert load(place / "saved.json").choice.kind == "sequential"

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,6 @@ def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
         again = looked.second_round()
         if not again:
             looked.shares |= {"wall_s": sum(looked.times), "observed": len(looked.times)}
-        signal.setitimer(signal.ITIMER_REAL, 0)
     for item in looked.examples:
         cannot = cannot or sending.call(item)
     for value in looked.results:
@@ -115,8 +115,6 @@ class _Look:
 
     def first_round(self) -> None:
         """The first item, and as many others, evenly apart, as there is time for."""
-        # the kernel ends this process if a call does not return, whatever the call holds
-        signal.setitimer(signal.ITIMER_REAL, self._job["call_limit_s"])
         self._progress.say("call")
         slot = self._job["look_s"]
         self.shares = self._observed(lambda: self._looked_at(0))
@@ -149,7 +147,8 @@ class _Look:
                     return
 
         try:
-            self.shares = self._observed(calls)
+            with self._limited():
+                self.shares = self._observed(calls)
         except BaseException as error:
             raise Unfit(
                 f"{self._label} raised {_said(error)} when it was called with the same items once more: give "
@@ -162,9 +161,11 @@ class _Look:
         item = self._items[place]
         self._progress.call(place)
         before = fingerprint(item)
-        begin = time.perf_counter()
         try:
-            value = self._call(item)
+            with self._limited():
+                begin = time.perf_counter()
+                value = self._call(item)
+                took = time.perf_counter() - begin
         except BaseException as error:
             if isinstance(error, SystemExit):
                 raise Unfit(
@@ -175,7 +176,7 @@ class _Look:
                 f"{self._label} raised {_said(error)} when it was called with item {place}, {item!r:.60}: "
                 "give items that it can handle"
             ) from error
-        self.times.append(time.perf_counter() - begin)
+        self.times.append(took)
         self.calls += 1
         self.places.append(place)
         self.fingerprints.append(fingerprint(value))
@@ -183,6 +184,15 @@ class _Look:
         if len(self.results) < SENT:
             self.results.append(value)
             self.examples.append(item)
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """The kernel ends this process if a call does not return, whatever the call holds."""
+        signal.setitimer(signal.ITIMER_REAL, self._job["call_limit_s"])
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _observed(self, calls: Callable[[], None]) -> dict[str, Any]:
         """What calls do with their time, as shares of it."""
