@@ -50,6 +50,9 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
             "gil_stalls.py", [], {"stock", "interval", "fairlead"}, "max, ms", marks=pytest.mark.long
         ),
         pytest.param(
+            "gil_handing.py", [], {"stock", "interval", "fairlead"}, "hops/s", marks=pytest.mark.long
+        ),
+        pytest.param(
             "gil_servers.py",
             ["--only", "asyncio"],
             {"stock", "interval", "fairlead", "alone"},

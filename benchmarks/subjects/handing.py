@@ -1,0 +1,93 @@
+"""Threads that hand work to each other, over and over.
+
+Settings: kind (lock, queue, submit, pipeline), seconds. Prints a line when the measurement begins, and then
+what was seen.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import subject
+from steps import count_to
+
+SECONDS: float = subject.SETTINGS["seconds"]
+STEPS = 200
+"""Of work, some ten microseconds, at each stage of the pipeline."""
+
+
+def endless(body: Callable[[], object]) -> None:
+    def repeat() -> None:
+        while True:
+            body()
+
+    threading.Thread(target=repeat, daemon=True).start()
+
+
+def lock() -> Callable[[], object]:
+    """A lock each to wake the other."""
+    asked, answered = threading.Lock(), threading.Lock()
+    asked.acquire()
+    answered.acquire()
+
+    def other() -> None:
+        asked.acquire()
+        answered.release()
+
+    def ask() -> None:
+        asked.release()
+        answered.acquire()
+
+    endless(other)
+    return ask
+
+
+def through(stages: int, work: Callable[[], object]) -> Callable[[], object]:
+    """Through so many threads, each with a queue before it, and back."""
+    queues = [queue.Queue[int]() for _ in range(stages + 1)]
+
+    def stage(number: int) -> Callable[[], object]:
+        def step() -> None:
+            item = queues[number].get()
+            work()
+            queues[number + 1].put(item)
+
+        return step
+
+    def ask() -> None:
+        queues[0].put(1)
+        queues[-1].get()
+
+    for number in range(stages):
+        endless(stage(number))
+    return ask
+
+
+def submit() -> Callable[[], object]:
+    pool = ThreadPoolExecutor(1)
+    return lambda: pool.submit(int).result()
+
+
+KINDS: dict[str, Callable[[], Callable[[], object]]] = {
+    "lock": lock,
+    "queue": lambda: through(1, lambda: None),
+    "submit": submit,
+    "pipeline": lambda: through(3, lambda: count_to(STEPS)),
+}
+
+subject.set_switch_interval()
+ask = KINDS[subject.SETTINGS["kind"]]()
+work = subject.spinners()
+for _ in range(100):
+    ask()
+subject.say(**work)
+times, used, begin = 0, time.process_time(), time.perf_counter()
+while time.perf_counter() - begin < SECONDS:
+    ask()
+    times += 1
+took = time.perf_counter() - begin
+subject.say(**{"hops/s": times / took, "CPU, us a hop": (time.process_time() - used) / times * 1e6})
