@@ -48,6 +48,7 @@ static int native_exec(PyObject *module)
         PyErr_NoMemory();
         return -1;
     }
+    fl_fetch_add(&fl_caller_interpreters, 1, relaxed); /* before any lock of this interpreter is there */
 #define OBJECT(field, text)                                                                                 \
     if (name(&state->field, text) < 0) { return -1; }
 #define PUBLIC(field, spec)                                                                                 \

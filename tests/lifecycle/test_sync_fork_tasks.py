@@ -134,3 +134,26 @@ def child():
 in_child(child)
 """
     )
+
+
+@pytest.mark.parametrize("make", ["RLock()", "RWLock().writing"])
+def test_what_a_task_holds_is_held_in_the_child_by_no_thread(make: str) -> None:
+    run(f"""
+import asyncio
+from fairlead.errors import NotHeldError
+lock = {make}
+
+def child():
+    assert not lock.acquire(False)
+    try:
+        lock.release()
+    except NotHeldError:
+        return
+    raise AssertionError
+
+async def main():
+    with lock:
+        in_child(child)
+
+asyncio.run(main())
+""")

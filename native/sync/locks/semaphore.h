@@ -65,26 +65,35 @@ static inline bool fl_sem_try(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
     return true;
 }
 
-fl_sem_result fl_sem_give_slow(fl_waitq *waitq, uint32_t count);
-
-/* Gives permits. Does not block, and may be called from a signal handler of Python, a destructor, and without
-   the GIL. */
-static inline fl_sem_result fl_sem_give(fl_waitq *waitq, uint32_t count)
+/* Gives permits where no waiter is queued. False: one is, or permits are owed; then fl_sem_give_slow. */
+static inline bool fl_sem_give_at_once(fl_waitq *waitq, uint32_t count, fl_sem_result *result)
 {
     fl_waitq_refresh(waitq);
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     if ((waitq->flags & FL_WAITQ_OWNED) && (uint32_t)word == 0) {
         fl_store(&waitq->owner, 0, relaxed); /* before another can be the holder */
     }
+    *result = FL_SEM_OK;
     do {
         if (word & FL_SEM_QUEUED) {
-            return fl_sem_give_slow(waitq, count);
+            return false;
         }
         if ((uint64_t)(uint32_t)word + count > waitq->limit) {
-            return FL_SEM_TOO_MANY;
+            *result = FL_SEM_TOO_MANY;
+            return true;
         }
     } while (!fl_cas(&waitq->word, &word, word + count, release, relaxed)); /* pairs with fl_sem_try */
-    return FL_SEM_OK;
+    return true;
+}
+
+fl_sem_result fl_sem_give_slow(fl_waitq *waitq, uint32_t count);
+
+/* Gives permits. Does not block, and may be called from a signal handler of Python, a destructor, and without
+   the GIL. */
+static inline fl_sem_result fl_sem_give(fl_waitq *waitq, uint32_t count)
+{
+    fl_sem_result result;
+    return fl_sem_give_at_once(waitq, count, &result) ? result : fl_sem_give_slow(waitq, count);
 }
 
 /* Not for locks. Takes away `count` permits, those first that are free; returns how many are owed now. As

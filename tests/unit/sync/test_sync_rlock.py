@@ -6,6 +6,7 @@ import asyncio
 import gc
 import math
 import pickle
+import sys
 import threading
 import weakref
 from typing import Any
@@ -207,6 +208,20 @@ def test_identity_is_never_that_of_an_earlier_thread_or_task(lock: RLock) -> Non
         await asyncio.ensure_future(take())
         for _ in range(20):
             await asyncio.ensure_future(other())
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks start eagerly from Python 3.12 on")
+def test_task_that_runs_within_another_ones_step_is_not_its_holder(lock: RLock) -> None:
+    async def within() -> tuple[bool, bool]:
+        return lock.acquire(False), lock._is_owned()
+
+    async def main() -> None:
+        with lock:
+            loop = asyncio.get_running_loop()  # which 3.13 wants to be told
+            assert await asyncio.Task(within(), loop=loop, eager_start=True) == (False, False)
+            assert lock._is_owned()
 
     run(main())
 

@@ -6,6 +6,8 @@
  */
 #include "sync/bind/base/wait.h"
 
+#include "machine/thread.h"
+
 /* What keep() has kept in this place of the state, borrowed; or NULL. */
 static PyObject *kept(PyObject **place)
 {
@@ -124,11 +126,29 @@ PyObject *fl_holder_here(fl_state *state)
     return gevent <= 0 ? NULL : not_none(PyObject_CallNoArgs(greenlet_of));
 }
 
-int fl_caller_here(fl_state *state, fl_caller *me)
+_Thread_local fl_caller_memory fl_caller_last FL_THREAD_LOCAL_MODEL;
+fl_atomic(uint32_t) fl_caller_interpreters;
+
+int fl_caller_ask(fl_state *state, fl_caller *me)
 {
-    me->thread = fl_owner_thread();
-    me->task = fl_holder_here(state);
-    return me->task == NULL && PyErr_Occurred() ? -1 : 0;
+#ifdef PYPY_VERSION
+    const fl_caller_when when = {0};
+#else
+    const PyThreadState *here = PyThreadState_Get();
+    const fl_caller_when when = {
+        .contexts = here->context_ver, /* before: what is asked may switch to others and back */
+        .thread_state = here->id,
+        .interpreter = here->interp,
+        .interpreters = fl_load(&fl_caller_interpreters, relaxed), /* its own is counted */
+        .generation = fl_fork_generation,
+    };
+#endif
+    *me = (fl_caller){fl_owner_thread(), fl_holder_here(state)};
+    if (me->task == NULL && PyErr_Occurred()) {
+        return -1;
+    }
+    fl_caller_last = (fl_caller_memory){when, *me};
+    return 0;
 }
 
 /* What is not there is NULL, without an exception; any other exception stays. */

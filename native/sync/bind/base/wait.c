@@ -287,6 +287,13 @@ int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
     }
 }
 
+fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count)
+{
+    fl_sem_result result;
+    FL_WAKING(result = fl_sem_give_slow(waitq, count));
+    return result;
+}
+
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner)
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
+#include "machine/thread.h"
 #include "sync/wait/waitq.h"
 #include "sync/coordination/meeting.h"
 #include "sync/wait/mailbox.h"
@@ -211,15 +212,13 @@ PyObject *fl_operation_done(fl_state *state);
     } while (0)
 void fl_mailbox_deliver(fl_mailbox *mailbox);
 
+fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count);
+
 /* fl_sem_give, and each waiter that gets something is woken. */
 static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
 {
     fl_sem_result result;
-    if (fl_waitq_waiting(waitq) == 0) {
-        return fl_sem_give(waitq, count);
-    }
-    FL_WAKING(result = fl_sem_give(waitq, count));
-    return result;
+    return fl_sem_give_at_once(waitq, count, &result) ? result : fl_permits_give_slow(waitq, count);
 }
 
 /* What an adapter says of its library under a name, borrowed. 1: *found is that, which is kept in this place
@@ -253,8 +252,47 @@ typedef struct {
     PyObject *task;
 } fl_caller;
 
-/* -1: an exception. */
-int fl_caller_here(fl_state *state, fl_caller *me);
+/* Since when it is the same caller. Each step of a task, and each switch of a greenlet, enters a context of
+   its own, and a thread state counts these. Its number is unique in its interpreter; another interpreter may
+   be where one was that is gone. In a forked child none of the parent's tasks runs. */
+typedef struct {
+#ifndef PYPY_VERSION /* whose thread states do not count: there it is asked each time */
+    uint64_t contexts, thread_state;
+    PyInterpreterState *interpreter;
+#endif
+    uint32_t interpreters, generation;
+} fl_caller_when;
+
+/* The last caller of this thread; its task is borrowed, and is there as long as it runs. */
+typedef struct {
+    fl_caller_when when;
+    fl_caller who;
+} fl_caller_memory;
+extern _Thread_local fl_caller_memory fl_caller_last FL_THREAD_LOCAL_MODEL;
+
+/* How many interpreters have had this module. */
+extern fl_atomic(uint32_t) fl_caller_interpreters;
+
+/* Asks, and remembers the answer. */
+int fl_caller_ask(fl_state *state, fl_caller *me);
+
+/* Of a primitive that tells its holders apart. -1: an exception. */
+static inline int fl_caller_here(PyObject *wrapper, fl_caller *me)
+{
+#ifndef PYPY_VERSION
+    const PyThreadState *here = PyThreadState_Get();
+    const fl_caller_when *last = &fl_caller_last.when;
+    if (__builtin_expect(last->contexts == here->context_ver && last->thread_state == here->id &&
+                             last->interpreter == here->interp && last->generation == fl_fork_generation &&
+                             last->interpreters == fl_load(&fl_caller_interpreters, relaxed), /* its own */
+                         true)) {
+        me->thread = fl_caller_last.who.thread;
+        me->task = Py_XNewRef(fl_caller_last.who.task);
+        return 0;
+    }
+#endif
+    return fl_caller_ask(fl_wrapper_state(wrapper), me);
+}
 
 static inline uint64_t fl_caller_owner(const fl_caller *me)
 {

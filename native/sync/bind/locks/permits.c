@@ -9,14 +9,10 @@ static int raise_broken(void)
     return -1;
 }
 
-/* 1: taken; 0: not within the time; -1: an exception. */
-static int take(PyObject *self, uint32_t wanted, int64_t deadline)
+/* As take(), of what is not there. Not inline: it costs registers. */
+static __attribute__((noinline)) int wait_for(PyObject *self, uint32_t wanted, int64_t deadline)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    uint64_t owner = fl_owner_thread();
-    if (fl_sem_try(waitq, wanted, owner)) {
-        return 1;
-    }
     if (waitq->flags & FL_WAITQ_BREAKS && (fl_sem_closed(waitq) || fl_waitq_orphaned(waitq))) {
         fl_holder_ended(self, waitq);
         return raise_broken();
@@ -31,8 +27,15 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
                  "thread waits; use `async with`, or a timeout");
         return -1;
     }
-    int taken = fl_wait_thread(self, waitq, wanted, owner, deadline);
+    int taken = fl_wait_thread(self, waitq, wanted, fl_owner_thread(), deadline);
     return taken == FL_REFUSAL ? raise_broken() : taken;
+}
+
+/* 1: taken; 0: not within the time; -1: an exception. */
+static int take(PyObject *self, uint32_t wanted, int64_t deadline)
+{
+    return fl_sem_try(fl_wrapper_waitq(self), wanted, fl_owner_thread()) ? 1
+                                                                         : wait_for(self, wanted, deadline);
 }
 
 static int give(PyObject *self, uint32_t count)

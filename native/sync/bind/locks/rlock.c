@@ -47,41 +47,41 @@ static int again(PyObject *self, const fl_caller *me)
     return 1;
 }
 
-/* As fl_wait_thread, at once or later. */
-static int take_once(PyObject *self, const fl_caller *me, int64_t deadline)
+/* As fl_wait_thread, of a lock that is not free. Not inline: it costs registers. */
+static __attribute__((noinline)) int wait_for(PyObject *self, const fl_caller *me, int64_t deadline)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    uint64_t owner = fl_caller_owner(me);
-    if (fl_sem_try(waitq, 1, owner)) {
-        return 1;
-    }
-    if (deadline == 0) {
-        return 0;
-    }
     uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or is given */
     if (deadline == FL_FOREVER && (holder & ~(uint64_t)FL_OWNER_TASK) == me->thread) {
         int others_run = fl_in_greenlet(fl_wrapper_state(self));
-        if (others_run != 0) {
-            return others_run < 0 ? -1 : fl_wait_thread(self, waitq, 1, owner, deadline);
+        if (others_run < 0) {
+            return -1;
         }
-        fl_raise("DeadlockError",
-                 holder & FL_OWNER_TASK
-                     ? "a task of this thread's event loop holds this lock, and cannot release it while the "
-                       "thread waits; use `async with`, or a timeout"
-                     : "this thread holds this lock outside of the task that runs in it now, and cannot "
-                       "release it while it waits");
-        return -1;
+        if (!others_run) {
+            fl_raise("DeadlockError",
+                     holder & FL_OWNER_TASK
+                         ? "a task of this thread's event loop holds this lock, and cannot release it while "
+                           "the thread waits; use `async with`, or a timeout"
+                         : "this thread holds this lock outside of the task that runs in it now, and cannot "
+                           "release it while it waits");
+            return -1;
+        }
     }
-    return fl_wait_thread(self, waitq, 1, owner, deadline);
+    return fl_wait_thread(self, waitq, 1, fl_caller_owner(me), deadline);
 }
 
 /* As fl_wait_thread; the reference to the task is stolen. */
 static int take_as(PyObject *self, fl_caller me, int64_t deadline)
 {
     int taken = again(self, &me);
-    if (taken == 0 && (taken = take_once(self, &me, deadline)) > 0) {
-        hold(self, me.task, 1);
-        return 1;
+    if (taken == 0) {
+        taken = fl_sem_try(fl_wrapper_waitq(self), 1, fl_caller_owner(&me)) ? 1
+                : deadline == 0                                             ? 0
+                                                                            : wait_for(self, &me, deadline);
+        if (taken > 0) {
+            hold(self, me.task, 1);
+            return 1;
+        }
     }
     Py_XDECREF(me.task);
     return taken;
@@ -90,7 +90,7 @@ static int take_as(PyObject *self, fl_caller me, int64_t deadline)
 static int take(PyObject *self, int64_t deadline)
 {
     fl_caller me;
-    return fl_caller_here(fl_wrapper_state(self), &me) < 0 ? -1 : take_as(self, me, deadline);
+    return fl_caller_here(self, &me) < 0 ? -1 : take_as(self, me, deadline);
 }
 
 static void give(PyObject *self)
@@ -102,17 +102,32 @@ static void give(PyObject *self)
     Py_XDECREF(task);
 }
 
+int fl_rlock_is_mine(PyObject *self)
+{
+    fl_caller me;
+    if (fl_caller_here(self, &me) < 0) {
+        return -1;
+    }
+    fl_waitq_refresh(fl_wrapper_waitq(self));
+    int mine = held_by(self, &me);
+    Py_XDECREF(me.task);
+    return mine;
+}
+
+static int raise_not_held(PyObject *self)
+{
+    fl_raise("NotHeldError", fl_sem_value(fl_wrapper_waitq(self)) == 0
+                                 ? "cannot release un-acquired lock: another thread or task holds it"
+                                 : "cannot release un-acquired lock");
+    return -1;
+}
+
 static int release_once(PyObject *self)
 {
     rlock *lock = (rlock *)self;
     int mine = fl_rlock_is_mine(self);
     if (mine <= 0) {
-        if (mine == 0) {
-            fl_raise("NotHeldError", fl_sem_value(fl_wrapper_waitq(self)) == 0
-                                    ? "cannot release un-acquired lock: another thread or task holds it"
-                                    : "cannot release un-acquired lock");
-        }
-        return -1;
+        return mine < 0 ? -1 : raise_not_held(self);
     }
     uint32_t depth = fl_load(&lock->depth, relaxed); /* the holder's own */
     if (depth > 1) {
@@ -121,18 +136,6 @@ static int release_once(PyObject *self)
         give(self);
     }
     return 0;
-}
-
-int fl_rlock_is_mine(PyObject *self)
-{
-    fl_caller me;
-    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
-        return -1;
-    }
-    fl_waitq_refresh(fl_wrapper_waitq(self));
-    int mine = held_by(self, &me);
-    Py_XDECREF(me.task);
-    return mine;
 }
 
 fl_rlock_hold fl_rlock_save(PyObject *self)
@@ -156,7 +159,7 @@ int fl_rlock_restore(PyObject *self, fl_rlock_hold before)
 static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
 {
     fl_caller me;
-    if (fl_caller_here(fl_wrapper_state(self), &me) < 0) {
+    if (fl_caller_here(self, &me) < 0) {
         return -1;
     }
     if (me.task == NULL) {

@@ -116,7 +116,7 @@ static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_rwlock *self = fl_rwlock_begin(op);
     fl_caller me;
-    if (fl_caller_here(fl_wrapper_state(op), &me) < 0) {
+    if (fl_caller_here(op, &me) < 0) {
         return NULL;
     }
     fl_rw_mode inside = FL_RW_NONE;

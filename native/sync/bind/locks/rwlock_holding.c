@@ -190,13 +190,13 @@ int fl_rwlock_come_in(PyObject *op, int64_t deadline)
 {
     fl_caller me;
     uint32_t wanted;
-    return fl_caller_here(fl_wrapper_state(op), &me) < 0 ? -1 : come_in_as(op, me, deadline, &wanted);
+    return fl_caller_here(op, &me) < 0 ? -1 : come_in_as(op, me, deadline, &wanted);
 }
 
 int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
 {
     fl_caller me;
-    if (fl_caller_here(fl_wrapper_state((PyObject *)self), &me) < 0) {
+    if (fl_caller_here((PyObject *)self, &me) < 0) {
         return -1;
     }
     bool held = false;
@@ -231,7 +231,7 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
 int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
 {
     fl_caller me;
-    if (fl_caller_here(fl_wrapper_state(op), &me) < 0) {
+    if (fl_caller_here(op, &me) < 0) {
         return -1;
     }
     if (me.task == NULL) {
@@ -253,7 +253,7 @@ PyObject *fl_rwlock_finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused
     if (wanted == FL_RW_NONE) {
         Py_RETURN_TRUE; /* it came in at once */
     }
-    int failed = fl_caller_here(fl_wrapper_state(op), &me);
+    int failed = fl_caller_here(op, &me);
     if (failed == 0 && me.task != NULL) {
         failed = enlist(self, &me, ((fl_rwlock_view *)op)->mode);
         Py_DECREF(me.task);
