@@ -473,7 +473,6 @@ def main() -> None:
                 "rounds": options.rounds,
                 "median ms": round(took[len(took) // 2] * 1000, 2),
                 "longest ms": round(took[-1] * 1000, 2),
-                "left": shared.sweep(),
             }
             if hasattr(subject, "told"):
                 figures["told"] = subject.told

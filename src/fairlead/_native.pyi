@@ -795,7 +795,7 @@ class Latch:
         counted.
         """
     def is_set(self) -> bool:
-        """Whether the flag is set, or what is counted has come to nothing."""
+        """Whether nothing is still to come."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
     def wait_async(self) -> Operation[bool]:
@@ -805,7 +805,7 @@ class Latch:
 
 @final
 class CountdownEvent:
-    """Is set while what it counts has come to nothing; unlike a Latch it may be counted up again.
+    """Is set while nothing is still to come; unlike a Latch it may be counted up again.
 
     All that wait when the count reaches zero are woken, even if it is counted up at once. In a forked child
     it counts what it counted at the fork, and there are no waiters.
@@ -819,7 +819,7 @@ class CountdownEvent:
     def count_down(self, n: int = 1) -> None:
         """As Latch.count_down()."""
     def is_set(self) -> bool:
-        """Whether the flag is set, or what is counted has come to nothing."""
+        """Whether nothing is still to come."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
     def wait_async(self) -> Operation[bool]:
@@ -1001,7 +1001,7 @@ class Event:
     """
     def __new__(cls) -> Event: ...
     def is_set(self) -> bool:
-        """Whether the flag is set, or what is counted has come to nothing."""
+        """Whether the flag is set."""
     def set(self) -> None:
         """Sets the flag and wakes all that wait at this moment, even if it is cleared at once. Never
         waits, and a signal handler or a destructor may call it. Of more than eight threads it wakes two,

@@ -18,7 +18,7 @@ import trio
 from waiting import Thread, until
 
 from fairlead import errors
-from fairlead.sync import shared
+from fairlead.sync import _segments, shared
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 
@@ -400,7 +400,7 @@ def test_name_leads_to_the_same_lock_and_goes_with_its_last_user(name: str) -> N
         shared.Lock(name, take_over=True)
     del lock, same
     assert third.acquire(False)
-    assert shared.sweep() == []
+    assert name not in shared.sweep()
     assert file_of(name).exists()
     del third
     assert not file_of(name).exists()
@@ -414,10 +414,21 @@ def test_name_that_killed_processes_left_is_made_anew(name: str) -> None:
     file_of(name).write_bytes(left)  # as a kill leaves it: nobody uses it
     lock = shared.Lock(name)
     assert not lock.locked()
+
+
+def test_sweep_removes_what_killed_processes_left_and_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_segments, "_PLACE", str(tmp_path))  # other tests sweep, and leave things, too
+    lock, killed = shared.Lock("used"), shared.Lock("left")
+    left = Path(_segments.path_of("left"))
+    content = left.read_bytes()
+    del killed
+    left.write_bytes(content)
+    assert shared.sweep() == ["left"]
+    assert not left.exists()
+    assert Path(_segments.path_of("used")).exists()
     del lock
-    file_of(name).write_bytes(left)
-    assert name in shared.sweep()
-    assert not file_of(name).exists()
 
 
 def test_segments_of_others_are_refused_with_the_reason(name: str) -> None:
