@@ -6,9 +6,9 @@ Twenty cells: a threaded server whose requests arrive at random (gil_open_loop.p
 computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
 `fairlead run`, and simulated in the same three ways. A figure of the last column is predicted / measured.
 
-The simulator is told what a request costs, as the kernel counted it: first, by requests without work, what
+The simulator is given what a request costs, as the kernel counted it: first, by requests without work, what
 receiving and answering one costs; then, in each cell, how much slower the cores did the work than when its
-rate was measured. It is told nothing of waiting.
+rate was measured. It is given nothing of waiting.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cell(mixed: str, load: float, cpu_threads: int, modes: dict[str, Way], optio
 
 
 class Costs:
-    """What requests need of a core, in one way: measured, and told to the simulator."""
+    """What requests need of a core, in one way: measured, and given to the simulator."""
 
     def __init__(self, bare: Cell, mode: str, samples: list[Sample], options: Any) -> None:
         self.mode, self.options = mode, options
@@ -196,7 +196,7 @@ def main() -> None:
     samples = run("How well does the simulator predict a real server?", rows, options)
     costs = {mode: Costs(bare, mode, samples, options) for mode in modes}
     found = [one for name, each in cells.items() for one in compared(name, each, costs, samples, options)]
-    print("\nCPU time of a request beside its work, us: measured, and simulated before it was told")
+    print("\nCPU time of a request beside its work, us: measured, and simulated before it was given")
     for mode, cost in costs.items():
         print(f"  {mode:<9} {show(cost.measured_us):>8} {show(cost.simulated_us):>8}")
     print("\npredicted and measured")
