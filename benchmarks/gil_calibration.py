@@ -71,7 +71,6 @@ class Costs:
     """What requests need of a core, in one way: measured, and given to the simulator."""
 
     def __init__(self, bare: Cell, mode: str, samples: list[Sample], options: Any) -> None:
-        self.mode, self.options = mode, options
         seen = [one.figures[PER_REQUEST] for one in samples if (one.row, one.mode) == (BARE, mode)]
         self.measured_us = median(seen) - mean_us(bare.requests)
         """Beside its work, of one request."""

@@ -5,8 +5,8 @@
 `lock`: two threads, each with a lock on which the other wakes it. `queue`: the same with a queue.Queue each.
 `submit`: `submit().result()` of a ThreadPoolExecutor with one thread. `pipeline`: three threads with a queue
 before each, and some ten microseconds of work in each. There is one item, so no two threads ever have work at
-once: each hop is a thread that falls asleep and one that wakes. `--foreign` adds busy processes to the
-machine.
+once. A hop is there and back: through one other thread, in the pipeline through three. `--foreign` adds busy
+processes to the machine.
 
 Stock CPython, `sys.setswitchinterval(.0005)` and `fairlead run` take turns. Each figure is the median of the
 rounds [lowest..highest].
