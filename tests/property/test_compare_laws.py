@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.lab.analysis.compare import cliffs_delta, holm, u_test
+from fairlead.lab.analysis.compare import holm
+from fairlead.lab.analysis.statistics import contrast
 
 times = st.floats(min_value=1e-5, max_value=1e5)
 samples = st.lists(times, min_size=1, max_size=20)
@@ -14,26 +15,25 @@ probabilities = st.lists(st.floats(min_value=0, max_value=1), max_size=20)
 
 
 @given(samples, samples)
-def test_u_test_is_a_probability_and_the_same_from_either_side(a: list[float], b: list[float]) -> None:
-    assert 0 < u_test(a, b) <= 1
-    assert u_test(b, a) == pytest.approx(u_test(a, b))
-    assert cliffs_delta(b, a) == pytest.approx(-cliffs_delta(a, b))
+def test_a_contrast_is_the_same_from_either_side(a: list[float], b: list[float]) -> None:
+    one, other = contrast(a, b), contrast(b, a)
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert 0 <= one.p <= 1
+        assert one.low <= one.value <= one.high
+        assert other.p == pytest.approx(one.p)
+        assert other.value == pytest.approx(1 / one.value)
 
 
 @given(samples, samples, st.integers(min_value=-10, max_value=10), st.randoms(use_true_random=False))
-def test_u_test_depends_neither_on_order_nor_on_unit(
+def test_a_contrast_depends_neither_on_order_nor_on_unit(
     a: list[float], b: list[float], power: int, random: object
 ) -> None:
     changed = [value * 2.0**power for value in a]
     random.shuffle(changed)  # type: ignore[attr-defined]
-    scaled = [value * 2.0**power for value in b]
-    assert u_test(changed, scaled) == u_test(a, b)
-    assert cliffs_delta(changed, scaled) == cliffs_delta(a, b)
-
-
-@given(samples, samples, st.floats(min_value=1, max_value=100))
-def test_a_slower_run_never_has_a_smaller_effect(a: list[float], b: list[float], factor: float) -> None:
-    assert cliffs_delta(a, [value * factor for value in b]) >= cliffs_delta(a, b)
+    found, same = contrast(changed, [value * 2.0**power for value in b]), contrast(a, b)
+    if found is not None and same is not None:
+        assert (found.value, found.p) == (pytest.approx(same.value), pytest.approx(same.p, abs=1e-6))
 
 
 @given(probabilities)

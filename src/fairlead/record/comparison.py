@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from fairlead.record.summary import Series, Subject
 
-Change = Literal["faster", "slower", "no difference shown", "undecided"]
-"""faster, slower: than the base, beyond chance and by more than two runs of the same thing may differ. no
-difference shown: there were samples enough to show one. undecided: there were not, or they cannot be
-compared."""
+Change = Literal["faster", "slower", "within", "undecided"]
+"""faster, slower: than the base, beyond chance, by more than two runs of the same thing may differ, and by
+more than the machine's speed did. within: no difference beyond a margin. undecided: the samples do not say,
+or cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +45,16 @@ class CellChange:
     samples_base: int
     samples: int
     ratio: float
-    """median / median_base: 2 is twice as slow."""
+    """Of the geometric means, run over base: 2 is twice as slow."""
     low: float | None
-    """Lower end of the 95 % bootstrap interval of the ratio; None with fewer than five samples on a side."""
+    """Lower end of the 95 % interval of the ratio; None with fewer than three samples on a side."""
     high: float | None
     p: float
-    """Two-sided Mann-Whitney U test, corrected by Holm's method for all cells of the comparison."""
-    effect: float
-    """Cliff's delta, -1 to 1: how much more often a sample of the run is slower than one of the base than the
-    reverse."""
+    """Two-sided, of Welch's t test of the logarithms, corrected by Holm's method for all cells of the
+    comparison."""
     change: Change
+    within: float | None
+    """1.1: the whole interval lies between 1 / 1.1 and 1.1. None unless that is the change."""
     advice: str | None
     """Why it is undecided, and what to do."""
 
@@ -80,6 +80,22 @@ class SeriesChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WholeChange:
+    """What differs between a run and another as a whole."""
+
+    base: str
+    run: str
+    series: int
+    """So many series the ratio is the geometric mean of, each taken once."""
+    ratio: float
+    low: float
+    """Lower end of the 95 % interval, from how far the series' ratios lie apart."""
+    high: float
+    speed: float | None
+    """How many times as long the fixed loop before each sample took; None for two machines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unmatched:
     """What only one run measured."""
 
@@ -98,6 +114,8 @@ class Comparison:
 
     runs: tuple[ComparedRun, ...]
     series: tuple[SeriesChange, ...]
+    wholes: tuple[WholeChange, ...]
+    """For each two runs that have three series or more in common."""
     unmatched: tuple[Unmatched, ...]
     differing: tuple[str, ...]
     """What differs between the machines (names of ``results.FINGERPRINT``); then times compare badly."""

@@ -255,8 +255,10 @@ class Conditions:
     throttled_s: float | None = None
     """How long a CPU quota kept samples from running, all together."""
     speed_varied: float | None = None
-    """Half the distance from the 5th to the 95th percentile of a fixed piece of code's CPU time, over its
-    median: how much the core's speed varied."""
+    """Half the distance from the 5th to the 95th percentile of ``spin_s``, over its median: how much the
+    core's speed varied."""
+    spin_s: float | None = None
+    """Median CPU time of a fixed piece of code, run before each sample."""
     rejected: int = 0
     """Samples that were disturbed, rejected and taken again."""
     warm_up: tuple[str, ...] = ()

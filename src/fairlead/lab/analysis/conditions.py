@@ -33,6 +33,7 @@ def conditions(samples: Sequence[Sample]) -> Conditions:
         speed_varied=(
             (_of_twenty(spins, 19) - _of_twenty(spins, 1)) / 2 / median(spins) if len(spins) > 1 else None
         ),
+        spin_s=median(spins) if spins else None,
         rejected=sum(sample.attempt for sample in samples),
         warm_up=tuple(sorted(warm_up)),
     )

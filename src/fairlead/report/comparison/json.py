@@ -1,16 +1,20 @@
 """Runs side by side as JSON for other programs: a stable format.
 
 ``version``
-    2. It grows when a field changes its meaning or goes; a new field alone does not change it.
+    3. It grows when a field changes its meaning or goes; a new field alone does not change it.
 ``runs``
     Each with its ``letter`` ("a", "b" ...), ``name``, ``environment``, ``samples`` and ``started``.
 ``series``
     One object for each series that two runs or more have: ``experiment``, ``title``, ``variant`` (its
     parameters), ``members`` (for each run that has it ``run``, ``label``, ``interpreter`` and ``fit``, as in
     a summary), and ``cells``: ``n``, ``base`` (the first run that has it), ``run``, ``median_base`` and
-    ``median`` (seconds), ``samples_base``, ``samples``, ``ratio`` (run / base) with ``low`` and ``high``
-    (95 %), ``p`` (corrected), ``effect`` (-1..1), ``change`` ("faster", "slower", "no difference shown" or
-    "undecided") and ``advice``.
+    ``median`` (seconds), ``samples_base``, ``samples``, ``ratio`` (of geometric means, run / base) with
+    ``low`` and ``high`` (95 %), ``p`` (corrected), ``change`` ("faster", "slower", "within" or "undecided"),
+    ``within`` (1.1, 1.25 or 1.5: the interval lies between 1 over it and it) and ``advice``.
+``wholes``
+    For each two runs with three series or more in common: ``base``, ``run``, ``series`` (how many),
+    ``ratio`` with ``low`` and ``high`` (95 %), and ``speed`` (how many times as long the fixed loop took;
+    null for two machines).
 ``unmatched``
     What one run alone has: ``run``, ``experiment``, ``variant``, ``label``, ``interpreter``, ``sizes``.
 ``differing``
@@ -29,7 +33,7 @@ from typing import Any
 from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.report.common.plain import finite_json
 
-VERSION = 2
+VERSION = 3
 
 
 def render(comparison: Comparison) -> str:
@@ -39,6 +43,7 @@ def render(comparison: Comparison) -> str:
             "version": VERSION,
             "runs": [asdict(run) for run in comparison.runs],
             "series": [_series(series) for series in comparison.series],
+            "wholes": [asdict(one) for one in comparison.wholes],
             "unmatched": [asdict(one) for one in comparison.unmatched],
             "differing": comparison.differing,
             "problems": comparison.problems,

@@ -6,22 +6,37 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from fairlead.record.comparison import Change, Comparison, SeriesChange, Unmatched
+from fairlead.record.comparison import CellChange, Change, Comparison, SeriesChange, Unmatched, WholeChange
 from fairlead.record.summary import Series
-from fairlead.report.common import names
+from fairlead.report.common import names, words
 
 
 def tally(comparison: Comparison) -> Iterator[str]:
-    """How many cells are faster, slower and so on: a sentence for each run that is held against another."""
+    """How many cells are faster, slower and so on, and what differs as a whole: for each run that is held
+    against another."""
     for run in comparison.runs:
         cells = [cell for series in comparison.series for cell in series.cells if cell.run == run.letter]
         if cells:
-            counted = Counter(cell.change for cell in cells)
-            parts = [f"{counted[change]} {change}" for change in get_args(Change) if counted[change]]
+            counted = Counter((get_args(Change).index(cell.change), called(cell)) for cell in cells)
+            parts = [f"{count} {change}" for (_, change), count in sorted(counted.items())]
             bases = " or ".join(sorted({cell.base for cell in cells}))
             yield f"Of {len(cells)} cells in {run.letter}, held against {bases}: {', '.join(parts)}."
+        for one in comparison.wholes:
+            if one.run == run.letter:
+                yield _whole(one)
     if not any(series.cells for series in comparison.series):
         yield "The runs have no cell in common: nothing can be compared."
+
+
+def _whole(one: WholeChange) -> str:
+    ratio = f"x{one.ratio:.2f} {words.bounds(one.low, one.high)}"
+    loop = "" if one.speed is None else f"; a fixed loop took x{one.speed:.2f}"
+    return f"Over {one.series} series, {one.run} takes {ratio} the time of {one.base}{loop}."
+
+
+def called(cell: CellChange) -> str:
+    """ "slower", "within 10 %"."""
+    return cell.change if cell.within is None else f"within {(cell.within - 1) * 100:.0f} %"
 
 
 def differing(comparison: Comparison) -> Iterator[str]:

@@ -22,7 +22,8 @@ def render(comparison: Comparison, *, width: int = 80, colour: bool = False) -> 
     page = console.Page(width, colour)
     _runs(page, comparison)
     page.line(
-        "a ratio is a run's median over that of the first run that has the cell, with its 95 % interval"
+        "a ratio is of geometric means, a run's over that of the first run that has the cell, with its 95 % "
+        "interval; within 10 %: as a whole between 1 / 1.1 and 1.1"
     )
     for line in sentences.differing(comparison):
         page.line(f"! {line}", style="yellow")
@@ -63,10 +64,10 @@ def _runs(page: console.Page, comparison: Comparison) -> None:
 
 def _series(page: console.Page, series: SeriesChange) -> None:
     page.line(sentences.participants(series), indent=2)
-    table = console.table("n", "<run", "median", "ratio", "<", "effect", "p", "<change")
+    table = console.table("n", "<run", "median", "ratio", "<", "p", "<change")
     for n, group in groupby(series.cells, key=lambda cell: cell.n):
         cells = list(group)
-        console.add_row(table, str(n), cells[0].base, units.seconds(cells[0].median_base), *[""] * 5)
+        console.add_row(table, str(n), cells[0].base, units.seconds(cells[0].median_base), *[""] * 4)
         for cell in cells:
             console.add_row(table, "", cell.run, units.seconds(cell.median), *_change(cell))
     page.table(table, indent=2)
@@ -82,7 +83,6 @@ def _change(cell: CellChange) -> tuple[str, ...]:
     return (
         f"{cell.ratio:.2f}",
         words.bounds(cell.low, cell.high),
-        f"{cell.effect:+.2f}",
         words.p_value(cell.p),
-        cell.change,
+        sentences.called(cell),
     )

@@ -29,9 +29,8 @@ A summary is one object:
     ``median`` in seconds of the same rounds), ``published`` (``label``, ``value``), ``note`` and ``main``.
 ``conditions``
     What disturbed the run: ``other_load``, ``highest_load``, ``stolen`` (shares of the cores),
-    ``throttled_s``, ``speed_varied`` (of a fixed piece of code's CPU time), ``rejected`` (samples taken
-    again) and ``warm_up``
-    (interpreters whose samples include a compiler's warm-up).
+    ``throttled_s``, ``spin_s`` (a fixed piece of code's CPU time), ``speed_varied`` (of that), ``rejected``
+    (samples taken again) and ``warm_up`` (interpreters whose samples include a compiler's warm-up).
 ``experiments``
     What each experiment asks: ``id``, ``family``, ``title``, ``question``, ``explanation``, ``size_name``,
     ``metrics`` (``name``, ``title``, ``unit``) and ``references`` (``label``, ``metric``, ``unit``,
