@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -284,6 +285,23 @@ def test_place_that_cannot_be_written_is_said_before_anything_is_called(shop: Pa
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"fairlead: {place}: cannot be written (")
         assert done.stderr.count("\n") == 1
+
+
+def test_without_a_name_too_the_place_is_tried_before_anything_is_called(shop: Path) -> None:
+    (shop / "advise-runs").touch()  # as in a directory that is read-only, which root may write to
+    calls = shop / "calls"
+    done = command(shop, "advise", "shop:price", "--items", "RATES", "--budget", "2s", SHOP_CALLS=str(calls))
+    assert (done.returncode, done.stdout, calls.exists()) == (1, "", False)
+    assert re.fullmatch(
+        r"fairlead: advise-runs/\w+\.json: cannot be written \(File exists\); name another file with -o\n",
+        done.stderr,
+    )
+
+
+def test_place_that_is_tried_leaves_no_directory(shop: Path) -> None:
+    assert command(shop, "advise", "shop:absent", "--items", "range(3)").returncode != 0
+    assert command(shop, "advise", "shop:absent", "--items", "range(3)", "-o", "a/b/c.json").returncode != 0
+    assert not {"advise-runs", "a"} & {path.name for path in shop.iterdir()}
 
 
 def test_place_that_can_be_written_is_left_as_it_was_by_what_fails(shop: Path) -> None:

@@ -47,6 +47,11 @@ def fairlead(*args: str, program: str = PROGRAM, **options: object) -> subproces
     return subprocess.run([sys.executable, "-c", program, *args], text=True, check=False, **given)  # type: ignore[call-overload,no-any-return]
 
 
+def narrow(*args: str) -> list[str]:
+    """The lines for a terminal of 60 columns."""
+    return fairlead(*args, env={**os.environ, "COLUMNS": "60"}).stdout.splitlines()
+
+
 def here(words: list[str]) -> None:
     """The command in this process, where how it starts and ends is not the question."""
     with pytest.raises(SystemExit) as ended:
@@ -144,9 +149,10 @@ def test_doctor_says_in_fifteen_lines_what_can_be_done_here_and_why_not_the_rest
 
 
 def test_doctor_asked_for_more_names_the_path_of_every_interpreter(doctor: dict[str, Any]) -> None:
-    text = fairlead("doctor", "-v").stdout
+    lines = narrow("doctor", "-v")
     for interpreter in doctor["interpreters"]:
-        assert interpreter["path"] in text
+        assert any(interpreter["path"] in line for line in lines)
+    assert not [line for line in lines if len(line) > 60 and " " in line.strip()]
 
 
 def test_list_is_a_screen_and_of_what_is_named_says_what_can_be_varied() -> None:
@@ -157,6 +163,7 @@ def test_list_is_a_screen_and_of_what_is_named_says_what_can_be_varied() -> None
     one = fairlead("lab", "list", "gil.convoy").stdout
     assert "interval_ms" in one
     assert "'1 CPU thread, scheduled'" in one
+    assert max(map(len, narrow("lab", "list", "gil"))) <= 60
     assert fairlead("lab", "list", "gil.convoi").returncode == 2
 
 

@@ -92,13 +92,10 @@ def test_bars_of_the_first_page_are_as_long_as_their_figures(browser: Any, addre
         assert [width for _, width in bars] == pytest.approx([f * scale for f, _ in bars], abs=2)
 
 
-def test_a_page_is_dark_where_the_system_is(browser: Any, address: str) -> None:
+def test_a_page_is_dark_when_the_system_is(browser: Any, address: str) -> None:
     brightness = {}
     for scheme in ("light", "dark"):
-        browser.delete_all_cookies()
         prefer(browser, scheme)
-        browser.get(address)
-        browser.execute_script("localStorage.clear()")
         browser.get(address)
         colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         brightness[scheme] = sum(map(int, re.findall(r"\d+", colour)[:3]))

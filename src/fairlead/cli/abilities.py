@@ -79,5 +79,5 @@ def _may_trace() -> bool:
 def _why_no_interpreters() -> str | None:
     if sys.implementation.name != "cpython" or sys.version_info < _INTERPRETERS:
         this = f"{platform.python_implementation()} {platform.python_version()}"
-        return f"{this} has none that can import fairlead: CPython 3.13 and later have"
+        return f"needs CPython 3.13 or later; this is {this}"
     return None

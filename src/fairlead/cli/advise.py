@@ -53,6 +53,7 @@ def _counts(context: click.Context, option: click.Parameter, value: str | None) 
     "--budget",
     "budget_s",
     callback=words.duration,
+    metavar="TIME",
     default="30s",
     show_default=True,
     help="About how long the measurement may take.",
@@ -137,8 +138,6 @@ def advise(
     from fairlead.advice.session import Session
     from fairlead.advice.target import named
 
-    if out is not None and not dry_run:
-        _try_out(out)
     if server is not None or load is not None:
         of_functions = (target, items, inputs, requests, max_calls, kinds, memory_mib)
         if server is None or load is None:
@@ -147,6 +146,8 @@ def advise(
             raise UsageError(
                 "--server goes with --load, --threads, --workers, --port, --goal, --budget, -o and --format"
             )
+        if out is not None:
+            _try_out(out)
         _advise_server(server, load, threads, workers, port, goal, budget_s, form, out)
         return
     if threads or workers or port is not None or goal is not None:
@@ -155,18 +156,21 @@ def advise(
         raise UsageError("name a function as module:function, or a server with --server")
     if dry_run and form != "text":
         raise UsageError("--dry-run shows its plan as text: leave out --format")
+    if not dry_run:
+        _try_out(out or _by_time())
     chosen = None if kinds is None else [kind.strip() for kind in kinds.split(",")]
     with named(target, items, inputs, requests) as found, shown("measurements") as progress:
         session = Session(
             found, budget_s, max_calls=max_calls, kinds=chosen, memory_mib=memory_mib, report=progress
         )
         if dry_run:
+            from fairlead.cli.lab import results
             from fairlead.report.advice import text as advice_text
 
-            click.echo(advice_text.render_plan(session.plan()), nl=False)
+            click.echo(advice_text.render_plan(session.plan(), **results.terminal()), nl=False)
             return
         advice = session.run()
-    out = out or Path("advise-runs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    out = out or _by_time()
     try:
         advice.save(out)
     finally:
@@ -175,8 +179,13 @@ def advise(
     click.echo(f"Saved: {out} (fairlead report shows it again)", err=True)
 
 
+def _by_time() -> Path:
+    return Path("advise-runs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+
+
 def _try_out(out: Path) -> None:
-    """Has what cannot be written said before minutes of measuring. Leaves no file."""
+    """Has what cannot be written said before minutes of measuring. Leaves neither a file nor a directory."""
+    made = [one for one in out.parents if not one.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         if not out.exists():
@@ -184,8 +193,12 @@ def _try_out(out: Path) -> None:
             out.unlink()
         elif out.is_file() or out.is_dir():
             out.open("ab").close()
+        for directory in made:
+            directory.rmdir()
     except OSError as error:
-        raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another place") from error
+        raise OutputError(
+            f"{out}: cannot be written ({error.strerror}); name another file with -o"
+        ) from error
 
 
 def _advise_server(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
@@ -11,13 +10,10 @@ from typing import Any
 import click
 
 from fairlead.cli.abilities import Ability, abilities
-from fairlead.cli.table import table
+from fairlead.cli.table import columns, table
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.doctor import Examination, examine
 from fairlead.lab.isolation.stop import Stop
-
-_COLUMNS = 100
-"""The width at most: longer lines are tiring to read."""
 
 
 @click.command()
@@ -45,12 +41,11 @@ def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
     usable = machine["affinity"]
     all_of_them = len(usable) == machine["cores"]
     which = "all of which" if all_of_them else f"of which numbers {','.join(map(str, usable))}"
-    columns = min(shutil.get_terminal_size((_COLUMNS, 24)).columns, _COLUMNS)
     yield f"{machine['processor']}, {machine['kernel']} {machine['machine']}"
     yield f"{machine['cores']} cores, {which} may be used; {quota}; load {machine['load']:g}"
     running, *others = (one.name for one in found.interpreters)
     names = f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}"
-    yield from wrap(names, columns, subsequent_indent="  ")
+    yield from wrap(names, columns(), subsequent_indent="  ")
     if found.rejected:
         yield f"{len(found.rejected)} more were found and cannot be used (-v says why)"
     yield ""
@@ -58,7 +53,7 @@ def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
     for one in able:
         yield from wrap(
             f"{one.name:{width}}  {'yes' if one.can else 'no ':3}  {one.remark}",
-            columns,
+            columns(),
             subsequent_indent=" " * (width + 7),
             drop_whitespace=True,
         )
@@ -77,34 +72,41 @@ def _lines(examination: Examination) -> Iterator[str]:
             ("quota", quota),
             ("load", f"{machine['load']:g}"),
             ("real time", examination.real_time_refused or "allowed"),
-        ]
+        ],
+        width=columns(),
     )
     yield "\nInterpreters (the first one runs fairlead)"
     yield table(
         [
             ("name", "version", "implementation", "GIL", "JIT", "path"),
             *(_row(interpreter) for interpreter in examination.discovery.interpreters),
-        ]
+        ],
+        width=columns(),
     )
     if examination.discovery.rejected:
         yield "\nRejected"
-        yield from (f"  {rejected.reason}" for rejected in examination.discovery.rejected)
-    yield "\nYield probe of the first one (how long a call takes, and whether it gives up the core)"
-    yield table([row for policy, probe in examination.yield_probe.items() for row in _probe(policy, probe)])
+        yield table([(rejected.reason,) for rejected in examination.discovery.rejected], width=columns())
+    yield "\nYield probe of the first one: a call's time and effect"
+    yield table(
+        [row for policy, probe in examination.yield_probe.items() for row in _probe(policy, probe)],
+        width=columns(),
+    )
     yield "\nExperiments"
     yield table(
         [
             (name if number == 0 else "", line)
             for name, lines in examination.lacking.items()
             for number, line in enumerate(lines or ["all of it can be run"])
-        ]
+        ],
+        width=columns(),
     )
     yield "\nExtras"
     yield table(
         [
             (name, f'lacks {", ".join(missing)}: pip install "fairlead[{name}]"' if missing else "installed")
             for name, missing in examination.missing_extras.items()
-        ]
+        ],
+        width=columns(),
     )
 
 
@@ -113,8 +115,8 @@ def _probe(policy: str, probe: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         yield policy, "failed", str(probe["failed"]), ""
         return
     words = {
-        True: "gives it up",
-        False: "keeps it",
+        True: "gives up the core",
+        False: "keeps the core",
         None: "not known: two threads could not compete for one core",
     }
     for name, call in (("sleep0", "time.sleep(0)"), ("yield", "sched_yield()")):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 from importlib.resources import files
 from textwrap import indent
 
 import click
 
+from fairlead.cli.table import columns
 from fairlead.cli.words import near
 from fairlead.errors import UsageError
-
-_WIDEST = 100
 
 
 @click.command()
@@ -24,7 +22,7 @@ def explain(error: str | None) -> None:
     """
     sections = _sections()
     if error is None:
-        formatter = click.HelpFormatter(width=_width())
+        formatter = click.HelpFormatter(width=columns())
         with formatter.indentation():
             formatter.write_dl([(name, _first_sentence(text)) for name, text in sections.items()])
         click.echo(formatter.getvalue().rstrip())
@@ -53,10 +51,6 @@ def _first_sentence(text: str) -> str:
     return re.split(r"[.:](?:\s|$)", sentence, maxsplit=1)[0]
 
 
-def _width() -> int:
-    return min(_WIDEST, shutil.get_terminal_size().columns)
-
-
 def _plain(text: str) -> str:
     """Markdown for a terminal: paragraphs as wide as that is, examples indented, links by their names."""
     parts = re.split(r"^```\w*\n(.*?)^```\n", text, flags=re.M | re.S)
@@ -65,5 +59,5 @@ def _plain(text: str) -> str:
             parts[place] = indent(part, "    ")
         else:
             prose = re.sub(r"\[(.+?)\]\((.+?)\)", r"\1 (docs/reference/\2)", part)
-            parts[place] = click.wrap_text(prose.strip(), _width(), preserve_paragraphs=True)
+            parts[place] = click.wrap_text(prose.strip(), columns(), preserve_paragraphs=True)
     return "\n\n".join(part.rstrip() for part in parts if part.strip())

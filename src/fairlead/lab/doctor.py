@@ -123,9 +123,8 @@ def _entry(experiment: Experiment, discovery: Discovery, refused: str | None) ->
 
 
 def _lacking(experiment: Experiment, discovery: Discovery, real_time_refused: str | None) -> Iterator[str]:
-    for interpreter in discovery.interpreters:
-        if reason := experiment.runs_on(interpreter):
-            yield f"not on {interpreter.name}: {reason}"
+    if unfit := [one.name for one in discovery.interpreters if experiment.runs_on(one)]:
+        yield f"not on {', '.join(unfit)}: needs Python {experiment.pythons}"
     for variant in experiment.variants:
         if variant.policy == "rr" and real_time_refused:
             yield f"not {variant.label}: {real_time_refused}"

@@ -88,6 +88,9 @@ def test_plan_says_what_would_be_done() -> None:
     assert "ThreadPool, 2 and 4 workers" in text
     assert "at most 50 in all" in text
     assert "not async: the function is no coroutine function" in text
+    narrow = advice_text.render_plan(plan, width=60)
+    assert narrow.split() == text.split()
+    assert max(map(len, narrow.splitlines())) <= 60
 
 
 class Page(HTMLParser):

@@ -215,3 +215,11 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
 )
 def test_metric_is_shown_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
     assert units.metric(value, unit) == shown
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    bound = units.bound("load 89 % (5 % of samples above 96 %), core speed ± 22 %, 3 cores, 1.5 ms, 2 of 3")
+    assert bound.split(" ") == [
+        "load", "89\u00a0%", "(5\u00a0%", "of", "samples", "above", "96\u00a0%),", "core", "speed",
+        "±\u00a022\u00a0%,", "3\u00a0cores,", "1.5\u00a0ms,", "2", "of", "3",
+    ]  # fmt: skip

@@ -8,11 +8,14 @@ from textwrap import fill
 
 import click
 
-from fairlead.cli.table import table
+from fairlead.cli.table import columns, table
 from fairlead.lab import doctor
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation.stop import Stop
+
+_TIED = "\N{NO-BREAK SPACE}"
+"""A space within a label, at which no line is broken."""
 
 
 @click.command("list", short_help="List the experiments.")
@@ -37,24 +40,31 @@ def list_(ids: tuple[str, ...], form: str) -> None:
         _overview()
         return
     for experiment in _once(registry.select(ids)):
-        click.echo(f"{experiment.id}  {experiment.subject.title}")
-        click.echo(f"  {experiment.subject.question}")
+        click.echo(_folded(f"{experiment.id}  {experiment.subject.title}", 0))
+        click.echo(_folded(experiment.subject.question, 2))
         rows = [
             (name, "|".join(map(str, parameter.choices)), parameter.help)
             for name, parameter in experiment.parameters.items()
         ]
         rows.append(("runs on", f"Python {experiment.pythons}", ""))
-        click.echo(table(rows, indent=4))
-        variants = ", ".join(repr(one.label) for one in experiment.variants if one.label)
-        if variants:
-            click.echo(fill(f"variants: {variants}", 100, initial_indent="    ", subsequent_indent="      "))
+        click.echo(table(rows, indent=4, width=columns()))
+        labels = [repr(one.label).replace(" ", _TIED) for one in experiment.variants if one.label]
+        if labels:
+            click.echo(_folded(f"variants: {', '.join(labels)}", 4).replace(_TIED, " "))
+
+
+def _folded(text: str, indent: int) -> str:
+    margin = " " * indent
+    return fill(text, columns(), initial_indent=margin, subsequent_indent=f"{margin}  ")
 
 
 def _overview() -> None:
     """A line for each experiment, of ways of doing one work a line for all."""
     rows = [(_name(one), one.subject.title.partition(", ")[0]) for one in _once(registry.select([]))]
     for family in dict.fromkeys(name.partition(".")[0] for name, _ in rows):
-        click.echo(table([row for row in rows if row[0].partition(".")[0] == family], indent=0))
+        click.echo(
+            table([row for row in rows if row[0].partition(".")[0] == family], indent=0, width=columns())
+        )
         click.echo("")
     click.echo("More of one, with what can be varied: fairlead lab list ID")
 

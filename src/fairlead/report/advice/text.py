@@ -55,29 +55,34 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     return page.text()
 
 
-def render_plan(plan: AdvicePlan) -> str:
-    """What ``--dry-run`` shows."""
+def render_plan(plan: AdvicePlan, *, width: int = WIDTH, colour: bool = False) -> str:
+    """What ``--dry-run`` shows.
+
+    Raises:
+        MissingExtraError: rich is not installed.
+    """
     most = "as many as there is time for" if plan.max_calls is None else f"at most {plan.max_calls:,} in all"
-    lines = [
+    page = console.Page(width, colour)
+    page.line(
         f"Plan for {names.clean(plan.target)}: {_calls(plan.requests)}, {_items(plan.items)}, budget "
-        f"{units.seconds(plan.budget_s)}. Nothing has been called.",
-        "  1. Look at first calls, one at a time, twice over: what they do with their time, what they share.",
-        "  2. Measure, each in processes of its own, the faster half of them again and again:",
-    ]
+        f"{units.seconds(plan.budget_s)}. Nothing has been called."
+    )
+    for step in (
+        "1. Look at first calls, one at a time, twice over: what they do with their time, what they share.",
+        "2. Measure, each in processes of its own, the faster half of them again and again:",
+    ):
+        page.line(step, indent=2)
     shown: dict[tuple[str, str], list[str]] = {}
     for kind, workers, interpreter in plan.ways:
         shown.setdefault((NAMES[kind], interpreter), []).append(str(workers))
-    lines += [
-        f"       {name}{'' if name == NAMES['sequential'] else f', {_listed(counts)} workers'} on "
-        f"{names.clean(interpreter)}"
-        for (name, interpreter), counts in shown.items()
-    ]
-    lines += [f"     not {kind}: {names.clean(why)}" for kind, why in plan.refused.items()]
-    lines += [
-        "     The first calls may rule out more of them.",
-        f"Calls of the function: {most}. Whatever it writes, sends or deletes happens as often.",
-    ]
-    return "\n".join(lines) + "\n"
+    for (name, interpreter), counts in shown.items():
+        how_many = "" if name == NAMES["sequential"] else f", {_listed(counts)} workers"
+        page.line(f"{name}{how_many} on {names.clean(interpreter)}", indent=7)
+    for refused, why in plan.refused.items():
+        page.line(f"not {refused}: {names.clean(why)}", indent=5)
+    page.line("The first calls may rule out more of them.", indent=5)
+    page.line(f"Calls of the function: {most}. Whatever it writes, sends or deletes happens as often.")
+    return page.text()
 
 
 def subject(advice: Advice) -> str:

@@ -8,7 +8,7 @@ from fairlead.record.summary import Unit
 
 _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
-_NUMBER_AND_UNIT = re.compile(r"(\d) (ns|us|ms|s|%|events|cores)\b")
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|events|cores)\b|%)|(?<=±) (?=\d)")
 
 NOTHING = "-"
 """What stands where nothing was measured."""
@@ -39,7 +39,7 @@ def seconds(value: float | None) -> str:
 
 def bound(text: str) -> str:
     """The text, in which no line ends between a number and its unit."""
-    return _NUMBER_AND_UNIT.sub("\\1\u00a0\\2", text)
+    return _NUMBER_AND_UNIT.sub("\u00a0", text)
 
 
 def interval(low: float | None, high: float | None, like: float | None) -> str:

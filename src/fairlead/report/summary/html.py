@@ -40,7 +40,7 @@ def render(summary: Summary) -> str:
         summary=summary,
         headline=claims.headline(summary),
         machine=claims.machine(summary),
-        conditions=claims.conditions(summary),
+        conditions=units.bound(claims.conditions(summary)),
         busy=claims.mood(summary.conditions) == "busy: ",
         tally=claims.tally(found) if found else "",
         answers=[_claim(claim, summary, roster) for claim in _drawn(found)],
