@@ -103,6 +103,7 @@ def questions() -> dict[str, dict[str, Timed]]:
         "simple queue": {
             "queue.SimpleQueue": timed(QUEUE, x=queue.SimpleQueue()),
             "fairlead SimpleQueue": timed(QUEUE, x=sync.SimpleQueue()),
+            "fairlead Queue": timed(QUEUE, x=sync.Queue()),
         },
         "async queue": {
             "asyncio.Queue": timed_async("await x.put(1); await x.get()", x=asyncio.Queue()),
