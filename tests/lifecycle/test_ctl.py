@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -74,6 +75,13 @@ FORK = (
     " child or (os.close(w), os.read(r, 1), tell(), os._exit(0)); print(child, flush=True)"
 )
 """The child goes on when the other end is closed."""
+UNWRITABLE = {
+    "full": "import fcntl; os.write(2, bytes(fcntl.fcntl(2, fcntl.F_GETPIPE_SZ)))",
+    "closed": "r, w = os.pipe(); os.dup2(w, 2); os.close(r); os.close(w); signal(SIGPIPE, SIG_DFL)",
+    "limited": "import resource; os.dup2(os.memfd_create('log'), 2); signal(SIGXFSZ, SIG_DFL);"
+    " resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))",
+}
+"""What makes standard error block who writes to it, or end it by a signal."""
 READ = ("0", "63")
 """The number of read(2), on x86-64 and AArch64."""
 
@@ -132,6 +140,26 @@ def test_program_is_switched_to_and_fro_and_says_so() -> None:
     by = f"fairlead: process {process.pid}: {{}} by order of fairlead ctl\n"
     off, on = by.format("the interpreter's own scheduling is in force"), by.format("the GIL is scheduled")
     assert said == off + on + off + on
+
+
+@pytest.mark.parametrize("way", UNWRITABLE)
+def test_standard_error_that_takes_nothing_neither_blocks_nor_ends_the_program(way: str) -> None:
+    with program(SERVE) as process:
+        line(process)
+        line(process, f"from signal import *; {UNWRITABLE[way]}")
+        assert outside.send(process.pid, "off", wait_s=50).off
+        assert outside.send(process.pid, "status", wait_s=50).fresh
+        assert line(process, "pass") == "stock True"
+        if way != "full":
+            return
+        assert process.stderr is not None
+        size = fcntl.fcntl(process.stderr, fcntl.F_GETPIPE_SZ)
+        while size:
+            size -= len(os.read(process.stderr.fileno(), size))
+        assert outside.send(process.pid, "interactive", wait_s=50).fresh
+        said = process.stderr.readline()
+    by = "the GIL is scheduled by order of fairlead ctl (standard error did not take 1 line before)"
+    assert said == f"fairlead: process {process.pid}: {by}\n"
 
 
 def test_order_to_a_stopped_process_is_obeyed_when_it_continues_even_after_status_requests() -> None:

@@ -103,7 +103,8 @@ void fl_hooks_rest(void);
 /* Ends that. NULL, or why not: then they rest on. Any thread, any time; under the mutex or not. */
 const char *fl_hooks_wake(void);
 
-/* One line on standard error: the process, and both texts together. Any thread. */
+/* One line on standard error: the process, and both texts together. Never waits: a line that it does
+   not take is left out, and the next one says so. Any thread. */
 void fl_hooks_tell(const char *news, const char *more);
 
 /* Other processes look at this page from now on. Any thread. */

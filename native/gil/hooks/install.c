@@ -6,6 +6,8 @@
 #include "gil/threads/registry.h"
 #include "gil/hooks/waits.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -158,11 +160,46 @@ static void tell_once(const char *failure)
     }
 }
 
+/* Whether standard error took the text. The calling thread may hold the GIL, so it does not wait for a
+   reader; and the program gets no signal for what it did not write itself. */
+static bool written(const char *text, size_t size)
+{
+    static const int raised[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    sigset_t ours, before, pending;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++) {
+        sigaddset(&ours, raised[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    sigpending(&pending);
+    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++) {
+        if (sigismember(&pending, raised[i])) {
+            sigdelset(&ours, raised[i]);
+        }
+    }
+    bool done = poll(&out, 1, 0) == 1 && write(STDERR_FILENO, text, size) == (ssize_t)size;
+    if (!done) {
+        sigtimedwait(&ours, NULL, &(struct timespec){0});
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
 void fl_hooks_tell(const char *news, const char *more)
 {
-    char line[320]; /* written at once, or those of other processes come between */
-    int length = snprintf(line, sizeof line, "fairlead: process %d: %s%s\n", (int)getpid(), news, more);
-    (void)!write(STDERR_FILENO, line, (size_t)length);
+    static _Atomic unsigned untold; /* lines */
+    char line[400], late[80] = ""; /* written at once, or those of other processes come between */
+    unsigned count = atomic_exchange(&untold, 0);
+    if (count) {
+        const char *plural = count == 1 ? "" : "s";
+        snprintf(late, sizeof late, " (standard error did not take %u line%s before)", count, plural);
+    }
+    int length =
+        snprintf(line, sizeof line, "fairlead: process %d: %s%s%s\n", (int)getpid(), news, more, late);
+    if (!written(line, (size_t)length)) {
+        atomic_fetch_add(&untold, count + 1);
+    }
 }
 
 const char *fl_hooks_wake(void)
