@@ -167,6 +167,8 @@ def test_order_to_a_stopped_process_is_obeyed_when_it_continues_even_after_statu
         line(process)
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        ran = ctl("--pid", process.pid, "status")  # no counts: they would be those of some time ago
+        assert ran.stdout.endswith(": no thread has taken the GIL for a second; before: policy interactive\n")
         assert not outside.send(process.pid, "off", wait_s=0).fresh
         assert not outside.send(process.pid, "status", wait_s=0).fresh
         process.send_signal(signal.SIGCONT)

@@ -62,11 +62,14 @@ def _give(pid: int, order: Order) -> None:
     if not answer.fresh and order != "status":
         click.echo(f"process {pid}: no thread has taken the GIL for a second; the first to do so obeys")
         return
-    since = "" if answer.fresh else "no thread has taken the GIL for a second; before: "
-    click.echo(f"process {pid}: {since}{_described(answer)}")
+    if not answer.fresh:  # the counts are those of the last order that a thread obeyed, or of the start
+        before = f"before: {_policy(answer)}"
+        click.echo(f"process {pid}: no thread has taken the GIL for a second; {before}")
+        return
+    click.echo(f"process {pid}: {_described(answer)}")
 
 
-def _described(answer: Answer) -> str:
+def _policy(answer: Answer) -> str:
     policy = f"policy {answer.policy}"
     if answer.off:
         policy += " (switched off by fairlead ctl)"
@@ -74,7 +77,11 @@ def _described(answer: Answer) -> str:
         policy += " (for now: a canary tries it and the other in turns)"
     elif (answer.canary, answer.policy) in {("kept", "interactive"), ("rejected", "stock")}:
         policy += " (chosen by the canary)"
+    return policy
+
+
+def _described(answer: Answer) -> str:
     trips = f"the watchdog tripped {answer.trips} times" if answer.trips else "the watchdog never tripped"
     waiting = "1 thread waits" if answer.waiting == 1 else f"{answer.waiting} threads wait"
     scheduled = f"{answer.acquisitions:,} acquisitions scheduled and {answer.waits:,} waits"
-    return f"{policy}, {waiting} for the GIL, {scheduled}, {trips}"
+    return f"{_policy(answer)}, {waiting} for the GIL, {scheduled}, {trips}"
