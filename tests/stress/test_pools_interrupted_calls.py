@@ -33,8 +33,6 @@ MAKERS: dict[str, tuple[Callable[[], Pool], Callable[[Pool], Any]]] = {
 }
 
 
-# an interrupt may come between the call that makes the coroutine and its first step
-@pytest.mark.filterwarnings("ignore:.*was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", MAKERS)
 def test_interrupt_within_a_call_of_the_pool_leaves_no_lock_taken(kind: str, seed: int) -> None:

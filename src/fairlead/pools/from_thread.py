@@ -49,7 +49,13 @@ def run(fn: Callable[..., Awaitable[T]], /, *args: Any) -> T:
         async def called() -> T:
             return await fn(*args)
 
-        result: T = asyncio.run_coroutine_threadsafe(called(), loop).result()
+        coroutine = called()
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            raise
+        result: T = future.result()
     else:
         result = sys.modules["trio"].from_thread.run(fn, *args, trio_token=loop)
     return result

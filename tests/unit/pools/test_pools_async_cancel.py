@@ -5,10 +5,16 @@ from __future__ import annotations
 import _thread
 import asyncio
 import contextlib
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
+from functools import partial
+from itertools import starmap
+from operator import call as called
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -17,8 +23,14 @@ from pooltasks import square
 
 from fairlead.pools import AsyncPool
 from fairlead.pools.event_loop.engine import Loop
+from fairlead.pools.serialization.chunks import call_chunk
 
 LIMIT_S = 20
+
+# a callback of a weak reference that runs just then takes the exception, which is printed: as with Ctrl-C
+pytestmark = pytest.mark.filterwarnings(
+    "default:Exception ignored in. <function WeakSet:pytest.PytestUnraisableExceptionWarning"
+)
 
 
 @pytest.fixture
@@ -97,10 +109,6 @@ def no_coroutine(probe: CancelsAt) -> int:
     return 7
 
 
-# a callback of a weak reference that runs just then takes the exception, which is printed: as with Ctrl-C
-@pytest.mark.filterwarnings(
-    "default:Exception ignored in. <function WeakSet:pytest.PytestUnraisableExceptionWarning"
-)
 @pytest.mark.skipif(
     sys.version_info < (3, 12) or sys.implementation.name != "cpython",
     reason="an exception that a profiling function raises in specialised code has 3.11 loop for ever",
@@ -140,6 +148,58 @@ def _behind(begins: threading.Event, function: Callable[..., Any], *args: Any) -
     """The future must be known to the probe before the function begins."""
     begins.wait(LIMIT_S)
     return function(*args)
+
+
+def calls_in_c(function: Callable[..., Any], begun: Any, goes_on: Any) -> Callable[[], Any]:
+    """Calls the function when both have been asked, without a step in Python that an interrupt could end."""
+    return starmap(function, zip(map(called, (begun,)), map(called, (goes_on,)), strict=True)).__next__
+
+
+async def never_begun(*_: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="CPython calls it in C")
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_coroutine_that_an_interrupt_keeps_from_its_first_step_is_closed(
+    chunked: bool, pool: AsyncPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", warned.append)
+    begun: SimpleQueue[None] = SimpleQueue()
+    goes_on: SimpleQueue[None] = SimpleQueue()
+    function = calls_in_c(never_begun, partial(begun.put, None), goes_on.get)
+    call = (call_chunk, function, [()], True) if chunked else (function,)
+    future = pool.submit(*call)
+    begun.get(timeout=LIMIT_S)
+    assert future.cancel()
+    goes_on.put(None)
+    assert pool.submit(square, 3).result(LIMIT_S) == 9
+    del future
+    gc.collect()
+    assert not warned
+
+
+class Large:
+    """What a task computes with."""
+
+
+def computes(begun: threading.Event, known: list[weakref.ref[Large]]) -> None:
+    large = Large()
+    known.append(weakref.ref(large))
+    begun.set()
+    while True:
+        pass
+
+
+def test_what_an_interrupted_task_had_is_freed_at_once(pool: AsyncPool) -> None:
+    begun = threading.Event()
+    known: list[weakref.ref[Large]] = []
+    future = pool.submit(computes, begun, known)
+    assert begun.wait(LIMIT_S)
+    assert future.cancel()
+    assert pool.submit(square, 3).result(LIMIT_S) == 9
+    assert known[0]() is None
 
 
 async def several_awaits(handles: list[asyncio.Task[Any]], cleaned: list[int]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import gc
 import multiprocessing
 import subprocess
 import sys
@@ -173,6 +174,36 @@ def test_call_goes_back_to_a_loop_of_trio() -> None:
 
     with ThreadPool(1) as pool:
         assert trio.run(main) == threading.get_ident()
+
+
+def test_call_that_outlives_its_loop_raises_and_leaves_no_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    begun, over = threading.Event(), threading.Event()
+    said: list[str] = []
+
+    async def never_begun() -> None:
+        raise AssertionError
+
+    def work() -> None:
+        begun.set()
+        over.wait(20)
+        with pytest.raises(RuntimeError) as raised:
+            from_thread.run(never_begun)
+        said.append(str(raised.value))
+
+    async def main() -> None:
+        calling = asyncio.create_task(pool.run(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        calling.cancel()
+
+    with ThreadPool(1) as pool:
+        run(main())
+        over.set()
+    assert said == ["Event loop is closed"]
+    gc.collect()
+    assert not unraisable
 
 
 # tasks that co-operate

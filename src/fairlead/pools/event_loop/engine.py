@@ -230,6 +230,7 @@ class Loop(TaskScheduler):
 
     def _over(self, step: Step, handle: asyncio.Task[Any]) -> None:
         task = step.task
+        step.handle = None  # a task of asyncio keeps its coroutine
         with self._lock:
             mine = self._running.get(task) is step  # not a further attempt
             self._alive -= 1

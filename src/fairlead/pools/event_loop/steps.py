@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Generator
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +76,12 @@ class Step(Coroutine[Any, Any, Any]):
 
     def _pass_on(self, stopped: Stopped) -> Any:
         """It may have come just before the coroutine went on, or just after it had begun to wait."""
-        if inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CLOSED:
-            raise stopped
-        return self.coroutine.throw(stopped)
+        try:
+            if inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CLOSED:
+                raise stopped
+            return self.coroutine.throw(stopped)
+        finally:
+            del stopped  # its traceback has this frame
 
     def close(self) -> None:
         self.coroutine.close()
@@ -117,30 +122,25 @@ class Step(Coroutine[Any, Any, Any]):
 
 
 async def _call(task: Task) -> Any:
-    """What the task's call comes to, or a Failure: asyncio would let some exceptions end the loop."""
-    try:
-        if task.function is call_chunk:
-            return await _call_chunk(*task.args)
-        value = task.function(*task.args, **task.kwargs)
-        return await value if inspect.isawaitable(value) else value
-    except (asyncio.CancelledError, Stopped, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - the task's
-        return Failure(error)
-
-
-async def _call_chunk(
-    function: Callable[..., Any], items: Sequence[Any], star: bool
-) -> tuple[list[Any], int]:
-    """As chunks.call_chunk, one after the other."""
+    """What the task's call comes to, or a Failure: asyncio would let some exceptions end the loop. Of a chunk
+    all calls, one after the other, as chunks.call_chunk."""
     begin = time.monotonic_ns()
+    chunk = task.function is call_chunk
+    function, items, star = task.args if chunk else (task.function, (task.args,), True)
     outcomes: list[Any] = []
+    made: dict[None, Any] = {}
     for item in items:
         try:
-            value = function(*item) if star else function(item)
+            # called in C, so that no interrupt comes after the call and before what it returns is known
+            made = defaultdict(partial(function, *item, **task.kwargs) if star else partial(function, item))
+            value = made[None]
             outcomes.append(await value if inspect.isawaitable(value) else value)
-        except (asyncio.CancelledError, Stopped, GeneratorExit):
+        except Stopped:
+            if inspect.iscoroutine(value := made.get(None)):
+                value.close()  # Python warns of a coroutine that never begins
             raise
-        except BaseException as error:  # noqa: BLE001 - the item's outcome
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the call's outcome
             outcomes.append(Failure(error))
-    return outcomes, time.monotonic_ns() - begin
+    return (outcomes, time.monotonic_ns() - begin) if chunk else outcomes[0]
