@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +18,8 @@ from poolkinds import Make
 from pooltasks import square, wait_for
 from waiting import run, until
 
+from fairlead.errors import UsageError
+from fairlead.pools import ThreadPool
 from fairlead.pools.executor.stream import Stream
 
 
@@ -119,3 +123,14 @@ def test_ready_result_waits_for_one_item_of_a_slow_source_at_most(several: Make)
         assert next(stream) == n * n
         assert len(asked) <= n + 2
     stream.close()
+
+
+@pytest.mark.parametrize("wrong", [{"iterable": 5}, {"iterable": [1], "progress": 5}])
+def test_stream_that_is_refused_leaves_nothing_behind(wrong: dict[str, Any]) -> None:
+    unraisable: list[str] = []
+    with pytest.MonkeyPatch.context() as patch, ThreadPool(1) as pool:
+        patch.setattr(sys, "unraisablehook", lambda told: unraisable.append(repr(told.exc_value)))
+        with pytest.raises((TypeError, UsageError)):
+            pool.stream(abs, **wrong)
+        gc.collect()
+    assert not unraisable

@@ -110,7 +110,6 @@ class Stream(Generic[T]):
             1 if chunksize is None and (options.timeout is not None or options.retries) else chunksize
         )
         self._size = self._fixed or 1
-        self._eager = eager
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._async_source = aiter(source) if isinstance(source, AsyncIterable) else None
         self._source: Iterator[Any] = iter(()) if isinstance(source, AsyncIterable) else iter(source)
@@ -137,6 +136,7 @@ class Stream(Generic[T]):
         self._at_end = at_end
         self._filling = False
         self._bar = bars.bar(progress, self._total)
+        self._eager = eager  # the last one: __del__ closes what has it
         forks.remember(self)
         if eager:
             pool._mappings.add(self)
