@@ -120,7 +120,7 @@ def _reasons(
     sequential = candidates[0]
     reasons = [_what_it_does(work), *_latency(best, sequential)]
     if best.kind != "sequential":
-        reasons += _costs(best, sequential)
+        reasons += [*_costs(best, sequential), *_unseen(best)]
     elif requests == 1:
         reasons.append("there is one call, and nothing to make beside it")
     elif work.accumulates:
@@ -202,6 +202,16 @@ def _costs(best: Candidate, sequential: Candidate) -> list[str]:
         if calls is not None and calls >= 2:
             found.append(f"(won back by some {_round(calls):,} calls)")
     return [" ".join(found)] if found else []
+
+
+def _unseen(best: Candidate) -> list[str]:
+    """What an estimate from processor time cannot know: that calls hold each other up in C."""
+    if best.kind != "threads" or best.alone_s is None or best.speedup is None or best.speedup > WORTH:
+        return []
+    return [
+        f"beside what else runs here threads were measured at {times(best.speedup)}: if calls take one lock, "
+        "as those of one SQLite connection do, that is all they give"
+    ]
 
 
 def _against(

@@ -14,6 +14,9 @@ from fairlead.lab.isolation import other_load
 from fairlead.pools.choose import rules
 from fairlead.record.advice import Candidate, Curve, Kind, Work
 
+OWN_THREADS = 1.25
+"""A call whose process uses this many times the processor time of its thread has threads of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -81,7 +84,8 @@ class Figures:
         at_once = min(one.way.workers, self.cores)
         start = min(median(one.starts), median(one.start_cpu) / at_once)
         # the processor time of two ways may have been taken at times of which one was slower for both
-        most = min(one.way.workers, self.cores / max(1 - self.work.waiting, 1e-9))
+        computing = (1 - self.work.waiting) * self._at_once_in_a_call()
+        most = min(one.way.workers, self.cores / max(computing, 1e-9))
         if one.way.kind in ("threads", "async") and self.work.gil_from != "none":
             most = min(most, 1 / max(self.work.gil, 1e-9))
         least = self._alone_call(self.states[0]) / most
@@ -93,17 +97,28 @@ class Figures:
         Processor time hardly depends on what else runs. A call cannot take less than that time on one of
         the cores that its workers have, nor less than one worker needs for it and its waiting; and threads
         of one interpreter not less than it holds the GIL. Nor do calls wait at once only because they wait:
-        what holds them up besides other programs, as a lock that each takes, is there alone, too.
+        what holds them up besides other programs, as a lock that each takes, is there alone, too. A call that
+        has threads of its own has several cores by itself.
         """
-        work = self.work
+        work, workers = self.work, one.way.workers
         computing = median(one.cpu_call)
+        at_once = self._at_once_in_a_call()
         waiting = work.waiting * work.call_s
-        per_call = max(computing / min(one.way.workers, self.cores), (computing + waiting) / one.way.workers)
-        if one.way.kind in ("threads", "async") and work.gil_from != "none":
+        per_call = max(
+            computing / min(workers * at_once, self.cores), (computing / at_once + waiting) / workers
+        )
+        if one.way.kind in ("sequential", "threads", "async") and work.gil_from != "none":
             per_call = max(per_call, computing * work.gil / max(work.gil + work.free, 1e-9))
         if one is not self.states[0] and rules.waits(work.waiting):
             per_call = max(per_call, self._held_up(one))
         return per_call
+
+    def _at_once_in_a_call(self) -> float:
+        """How many cores a call without a pool can use, as one of a library with threads of its own does."""
+        sequential = self.states[0]
+        own = median(sequential.own_cpu_call or [0.0])
+        used = median(sequential.cpu_call)
+        return min(used / own, self.cores) if 0 < own < used / OWN_THREADS else 1.0
 
     def _held_up(self, one: CandidateState) -> float:
         """The measured time between the ends of two calls, without what other programs can have added: as

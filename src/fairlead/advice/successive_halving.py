@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from fairlead.advice.candidates import Way
@@ -66,6 +66,8 @@ class CandidateState:
     switches: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     """Seconds of single calls, from the begin of each in its worker to its end."""
+    own_cpu_call: list[float] = field(default_factory=list)
+    """The part of ``cpu_call`` that the thread of the call used itself."""
     calls: int = 0
     rounds: int = 0
     marks: list[str] = field(default_factory=list)
@@ -239,6 +241,7 @@ class Halving:
             workers=one.way.workers,
             coroutines=self._limits.coroutines,
             requests=self._limits.requests,
+            call_s=self._limits.call_s,
             check=check,
             first_pass=min(left - len(check), first_pass),
             slot_s=slot,
@@ -276,7 +279,9 @@ class Halving:
         one.calls += calls
         one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
         one.switches.append(max(0, after["switches"] - before["switches"]) / calls)
-        one.latencies += answer["latencies"]
+        one.latencies += [took for took, _ in answer["timings"]]
+        if own := [used for _, used in answer["timings"] if used is not None]:
+            one.own_cpu_call.append(fmean(own))
         if answer["memory_kib"]:
             one.memory.append(answer["memory_kib"])
         one.cpu_call.append((after["cpu_s"] - before["cpu_s"]) / calls)

@@ -109,6 +109,20 @@ def test_on_a_busy_machine_the_choice_goes_by_processor_time() -> None:
     assert "about 1.8x on a machine left alone" in headline(advice(*ways))
 
 
+@pytest.mark.parametrize(("measured", "told"), [(1.0, True), (0.6, False)])
+def test_estimate_for_threads_that_were_no_faster_says_what_it_cannot_know(
+    measured: float, told: bool
+) -> None:
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, foreign=0.6),
+        candidate("threads", 2, measured, alone_s=0.5, foreign=0.6),
+    ]
+    pick = choose(ways, work(gil=0.0, free=1.0, waiting=0.0), 100, 2)
+    assert pick.kind == "threads"
+    reason = "beside what else runs here threads were measured at 1.0x: if calls take one lock"
+    assert any(one.startswith(reason) for one in pick.reasons) == told
+
+
 def test_on_a_busy_machine_the_start_and_what_wins_it_back_are_worked_out_as_the_gain_is() -> None:
     busy = {"foreign": 0.9}
     ways = [

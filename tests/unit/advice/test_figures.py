@@ -121,3 +121,17 @@ def test_calls_that_wait_for_each_other_are_not_promised_to_wait_at_once() -> No
     assert one is not None
     assert two is not None
     assert one / two < 1.15, "each takes the same lock"
+
+
+def test_calls_with_threads_of_their_own_have_the_cores_without_a_pool() -> None:
+    """As those of a linear algebra library."""
+    busy = {"foreign": [0.9] * 9, "start_cpu": [0.0] * 3}
+    ways = [
+        state("sequential", 1, 0.02, **busy, own_cpu_call=[0.005] * 3),
+        state("threads", 2, 0.02, **busy, own_cpu_call=[0.005] * 3),
+        # whose threads wait for each other in loops, for longer where others take the cores
+        state("threads", 4, 0.02, **{**busy, "cpu_call": [0.004] * 3}, own_cpu_call=[0.002] * 3),
+    ]
+    assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([0.5] * 3)
+    # Python threads of its own share the GIL
+    assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0] * 3)

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+Timing = tuple[float, float | None]
+"""Seconds of a call, and of its thread's processor time: None of a coroutine: its thread runs others."""
+
 
 class Awaited:
     """A coroutine function as a plain one: each call runs on an event loop of its own."""
@@ -20,15 +23,15 @@ class Awaited:
 
 
 class Timed:
-    """A function that returns the seconds of its call in place of the result."""
+    """A function that returns what its call took, too."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, item: Any) -> float:
-        begin = time.perf_counter()
-        self.function(item)
-        return time.perf_counter() - begin
+    def __call__(self, item: Any) -> tuple[Any, Timing]:
+        begin, used = time.perf_counter(), time.thread_time()
+        value = self.function(item)
+        return value, (time.perf_counter() - begin, time.thread_time() - used)
 
 
 def timed(function: Callable[..., Any], *, coroutine: bool) -> Callable[..., Any]:
@@ -36,9 +39,9 @@ def timed(function: Callable[..., Any], *, coroutine: bool) -> Callable[..., Any
     if not coroutine:
         return Timed(function)
 
-    async def awaited(item: Any) -> float:
+    async def awaited(item: Any) -> tuple[Any, Timing]:
         begin = time.perf_counter()
-        await function(item)
-        return time.perf_counter() - begin
+        value = await function(item)
+        return value, (time.perf_counter() - begin, None)
 
     return awaited

@@ -212,9 +212,13 @@ class _Look:
             finally:
                 observation.stop()
             own = threading.get_native_id()
-            held = sum(thread.held_seconds for thread in observation.threads if thread.native_id == own)
             # a hold goes on while its thread has no core: that part of it is as large as of the rest
-            held *= spent[1] / max(spent[1] + spent[2], 1e-9)
+            on_core = spent[1] / max(spent[1] + spent[2], 1e-9)
+            # threads that calls start hold the same GIL
+            held = sum(
+                thread.held_seconds * (on_core if thread.native_id == own else 1)
+                for thread in observation.threads
+            )
             where = "observation"
         else:
             spent = _spent(calls)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import usage
-from .calling import Awaited, timed
+from .calling import Awaited, Timing, timed
 from .fingerprint import fingerprint
 from .loading import interpreter, load_target, spread
 
@@ -24,7 +24,9 @@ RunItems = Callable[[Callable[..., Any], list[Any]], Iterable[Any]]
 GROWTH = 8
 """A calibrating pass has at most so many times the calls of the one before."""
 TIMED = 200
-"""Calls of which each is timed, at most, unless the workers make more at once."""
+"""Calls of which each is timed in a pass of their own, at most, unless the workers make more at once."""
+LONG_S = 1e-3
+"""A call that takes this long is timed in every pass: that takes a microsecond or two."""
 
 
 def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
@@ -58,14 +60,20 @@ def _measured(
         calls = len(places)
         progress.say("passes")
         passes: list[tuple[int, float]] = []
+        timings: list[Timing] = []
+        # a shorter one takes less time than to time it: that has a pass of its own
+        long, measured = job["call_s"] >= LONG_S, timed(function, coroutine=bare)
         number = min(requests, max(job["first_pass"], 1))
         deadline = time.perf_counter() + job["time_s"]
         before: dict[str, Any] = _reading()
         while True:
             chosen = [items[place] for place in spread(len(items), number)]
             begin = time.perf_counter()
-            for _ in make(function, chosen):
-                pass
+            if long:
+                timings += [timing for _, timing in make(measured, chosen)]
+            else:
+                for _ in make(function, chosen):
+                    pass
             wall = time.perf_counter() - begin
             calls += number
             short = wall < slot / 2 and number < requests
@@ -73,7 +81,7 @@ def _measured(
             if short:
                 more = min(requests, number * GROWTH, max(2 * number, int(0.9 * number * slot / wall)))
             if short and calls + more <= most:
-                number, passes = more, []
+                number, passes, timings = more, [], []
                 before = _reading()
                 continue
             passes.append((number, wall))
@@ -81,16 +89,14 @@ def _measured(
                 break
         after = _reading()
         memory = usage.memory_kib(usage.members())
-        # in a pass of their own: to time a short call takes longer than the call
         progress.say("latency")
         begin = time.perf_counter()
-        latencies: list[float] = []
         number, wall = passes[-1]
         at_once = min(requests, max(job["workers"], 1))  # fewer calls would have the workers for themselves
         count = min(requests, max(at_once, min(TIMED, int(slot * number / wall))))
-        if calls + count <= most and wall * count / number <= job["time_s"]:
+        if not long and calls + count <= most and wall * count / number <= job["time_s"]:
             chosen = [items[place] for place in spread(len(items), count)]
-            latencies += make(timed(function, coroutine=bare), chosen)
+            timings = [timing for _, timing in make(measured, chosen)]
             calls += count
         latency_s = time.perf_counter() - begin
     return {
@@ -98,7 +104,7 @@ def _measured(
         "start_s": start_s if job["kind"] != "sequential" else 0.0,
         "fingerprints": marks,
         "passes": passes,
-        "latencies": latencies,
+        "timings": timings,
         "latency_s": latency_s,
         "calls": calls,
         "first": first,
