@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreters import here
 
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
-from fairlead.lab.catalogue.interpreters import Interpreter, contrast, discover
+from fairlead.lab.catalogue.interpreters import Interpreter, contrast
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation import subprocess_runner
 
-DISCOVERY = discover()
+DISCOVERY = here()
 FOUND = tuple(i for i in DISCOVERY.interpreters if "#" not in i.name)
 CONTRAST = contrast(DISCOVERY)
 CATALOGUE = registry.catalogue()
@@ -378,7 +379,7 @@ def test_process_mutex_in_turns_on_one_core_takes_the_sum_of_all_turns(
     assert answer["ctx_voluntary"] + answer["ctx_involuntary"] >= n * (n - 1) // 2
 
 
-@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
+@pytest.mark.parametrize("interpreter", on(FOUND, *TWO), ids=lambda i: i.name)
 def test_yield_probe_reports_cost_and_effect(interpreter: Interpreter) -> None:
     answer = run(interpreter, registry.DIRECTORY / "probe_yield.py")
     assert answer["policy"] == "other"

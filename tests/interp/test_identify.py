@@ -6,10 +6,11 @@ import os
 import subprocess
 
 import pytest
+from interpreters import here
 
 from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
-FOUND = discover().interpreters
+FOUND = here().interpreters
 
 
 @pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)

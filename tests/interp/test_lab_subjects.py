@@ -8,14 +8,16 @@ from pathlib import Path
 from subprocess import run
 
 import pytest
+from interpreters import here
 
-from fairlead.lab.catalogue.interpreters import contrast, discover
+from fairlead.lab.catalogue.interpreters import contrast
 from fairlead.record.results import read_results
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_lab_run_measures_one_interpreter_of_each_kind(tmp_path: Path) -> None:
-    chosen = contrast(discover())
+    chosen = contrast(here())
     names = [word for one in chosen for word in ("--interpreter", one.path)]
     program = (
         "from fairlead.lab.run import runner, sampling\n"

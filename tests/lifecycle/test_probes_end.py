@@ -11,11 +11,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from interpreters import here
 
 from fairlead.lab.catalogue import registry
-from fairlead.lab.catalogue.interpreters import Interpreter, contrast, discover
+from fairlead.lab.catalogue.interpreters import Interpreter, contrast
 
-CONTRAST = contrast(discover())
+CONTRAST = contrast(here())
 
 pytestmark = pytest.mark.parametrize(
     "interpreter",

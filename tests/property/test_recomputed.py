@@ -19,7 +19,6 @@ from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.declared import Declared
 
 np = pytest.importorskip("numpy")
-stats = pytest.importorskip("scipy.stats", reason="scipy is the oracle; install the oracle group")
 
 from fairlead.lab.analysis.summarise import summarise  # noqa: E402
 from fairlead.record.sample import Sample  # noqa: E402
@@ -102,6 +101,8 @@ def verdict(low: float, high: float, threshold: float, published: Sequence[float
 def compare(samples: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> tuple[int, int]:
     """Each cell and claim of a report against the raw samples of one interpreter; how many ratios and
     exponents had an interval."""
+    # takes a second, which each worker would spend where all tests are collected
+    stats = pytest.importorskip("scipy.stats", reason="scipy is the oracle; install the oracle group")
     ratios = exponents = 0
     for cell in report["results"]:
         own = [s for s in samples if s["experiment"] == cell["experiment"] and s["params"] == cell["params"]]

@@ -1,8 +1,17 @@
-"""An interpreter that plans and samples name, and that nothing runs."""
+"""The interpreters of this machine, and one that plans and samples name and that nothing runs."""
 
 from __future__ import annotations
 
-from fairlead.lab.catalogue.interpreters import Interpreter
+import functools
+
+from fairlead.lab.catalogue.interpreters import Discovery, Interpreter, discover
+
+
+@functools.cache
+def here() -> Discovery:
+    """Those of this machine, each of which is started once for all files of tests."""
+    return discover()
+
 
 PYTHON = Interpreter(
     name="3.13",
