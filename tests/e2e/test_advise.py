@@ -166,6 +166,7 @@ def test_other_results_at_once_are_found_and_never_chosen() -> None:
     assert "results are not those of calls in turn" in (wrong[0].reason or "")
 
 
+@pytest.mark.long
 def test_results_that_vary_by_themselves_exclude_no_candidate() -> None:
     def pid(_: int) -> int:
         import os
@@ -179,6 +180,7 @@ def test_results_that_vary_by_themselves_exclude_no_candidate() -> None:
     assert made.choice.kind == "threads"
 
 
+@pytest.mark.long
 def test_function_of_a_program_is_measured_in_processes_too(shop: Path) -> None:
     (shop / "program.py").write_text(
         "import fairlead\n\n"
@@ -231,6 +233,7 @@ def free_threaded() -> None:
         pytest.skip("no interpreter without a GIL here")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("free_threaded")
 def test_interpreter_without_a_gil_is_measured_though_it_has_no_fairlead(shop: Path) -> None:
     (shop / "sums.py").write_text("def squares(n):\n    return sum(i * i for i in range(n))\n")
@@ -242,9 +245,8 @@ def test_interpreter_without_a_gil_is_measured_though_it_has_no_fairlead(shop: P
     assert "free-threaded" in measured[0].interpreter
 
 
-@pytest.mark.parametrize(
-    "name", ["counted", "huge", pytest.param("tallied_with_lock", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["counted", "huge", "tallied_with_lock"])
 def test_programs_with_known_answers_get_theirs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the benchmark that are quick, and whose answer hardly depends on who else runs: a short form
     of ``benchmarks/advise_truth.py``, which asks about all twenty."""

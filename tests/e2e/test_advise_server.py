@@ -65,6 +65,7 @@ def test_the_better_setup_is_chosen_and_the_cheaper_of_two_that_are_as_good(plac
     assert four["memory_kib"] > 1000
 
 
+@pytest.mark.long
 def test_text_has_the_answer_first_and_the_command_last(place: Path) -> None:
     done = advise(
         place, f"{PYTHON} server.py {{port}} {{workers}}", f"{PYTHON} load.py {{port}}",

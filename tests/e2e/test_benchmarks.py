@@ -59,19 +59,29 @@ def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, An
             "p99 us",
             marks=pytest.mark.long,
         ),
-        ("gil_squares.py", ["--squares", "mutex"], {"stock", "interval", "fairlead"}, "seconds"),
+        pytest.param(
+            "gil_squares.py",
+            ["--squares", "mutex"],
+            {"stock", "interval", "fairlead"},
+            "seconds",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "pools_joblib.py",
             [],
             {"loky", "fairlead"},
             "seconds",
-            marks=pytest.mark.skipif(find_spec("joblib") is None, reason="joblib is not installed"),
+            marks=[
+                pytest.mark.skipif(find_spec("joblib") is None, reason="joblib is not installed"),
+                pytest.mark.long,
+            ],
         ),
-        (
+        pytest.param(
             "gil_cpu_threads.py",
             ["--threads", "2", "--work", "json"],
             {"stock", "interval", "fairlead"},
             "CPU s",
+            marks=pytest.mark.long,
         ),
         ("sync_queue.py", ["--only", "to tasks"], {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
         ("sync_rwlock.py", ["--only", "alone"], {"readers first", "writers first", "fairlead"}, "CPU ns"),
@@ -110,6 +120,7 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
 
 
+@pytest.mark.long
 def test_benchmark_of_observation_judges_every_mode_by_blocks_of_one_process(tmp_path: Path) -> None:
     path = tmp_path / "blocks.json"
     arguments = ["--rounds", "3", "--block", "0.02", "--work", "echo-4,cpu-1", "--json", path]

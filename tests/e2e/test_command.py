@@ -101,6 +101,7 @@ def test_doctor_reports_the_yield_probe_and_what_each_experiment_lacks(doctor: d
     assert any("SCHED_RR" in line for line in lacking) == (not answer["real_time"]["allowed"])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking away the right to real-time scheduling takes root")
 def test_doctor_and_run_without_real_time_say_what_it_takes(tmp_path: Path) -> None:
     # PR_CAPBSET_DROP of CAP_SYS_NICE: root without it after the next exec
@@ -257,6 +258,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_run_whose_table_cannot_be_shown_still_writes_the_page(tmp_path: Path) -> None:
     program = f"{sys.executable} -c 'from fairlead.cli import main; main()' lab run square.mutex"
     done = subprocess.run(
@@ -421,6 +423,7 @@ def test_run_in_a_terminal_shows_a_bar(tmp_path: Path) -> None:
     assert "\x1b" not in stdout
 
 
+@pytest.mark.long
 def test_a_size_that_the_budget_cannot_hold_is_refused_with_an_estimate(tmp_path: Path) -> None:
     out = tmp_path / "run"
     asked = ["square.mutex", "--sizes", "1000000", "--budget", "5s", "--out", str(out)]

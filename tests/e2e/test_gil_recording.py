@@ -135,12 +135,13 @@ for thread in threads:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "function",
     [
         "regular_expression",
-        pytest.param("serialise", marks=pytest.mark.long),
-        pytest.param("sleep_in_c", marks=pytest.mark.long),
+        "serialise",
+        "sleep_in_c",
     ],
 )
 def test_first_lines_name_the_c_call_that_keeps_the_gil(function: str, tmp_path: Path) -> None:

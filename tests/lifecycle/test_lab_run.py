@@ -92,14 +92,16 @@ def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
     ("probe", "status", "word"),
     [
         ("kill -SEGV $$", "crashed", "SIGSEGV"),
-        ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
+        pytest.param(
+            "echo went wrong >&2; exit 3", "crashed", "status 3: went wrong", marks=pytest.mark.long
+        ),
         pytest.param("echo some words", "garbage", "printed no result", marks=pytest.mark.long),
         pytest.param("head -c 3000000 /dev/urandom", "garbage", "printed no result", marks=pytest.mark.long),
         pytest.param("echo '{}'", "garbage", "printed a result that is none", marks=pytest.mark.long),
         pytest.param(
             'echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none", marks=pytest.mark.long
         ),
-        ("echo '{\"wall_s\": NaN}'", "garbage", "printed no result"),
+        pytest.param("echo '{\"wall_s\": NaN}'", "garbage", "printed no result", marks=pytest.mark.long),
         pytest.param(
             'echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread", marks=pytest.mark.long
         ),
@@ -179,6 +181,7 @@ def test_run_stopped_by_a_signal_says_what_is_kept_and_can_be_continued(
     assert_continued(before, samples(out))
 
 
+@pytest.mark.long
 def test_run_killed_outright_can_be_continued_and_what_it_left_behind_is_ended(home: Path) -> None:
     out = home / "out"
     process = begun(home, out)
@@ -199,6 +202,7 @@ def assert_continued(before: tuple[Sample, ...], after: tuple[Sample, ...]) -> N
     assert {s.status for s in after} == {"ok"}
 
 
+@pytest.mark.long
 def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None:
     out = home / "out"
     lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
@@ -210,13 +214,10 @@ def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None
     assert len(samples(out)) == ALL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "step",
-    [
-        pytest.param("choose_interpreters", marks=pytest.mark.long),
-        "make_plan",
-        pytest.param("with_yield_probes", marks=pytest.mark.long),
-    ],
+    ["choose_interpreters", "make_plan", "with_yield_probes"],
 )
 def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
     """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
@@ -249,9 +250,8 @@ def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str)
     assert not (out / "request.json").exists()
 
 
-@pytest.mark.parametrize(
-    "keep", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("keep", [0, 1, 3])
 def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: int) -> None:
     out = home / "out"
     lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
@@ -300,6 +300,7 @@ def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_not
     assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
 
 
+@pytest.mark.long
 def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:
     out = home / "out"
     command = shlex.join(
@@ -349,6 +350,7 @@ def test_run_out_that_cannot_be_written_is_one_line(home: Path) -> None:
     assert "cannot be made (Not a directory)" in one_line(done)
 
 
+@pytest.mark.long
 def test_run_finds_all_it_started_with_in_the_plan(home: Path) -> None:
     out = home / "out"
     lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out, "--cpus", "0", "--work", "spin")

@@ -66,7 +66,7 @@ def test_find_any_counters_never_raises(
 
 
 @cache
-def observed(kind: str, *, interval_ns: int = 5 * MS, seed: int = 1) -> GilSummary:
+def observed(kind: str, seed: int, interval_ns: int = 5 * MS) -> GilSummary:
     """What is said of an example, which is simulated once for all tests."""
     ms = 250 if kind == "switch-storm" else 1000
     simulation = Simulation(example(kind), until_ns=ms * MS, interval_ns=interval_ns, seed=seed)
@@ -79,13 +79,13 @@ def observed(kind: str, *, interval_ns: int = 5 * MS, seed: int = 1) -> GilSumma
     "kind", ["convoy", "long-hold", "saturation", "lock-square", "switch-storm", "not-the-gil"]
 )
 def test_find_example_of_each_kind_is_what_it_is(kind: str, seed: int) -> None:
-    found = [finding.kind for finding in observed(kind, seed=seed).findings]
+    found = [finding.kind for finding in observed(kind, seed).findings]
     assert found == [kind], f"seed {seed}"
 
 
 @pytest.mark.parametrize("kind", ["convoy", "long-hold", "saturation", "switch-storm", "not-the-gil"])
 def test_find_from_counters_alone_says_the_same(kind: str) -> None:
-    summary = observed(kind)
+    summary = observed(kind, 1)
     found = find(summary.threads, wall_seconds=summary.wall_seconds, switch_interval=0.005)
     assert [finding.kind for finding in found] == [kind]
 
@@ -93,7 +93,7 @@ def test_find_from_counters_alone_says_the_same(kind: str) -> None:
 @pytest.mark.parametrize("factor", [3, 60, 3600])
 @pytest.mark.parametrize("kind", ["convoy", "saturation", "lock-square", "switch-storm", "not-the-gil"])
 def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: int) -> None:
-    summary = observed(kind)
+    summary = observed(kind, 1)
     longer = [
         dataclasses.replace(
             thread,
@@ -113,13 +113,13 @@ def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: 
 
 @pytest.mark.parametrize("interval_ns", [MS, 5 * MS, 20 * MS])
 def test_find_convoy_with_other_switch_interval_is_found(interval_ns: int) -> None:
-    found = observed("convoy", interval_ns=interval_ns).findings
+    found = observed("convoy", 1, interval_ns).findings
     assert [finding.kind for finding in found] == ["convoy"]
     assert found[0].evidence["mean_wait_ms"] == pytest.approx(interval_ns / MS, rel=0.2)
 
 
 def test_find_convoy_names_victim_culprit_and_cost() -> None:
-    summary = observed("convoy")
+    summary = observed("convoy", 1)
     (finding,) = summary.findings
     io = next(thread for thread in summary.threads if thread.name == "io")
     assert finding.threads == ("cpu", "io")
@@ -129,7 +129,7 @@ def test_find_convoy_names_victim_culprit_and_cost() -> None:
 
 
 def test_find_long_hold_names_function_and_line() -> None:
-    (finding,) = observed("long-hold").findings
+    (finding,) = observed("long-hold", 1).findings
     assert finding.threads == ("c-code",)
     assert (finding.evidence["function"], finding.evidence["file"], finding.evidence["line"]) == (
         "work",
@@ -263,9 +263,8 @@ def test_waiting_for_a_core_is_not_starvation(free: float) -> None:
 
 @pytest.mark.parametrize("kind", ["convoy", "lock-square"])
 @pytest.mark.parametrize("policy", ["stock", "interactive"])
-def test_advice_of_a_scheduled_program_is_not_to_schedule_it(kind: str, policy: str, tmp_path: Path) -> None:
-    simulation = Simulation(example(kind), until_ns=500 * MS)
-    summary = analyse(Recording(simulation.writer().save(tmp_path / "a.flrec")))
+def test_advice_of_a_scheduled_program_is_not_to_schedule_it(kind: str, policy: str) -> None:
+    summary = observed(kind, 1)
     found = find(
         summary.threads,
         wall_seconds=summary.wall_seconds,

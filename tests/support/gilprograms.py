@@ -40,7 +40,7 @@ def example(kind: str) -> dict[str, Iterable[Step]]:
     if kind == "saturation":
         return {"spin-1": spinner(), "spin-2": spinner()}
     if kind == "lock-square":
-        return square(40)
+        return square(24)
     if kind == "switch-storm":
         return {f"passer-{k}": server(compute_ns=15 * US, idle_ns=30 * US) for k in range(6)}
     if kind == "not-the-gil":
