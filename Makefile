@@ -46,7 +46,7 @@ test-native: build/native/build.ninja
 	$(RUN_TESTS) -C build/native
 
 test-python: $(VENV)/.installed $(VENV)/.test
-	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, the long ones, and some on PyPy
 	$(VENV)/bin/python tools/test_all.py

@@ -35,6 +35,7 @@ ONCE = (
     "tests/interp/test_experiments.py",
     "tests/interp/test_identify.py",
     "tests/interp/test_lab_subjects.py",
+    "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_probes_end.py",
     # the benchmarks' own working, and that of the examples, whose packages one interpreter has
     "tests/e2e/test_benchmarks.py",
@@ -51,10 +52,14 @@ ONCE = (
     # programs of which something is found
     "tests/e2e/test_gil_findings.py",
     # what the documents say to type, and the command of the lab
+    "tests/e2e/test_contributing.py",
     "tests/e2e/test_docs.py",
     "tests/e2e/test_command.py",
-    # runs of the lab with programs that end in every way there is
+    # runs of the lab with programs that end in every way there is, and with disks that are full
     "tests/lifecycle/test_lab_run.py",
+    "tests/lifecycle/test_results_survive.py",
+    # servers that are measured, which are programs of their own
+    "tests/e2e/test_advise_server.py",
     # the tests of an interpreter, which tools/regrtest.py runs on every one
     "tests/lifecycle/test_gil_survives_regrtest.py",
     # pools under random failures
@@ -66,11 +71,18 @@ ONCE = (
     "tests/lifecycle/test_shared_stress.py",
     # laws of arithmetic
     "tests/property",
+    # the standard library's tests of pools, which make peers runs on others
+    "tests/lifecycle/test_stdlib_suites.py",
     # the text of the sources and documents: who imports whom, the style of the C, what the guarantees name
     "tests/arch/test_c_style.py",
+    "tests/arch/test_compared.py",
     "tests/arch/test_compatibility.py",
+    "tests/arch/test_contributing.py",
+    "tests/arch/test_cross_compile.py",
     "tests/arch/test_errors.py",
+    "tests/arch/test_examples.py",
     "tests/arch/test_layers.py",
+    "tests/arch/test_peers.py",
     "tests/arch/test_release.py",
     "tests/arch/test_site.py",
     "tests/arch/test_sync_guarantees.py",
@@ -81,61 +93,65 @@ ONCE = (
 runs them, once."""
 
 ENDS = (
-    # the lab, its reports, advice, and the commands: Python that asks nothing of an interpreter's insides
+    # the lab, its reports, advice, the commands, and what begins a program: Python that asks nothing of an
+    # interpreter's insides
     "tests/e2e/test_advise.py",
-    "tests/e2e/test_advise_server.py",
-    "tests/e2e/test_contributing.py",
     "tests/lifecycle/test_advise_ends.py",
-    "tests/lifecycle/test_discovery.py",
     "tests/lifecycle/test_isolation.py",
-    # the standard library's tests of pools: not every build comes with them
-    "tests/lifecycle/test_stdlib_suites.py",
-    "tests/lifecycle/test_results_survive.py",
     "tests/e2e/test_gil_recording.py",
     "tests/e2e/test_run_hook.py",
+    "tests/lifecycle/test_launchers.py",
     "tests/unit/advice",
     "tests/unit/lab",
     "tests/unit/report",
     *(
         f"tests/unit/test_{name}.py"
-        for name in (
-            "results",
-            "words",
-        )
+        for name in ("demo", "explain", "machine", "pytest_plugin", "results", "run_command", "words")
+    ),
+    # the simulator, which is C that calls no interpreter, and what is made of a recording
+    *(
+        f"tests/unit/gil/test_{name}.py"
+        for name in ("gil_intervals", "gil_simulation", "gil_trace", "recording_reader")
     ),
 )
 """Tests that the oldest interpreter runs, which is that of make test, and the newest."""
 
-ENDS_AND_FREE = tuple(
-    f"tests/unit/sync/test_sync_{name}.py"
-    for name in (
-        "barrier",
-        "bounded_queue",
-        "channels",
-        "combining",
-        "counter",
-        "countdown",
-        "exchanger",
-        "phaser",
-        "priority_queue",
-        "queue",
-        "queue_ends",
-        "rate",
-        "rendezvous",
-        "rwlock",
-        "select",
-        "stamped",
-        "startgate",
-    )
+ENDS_AND_FREE = (
+    *(f"tests/unit/pools/test_pools_{name}.py" for name in ("hooks", "mishaps", "stream_mishaps", "streams")),
+    *(
+        f"tests/unit/sync/test_sync_{name}.py"
+        for name in (
+            "barrier",
+            "bounded_queue",
+            "channels",
+            "combining",
+            "counter",
+            "countdown",
+            "exchanger",
+            "phaser",
+            "priority_queue",
+            "queue",
+            "queue_ends",
+            "rate",
+            "rendezvous",
+            "rwlock",
+            "select",
+            "stamped",
+            "startgate",
+        )
+    ),
 )
-"""Tests that these two run and the one without a GIL: primitives whose waits are those of others, which every
-interpreter tests."""
+"""Tests that these two run and the one without a GIL: primitives whose waits are those of others, and what
+pools make of the tasks that other tests send through them, which every interpreter runs. So it is with all
+that is marked long."""
 
 BY_HAND = (
     # clusters: of a library that the environments here never had
     "tests/lifecycle/test_pools_dask.py",
     "tests/lifecycle/test_lab_cluster.py",
     "tests/stress/test_pools_conservation.py::test_every_future_ends_once_and_nothing_is_left[dask-100]",
+    # the site, which make test-site builds and looks at
+    "tests/e2e/test_site_browser.py",
     # a build of its own, for systems of which the native tests have the platform file
     "tests/platform/test_build.py::test_extension_with_the_portable_platform_says_what_it_cannot",
 )
@@ -152,9 +168,9 @@ ON_PYPY = (
 SILENCE_ON_PYPY_S = "45"
 """A run in which no test begins or ends for so long is ended: see tests/support/watchdog.py."""
 
-BY_FILE = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-"""In the order of collection, so that the last files are quick ones and neither process is left alone. A
-third gains nothing: a compiler prepares the next interpreter meanwhile."""
+BY_FILE = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+"""In the order of collection, so that the last files are quick ones and no process is left alone. One more
+than the cores of the machine of .ci/run: tests wait for programs that start and end."""
 
 GROUPS = ("--group", "test")
 COMPARED_WITH = ("--group", "oracle", "--group", "browser")
@@ -246,14 +262,15 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
         left_out = [f"--deselect={name}" for name in BY_HAND]
-        return ["-m", "long", "--numprocesses", "3", "--dist", "worksteal", *left_out]  # most are in one file
+        return ["-m", "long", "--numprocesses", "4", "--dist", "worksteal", *left_out]  # most are in one file
     if on_pypy(interpreter):
         return [*BY_FILE, *ON_PYPY]
     left_out = [*ONCE]
     if not newest:
         left_out += ENDS
-        left_out += () if interpreter.free_threaded else ENDS_AND_FREE
-    return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
+    if newest or interpreter.free_threaded:
+        return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
+    return [*BY_FILE, "-m", "not long", *(f"--ignore={name}" for name in [*left_out, *ENDS_AND_FREE])]
 
 
 def run_tests(python: Path, arguments: list[str], environment: dict[str, str]) -> tuple[int, str, list[str]]:
