@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pools_user
 import pytest
 import trio
 from poolkinds import KINDS, Make
@@ -299,41 +300,5 @@ def test_parts_of_the_package_are_its_attributes() -> None:
         _ = fairlead.nothing  # type: ignore[attr-defined]
 
 
-TYPED = """
-from fairlead.pools import AsyncPool, ThreadPool
-
-async def length(text: str) -> int:
-    return len(text)
-
-def plain(text: str) -> int:
-    return len(text)
-
-async def main() -> None:
-    with AsyncPool() as loop, ThreadPool() as pool:
-        number: int = loop.submit(length, "a").result()
-        number = await loop.run(length, "a")
-        number = loop.submit(plain, "a").result()
-        number = await pool.submit(plain, "a")
-        numbers: list[int] = pool.map(plain, ["a"]).results()
-        for number in pool.stream(plain, ["a"]):
-            pass
-        async for number in pool.stream(plain, ["a"]):
-            pass
-        pool.stream(plain, [1])  # expected: an error
-        pool.submit(plain, 1)  # expected: an error
-"""
-
-
-@pytest.mark.long
-@pytest.mark.timeout(200)
-def test_types_say_what_comes_back(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed")
-    (tmp_path / "typed.py").write_text(TYPED)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "typed.py"],
-        cwd=tmp_path, env={"MYPYPATH": str(Path(fairlead.__file__).parents[1]), "PATH": ""},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if line.startswith("typed.py")}
-    expected = {n for n, line in enumerate(TYPED.splitlines(), 1) if "expected" in line}
-    assert found == expected, done.stdout
+def test_typed_program_gets_what_its_types_say() -> None:
+    run(pools_user.main())
