@@ -152,7 +152,9 @@ BY_HAND = (
     "tests/stress/test_pools_conservation.py::test_every_future_ends_once_and_nothing_is_left[dask-100]",
     # the site, which make test-site builds and looks at
     "tests/e2e/test_site_browser.py",
-    # a build of its own, for systems of which the native tests have the platform file
+    # a build of its own, in what stands for an image of docker: make companions runs it
+    "tests/e2e/test_recipes.py::test_docker_and_process_1_is_scheduled_and_takes_orders",
+    # another, for systems of which the native tests have the platform file
     "tests/platform/test_build.py::test_extension_with_the_portable_platform_says_what_it_cannot",
 )
 """Long tests that are left to who changes what they are about: pytest -m long FILE, in the environment of
