@@ -348,5 +348,5 @@ def test_a_gil_that_one_thread_keeps_busy_is_described_by_that_thread() -> None:
     (found,) = find([compute, main], wall_seconds=1.0, switch_interval=0.005)
     assert (found.kind, found.threads) == ("saturation", ("compute",))
     assert (
-        found.title == "the GIL is held 96% of the time, and threads waited 150 ms for it: compute computes"
+        found.title == "the GIL is held 96 % of the time, and threads waited 150 ms for it: compute computes"
     )

@@ -19,7 +19,7 @@ def seen(*p99_s: float, other_load: float | None = 0.0) -> Demonstration:
 def test_bars_are_as_long_as_what_they_stand_for_and_figures_stand_below_each_other() -> None:
     head, *rows = picture(seen(0.040, 0.010, 0.00001))
     assert [row.count("█") for row in rows] == [16, 4, 1]
-    assert len({row.index("100%") for row in rows}) == 1
+    assert len({row.index("100 %") for row in rows}) == 1
     assert head.index("half within") == rows[0].index("8.00 ms")
 
 
@@ -38,7 +38,7 @@ def test_picture_grows_with_the_ways_that_were_measured() -> None:
         ((0.040, 0.010, 0.004), 0.0, "10.0 times sooner"),
         ((0.004, 0.004, 0.0041), 0.0, "as quick here"),
         ((0.004, 0.004, 0.010), 0.0, "2.5 times as long"),
-        ((0.040, 0.010, 0.004), 0.4, "used 40% of this machine"),
+        ((0.040, 0.010, 0.004), 0.4, "used 40 % of this machine"),
         ((0.040, 0.010, 0.004), None, "is not known"),
     ],
 )

@@ -86,7 +86,7 @@ def picture(seen: Demonstration) -> Iterator[str]:
         bar = "█" * max(1, round(_BAR * way.p99_s / longest))
         yield (
             f"{way.name:{width}}  {f'{bar} {seconds(way.p99_s)}':{_BAR + 9}}"
-            f"  {seconds(way.median_s):11}  {way.steps_per_s / most:8.0%}"
+            f"  {seconds(way.median_s):11}  {way.steps_per_s / most * 100:6.0f} %"
         )
 
 
@@ -103,7 +103,10 @@ def conclusion(seen: Demonstration) -> Iterator[str]:
     if seen.other_load is None:
         yield "How busy the machine was with other programs is not known."
     elif seen.other_load > NOISY:
-        yield f"Other programs used {seen.other_load:.0%} of this machine meanwhile: a quiet one tells more."
+        yield (
+            f"Other programs used {seen.other_load * 100:.0f} % of this machine meanwhile:"
+            " a quiet one tells more."
+        )
     yield ""
     yield "Your own program:          fairlead run -- python app.py"
     yield "Before and after:          fairlead advise --server ... --load ..."

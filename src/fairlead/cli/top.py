@@ -221,7 +221,7 @@ def _late(loop: LoopDelays) -> str:
 
 
 def _percent(part: float | None, whole: float) -> str:
-    return f"{part / whole:.0%}" if part is not None and whole > 0 else "-"
+    return f"{part / whole * 100:.0f} %" if part is not None and whole > 0 else "-"
 
 
 class _Screen:

@@ -11,6 +11,7 @@ from fairlead.errors import MissingExtraError
 from fairlead.gil.analysis.blame import BlameLedger
 from fairlead.gil.analysis.findings import find
 from fairlead.gil.analysis.rates import parse_counters, parse_loops
+from fairlead.gil.analysis.scene import percent
 from fairlead.gil.analysis.tally import Tally
 from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
@@ -208,14 +209,14 @@ def _trust(
     elif lost:
         said = [
             f"{lost:,} events were lost within {lost_seconds:.3f} s, and {intervals.events:,} are here: the"
-            f" totals are lower bounds, and the holder is known for {coverage:.1%} of the waiting."
+            f" totals are lower bounds, and the holder is known for {percent(coverage, 1)} of the waiting."
         ]
     else:
         said = [f"{intervals.events:,} events are here, but not all is well: see the problems."]
     if share is not None:
         said.append(
-            f"The kernel had taken the core away for {share:.1%} of the time that the GIL was held: machine,"
-            " not program."
+            f"The kernel had taken the core away for {percent(share, 1)} of the time that the GIL was held:"
+            " machine, not program."
         )
     elif intervals.events:
         said.append("Whether holders were on the CPU was not measured: a hold may hide a core taken away.")

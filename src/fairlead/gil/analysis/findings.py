@@ -42,6 +42,7 @@ from fairlead.gil.analysis.scene import (
     long_waits,
     names_of,
     overrun_of,
+    percent,
     sane,
     verb,
 )
@@ -311,7 +312,7 @@ def _switch_storm(scene: Scene) -> list[Finding]:
 
 def _saturation(scene: Scene) -> Finding:
     computing = scene.computing()
-    held = f"{scene.held / scene.wall:.0%} of the time"
+    held = f"{percent(scene.held / scene.wall)} of the time"
     waited = f"threads waited {duration(scene.waited)} for it"
     busy = f"{listed(computing)} {verb('compute', computing)}" if computing else "no thread computes for long"
     return Finding(
@@ -356,7 +357,7 @@ def _not_the_gil(threads: Sequence[GilThread], wall: float) -> Finding:
         summary=(
             "Waiting for the GIL is not what costs the time: all threads together waited"
             f" {duration(waited)} in {duration(wall)},"
-            f" and it was held for {held / wall:.0%} of that."
+            f" and it was held for {percent(held / wall)} of that."
         ),
         evidence={"waited_seconds": waited, "waited_share": waited / wall, "held_share": held / wall},
         advice=advice,

@@ -122,3 +122,7 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    return f"{share * 100:.{decimals}f} %"

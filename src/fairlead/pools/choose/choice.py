@@ -55,7 +55,7 @@ def choose(facts: ChoiceFacts) -> Choice:
     if sample is None:
         computes = "what its calls do is not known"
     else:
-        share = f"{sample.busy:.0%} of {_time(sample.wall_s)}"
+        share = f"{sample.busy * 100:.0f} % of {_time(sample.wall_s)}"
         if rules.waits(1 - sample.busy):
             return Choice("threads", None, (f"its calls mostly wait (busy for {share})",))
         computes = f"its calls compute (busy for {share})"

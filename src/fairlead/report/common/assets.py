@@ -21,6 +21,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "count": units.count,
     "factor": units.factor,
     "percent": units.percent,
+    "bound": units.bound,
     "memory": units.memory,
     "clean": names.clean,
     "moment": names.moment,
