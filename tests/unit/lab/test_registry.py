@@ -12,7 +12,7 @@ import pytest
 from fairlead.errors import UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.record.summary import Metric, Series
+from fairlead.record.summary import Metric, Reference, Series
 from fairlead.report.common import words
 
 ROOT = Path(__file__).parents[3]
@@ -204,6 +204,38 @@ def test_model_on_some_cores_stands_beside_the_published_machine_with_as_many(
     )
     shown = dict.fromkeys(one.label for one in words.published(subject, measured))
     assert [label.split(", ")[1] for label in shown] == machines
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("square.mutex", {"work": "spin"}),
+        ("square.mutex", {"policy": "rr"}),
+        ("square.mutex", {"cores": "one"}),
+        ("square.process-start", {"work": "yield"}),
+        ("gil.battle", {"interval_ms": 0.5}),
+        ("gil.battle", {"check_interval": 10_000}),
+        ("gil.countdown", {"cores": "one"}),
+        ("gil.sha256", {"policy": "rr"}),
+    ],
+)
+def test_a_published_figure_stands_beside_what_it_was_measured_of_alone(
+    name: str, other: dict[str, Any]
+) -> None:
+    subject = registry.catalogue()[name].subject
+    plain = {key: one.default for key, one in registry.catalogue()[name].parameters.items()}
+    plain |= {"policy": "other", "cores": "all"}
+    plain |= {"steps": 100_000_000} if name == "gil.countdown" else {}
+    plain |= {"megabytes": 1024} if name == "gil.sha256" else {}
+
+    def shown(variant: dict[str, Any]) -> tuple[Reference, ...]:
+        one = Series(
+            experiment=name, interpreter={"implementation": "CPython"}, variant=variant, label="", cells=()
+        )
+        return words.published(subject, one)
+
+    assert shown(plain)
+    assert not shown(plain | other)
 
 
 def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experiment() -> None:

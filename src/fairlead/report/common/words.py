@@ -173,7 +173,8 @@ def published(subject: Subject, series: Series) -> tuple[Reference, ...]:
     """The published figures that belong to the series: its variant's, and of its own implementation.
 
     A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone, and one
-    that names the free-threaded build about that build.
+    that names the free-threaded build about that build. One that does not say so was measured on all cores
+    under the default policy.
     """
     own = str(series.interpreter.get("implementation"))
     free_threaded = bool(series.interpreter.get("free_threaded"))
@@ -181,6 +182,7 @@ def published(subject: Subject, series: Series) -> tuple[Reference, ...]:
         r
         for r in subject.references
         if all(series.variant.get(k) == v for k, v in r.variant.items())
+        and all(series.variant.get(k, v) == v for k, v in _PLAIN.items() if k not in r.variant)
         and (not r.label.startswith(_IMPLEMENTATIONS) or r.label.startswith(own))
         and (free_threaded or "free-threaded" not in r.label)
     )
@@ -193,6 +195,7 @@ def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
     )
 
 
+_PLAIN = {"policy": "other", "cores": "all"}
 _IMPLEMENTATIONS = ("CPython", "PyPy")
 """Names that can begin a reference's label."""
 
