@@ -3,8 +3,12 @@
     tools/experiment_pages.py [RUN...]
 
 What an experiment asks, takes and needs is read from its declaration, and what came out from the runs, so
-that no figure on these pages is typed in. A part that the runs have no sample of stays as it was; without a
-run the declarations alone are written anew.
+that no figure on these pages is typed in. A part that the runs have no sample of stays as it was, with the
+machine that it came from; without a run the declarations alone are written anew. All parts anew, on a quiet
+machine, in the ten minutes of the budget and some seconds:
+
+    fairlead lab run square cured gil models party --quick --interpreter 3.14 --budget 10m --out RUN
+    tools/experiment_pages.py RUN
 """
 
 from __future__ import annotations
@@ -30,6 +34,15 @@ PAGES = Path(__file__).parents[1] / "docs" / "reference" / "experiments"
 FENCE = "```"
 NOT_MEASURED = "Not measured on this machine.\n"
 WIDTH = 155
+HOW = (
+    fill(
+        "What came out was put here by `tools/experiment_pages.py`. How to read the tables is in "
+        "[the first run](../../tutorial/first-run.md); how an experiment is added, in "
+        "[CONTRIBUTING](../../../CONTRIBUTING.md).",
+        WIDTH,
+    )
+    + "\n"
+)
 
 
 def known() -> list[ExperimentFamily]:
@@ -111,7 +124,7 @@ def measured(topic: Topic, summary: Summary) -> str | None:
     shown = shown.partition(f"\n{claims.machine(part)}")[0].partition(f"\n{words.STANDINGS[:40]}")[0]
     # directories of the machine that measured say nothing to a reader
     shown = re.sub(r"/\S*/(bin/)", r".../\1", shown)
-    return f"{FENCE}text\n{shown.rstrip()}\n{FENCE}\n"
+    return f"{fill(f'What came out on {machine(part)}:', WIDTH)}\n\n{FENCE}text\n{shown.rstrip()}\n{FENCE}\n"
 
 
 def before(page: Path) -> dict[str, str]:
@@ -122,43 +135,27 @@ def before(page: Path) -> dict[str, str]:
     return {
         name: block[0]
         for name, body in zip(sections[::2], sections[1::2], strict=True)
-        if (block := re.search(r"^```text\n.*?^```\n", body, re.MULTILINE | re.DOTALL))
+        if (block := re.search(r"^What came out on .*?\n```text\n.*?^```\n", body, re.MULTILINE | re.DOTALL))
     }
 
 
-def origin_before(page: Path) -> str:
-    """Where the figures came from when the page was last written."""
-    found = re.search(
-        r"^The output below .*?\n(?=\n)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    return found[0] if found else ""
-
-
-def page_of(family: ExperimentFamily, summary: Summary, old: dict[str, str], whence: str) -> str:
-    parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", whence]
+def page_of(family: ExperimentFamily, summary: Summary, old: dict[str, str]) -> str:
+    parts = [f"# {family.title}\n", f"{fill(family.about, WIDTH)}\n" if family.about else "", HOW]
     for topic in family.topics:
-        shown = measured(topic, summary) or old.get(topic.id)
         command = (
             f"<!-- not run: takes its time -->\n{FENCE}console\n$ fairlead lab run {topic.id}\n{FENCE}\n"
         )
-        parts += [declared(topic), command, f"What came out:\n\n{shown}" if shown else NOT_MEASURED]
+        parts += [declared(topic), command, measured(topic, summary) or old.get(topic.id, NOT_MEASURED)]
     return "\n".join(filter(None, parts))
 
 
-def origin(summary: Summary) -> str:
-    """Where the figures come from, and how to read them."""
-    there = summary.environment
-    who = ", ".join(one.label for one in names.Roster(one for one in summary.series if one.cells))
+def machine(part: Summary) -> str:
+    """Where figures come from: "Intel Xeon, 2 cores, Linux 6.18: CPython 3.14.10"."""
+    there = part.environment
+    who = ", ".join(one.label for one in names.Roster(part.series))
     return (
-        fill(
-            f"The output below is that of quick runs on {names.value(there.get('processor'))}, "
-            f"{there.get('cores')} cores, {names.clean(there.get('kernel'))}: {who}. It was put here by "
-            "`tools/experiment_pages.py`. How to read the tables is in "
-            "[the first run](../../tutorial/first-run.md); how an experiment is added, in "
-            "[CONTRIBUTING](../../../CONTRIBUTING.md).",
-            WIDTH,
-        )
-        + "\n"
+        f"{names.value(there.get('processor'))}, {there.get('cores')} cores, "
+        f"{names.clean(there.get('kernel'))}, {who}"
     )
 
 
@@ -168,9 +165,7 @@ def main(runs: Iterable[str]) -> None:
     PAGES.mkdir(parents=True, exist_ok=True)
     for family in known():
         page = PAGES / f"{family.id}.md"
-        new = any(measured(topic, summary) for topic in family.topics)
-        whence = origin(summary) if new else origin_before(page)
-        page.write_text(page_of(family, summary, before(page), whence), encoding="utf-8")
+        page.write_text(page_of(family, summary, before(page)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from fairlead.errors import UsageError
+from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
+from fairlead.record.sample import Sample
 from fairlead.record.summary import Metric, Reference, Series
 from fairlead.report.common import words
 
@@ -505,9 +507,30 @@ def test_pages_say_of_every_experiment_what_it_declares() -> None:
         for topic in family.topics:
             again = "run tools/experiment_pages.py with a run that has it"
             assert script["declared"](topic) in page, f"{topic.id} is not as declared: {again}"
-        measured = page.count("\nWhat came out:\n\n```text\n")
+        measured = len(re.findall(r"^What came out on [^`]*:\n\n```text$", page, re.MULTILINE))
         assert measured + page.count(f"\n{script['NOT_MEASURED']}") == len(family.topics)
         assert measured >= len(family.topics) / 2, f"{family.id}: half of it was never measured"
+
+
+def test_page_keeps_what_a_run_has_no_sample_of_with_the_machine_it_came_from() -> None:
+    script = runpy.run_path(str(ROOT / "tools" / "experiment_pages.py"))
+    family = next(one for one in script["known"]() if one.id == "square")
+    mutex, other = (next(t for t in family.topics if t.id == i) for i in ("square.mutex", "cured.mutex"))
+    run = summarise(
+        Sample(
+            experiment=mutex.id, params={"n": n, "work": "sleep0", "policy": "other", "cores": "all"},
+            interpreter={"name": "3.15", "implementation": "CPython", "version": "3.15.2"},
+            environment={"processor": "New One", "cores": 3, "kernel": "Linux 7"}, status="ok",
+            wall_s=n / 1000, round=number, details={"metrics": {}},
+        )
+        for n in (50, 100) for number in range(5)
+    )  # fmt: skip
+    old = script["before"](script["PAGES"] / "square.md")
+    page = script["page_of"](family, run, old)
+    assert "\nWhat came out on New One, 3 cores, Linux 7, CPython 3.15.2:\n\n```text\nsquare.mutex" in page
+    assert old[mutex.id] not in page
+    assert old[other.id] in page
+    assert "New One" not in old[other.id]
 
 
 def test_every_experiment_is_in_the_reference() -> None:
