@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +61,53 @@ def test_running_process_is_recorded_for_a_while_and_goes_on(
     assert recording.problems == ()
     assert summary.wall_seconds > 0.9
     assert "cpu" in {thread.name for thread in summary.threads}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")
+def test_recording_ends_when_its_recorder_is_killed(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    out = tmp_path / "out.flrec"
+    command = [*FAIRLEAD, "record", "--pid", str(running.pid), "-o", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+        while recorder.poll() is None and not (out.exists() and out.stat().st_size):
+            time.sleep(0.01)
+        recorder.kill()
+        assert recorder.stderr is not None
+        why = recorder.stderr.read()
+    if "cannot be attached to" in why:
+        pytest.skip(why)
+    while Recording(out).problems:
+        time.sleep(0.01)
+    assert running.poll() is None
+
+
+LEASED = """
+import os, sys, time
+from fairlead.gil.observe import recorder
+from fairlead.gil.observe.programs import launched
+assert launched.attach(sys.argv[1]) == "ok"
+child = os.fork()
+os.write(1, b"ready ")
+while recorder.current() is not None:
+    time.sleep(0.001)
+print(len(os.listdir("/proc/self/fd")), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_recording_ends_with_its_lease_also_in_children_forked_meanwhile(tmp_path: Path) -> None:
+    settings = {"threshold_s": None, "events": True, "counters_s": 1.0}
+    place = {"out": str(tmp_path / "out.flrec"), "lease": str(tmp_path / "lease")}
+    with (tmp_path / "lease").open("w") as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        command = [sys.executable, "-c", LEASED, json.dumps(settings | place)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.read(12) == "ready ready "
+    said, errors = process.communicate(timeout=100)
+    assert (process.returncode, said, errors) == (0, "4\n4\n", "")
+    for path in tmp_path.glob("out.flrec*"):
+        assert Recording(path).problems == ()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="attaching takes sys.remote_exec of Python 3.14")

@@ -7,24 +7,44 @@
 
 #ifndef FL_PROBE_REFUSAL
 
+static int detach(void *Py_UNUSED(unused))
+{
+    PyObject *module = PyImport_ImportModule("fairlead.gil.observe.programs.launched");
+    PyObject *said = module ? PyObject_CallMethod(module, "detach", NULL) : NULL;
+    if (said == NULL) {
+        PyErr_WriteUnraisable(module);
+    }
+    Py_XDECREF(said);
+    Py_XDECREF(module);
+    return 0; /* -1 would raise in the program */
+}
+
+/* The file is closed. The main thread closes the window, which takes the GIL. */
+static void expired(void)
+{
+    (void)Py_AddPendingCall(detach, NULL);
+}
+
 PyDoc_STRVAR(record_doc,
-"record($module, path, meta, events, later, counters_ns, /)\n"
+"record($module, path, meta, events, later, counters_ns, lease, /)\n"
 "--\n"
 "\n"
 "Begin a recording; a window must be open. meta is the META block's JSON\n"
-"without its last brace. Raises OSError when the file cannot be made.");
+"without its last brace. It ends when the file descriptor lease, unless\n"
+"that is -1, can be locked. Raises OSError when the file cannot be made.");
 
 static PyObject *probe_record(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *path;
     const char *meta;
-    int events, later;
+    int events, later, lease;
     unsigned long long counters_ns;
-    if (!PyArg_ParseTuple(arguments, "O&sppK:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
-                          &counters_ns)) {
+    if (!PyArg_ParseTuple(arguments, "O&sppKi:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
+                          &counters_ns, &lease)) {
         return NULL;
     }
-    fl_recorder_options options = {.events = events, .later = later, .counters_ns = counters_ns};
+    fl_recorder_options options = {
+        .events = events, .later = later, .counters_ns = counters_ns, .lease = lease, .expired = expired};
     int error = 0;
     fl_recorder_result result;
     fl_module_enter();

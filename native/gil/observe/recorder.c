@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ atomic_bool fl_recorder_resumes;
 /* For the recorder's thread alone, and for start and stop while that does not run. */
 static struct {
     bool on;
+    bool finished; /* the file is closed */
     pthread_t thread;
     fl_recorder_options options;
     uint64_t next_counters;
@@ -177,12 +179,27 @@ static void flush(bool last)
     }
 }
 
+static void finish(void)
+{
+    atomic_store(&recording_events, false);
+    fl_registry_each(detach, NULL);
+    flush(true);
+    fl_writer_end(&own.writer);
+    own.finished = true;
+}
+
+/* The process that began the recording from outside has ended it, or was killed. */
+static bool lease_expired(void)
+{
+    return own.options.lease >= 0 && flock(own.options.lease, LOCK_SH | LOCK_NB) == 0;
+}
+
 static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "fairlead-record");
     bool stopping = false;
-    while (!stopping) {
+    while (!stopping && !own.finished) {
         pthread_mutex_lock(&lock);
         uint64_t until = fl_ticks_system() + FLUSH_NS;
         struct timespec deadline = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
@@ -192,7 +209,10 @@ static void *run(void *unused)
         shared.hurry = false;
         stopping = shared.stopping;
         pthread_mutex_unlock(&lock);
-        if (!stopping) {
+        if (!stopping && lease_expired()) {
+            finish();
+            own.options.expired();
+        } else if (!stopping) {
             flush(false);
         }
     }
@@ -241,7 +261,7 @@ static void give_back(void)
     fl_snapshot_free(&own.writer.base);
     fl_window_close(own.writer.window);
     fl_writer_free(&own.writer);
-    own.on = false;
+    own.on = own.finished = false;
 }
 
 static int make_wake(void)
@@ -302,10 +322,9 @@ bool fl_recorder_stop(int *error)
         return false;
     }
     end_thread();
-    atomic_store(&recording_events, false);
-    fl_registry_each(detach, NULL);
-    flush(true);
-    fl_writer_end(&own.writer);
+    if (!own.finished) {
+        finish();
+    }
     *error = own.writer.file.error;
     give_back();
     return true;

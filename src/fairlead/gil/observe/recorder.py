@@ -42,6 +42,7 @@ class Recorder:
         wait_threshold: float | None,
         events: bool,
         counters_interval: float,
+        lease: int = -1,
     ) -> None:
         if not 0.01 <= counters_interval < 1e9:
             raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
@@ -51,6 +52,7 @@ class Recorder:
         self._threshold_ns = nanoseconds(wait_threshold)
         self._events = events
         self._counters_ns = round(counters_interval * 1e9)
+        self._lease = lease
         self._window: Window | None = None
 
     def start(self) -> Recorder:
@@ -79,7 +81,7 @@ class Recorder:
             meta = json.dumps(self._meta(parent_pid))[:-1]  # the extension adds when it began
             # a forked child that turns into another program at once leaves no file
             later = parent_pid is not None
-            _probe.record(self.path, meta, self._events, later, self._counters_ns)
+            _probe.record(self.path, meta, self._events, later, self._counters_ns, self._lease)
         except OSError as error:
             window.close()
             raise OutputError(
@@ -127,6 +129,8 @@ class Recorder:
             names.unfollow()
             error = _probe.record_stop()
             window.close()
+            if self._lease >= 0:
+                os.close(self._lease)
         if _current is self:
             _current = None
         atexit.unregister(self._at_exit)

@@ -105,7 +105,8 @@ def record(
             what to do.
         InterpreterFailedError: it did not answer.
     """
-    with meeting(pid) as directory:
+    with meeting(pid) as directory, _lease(pid, directory) as lease:
+        settings = replace(settings, lease=lease)
         others = _workers(pid) if workers else []
         call(pid, *_BEGIN, asdict(settings), directory)
         missed = []
@@ -121,7 +122,8 @@ def record(
             else:
                 begun.append((worker, own))
         if _wait(pid, duration_s, tick, every_s):
-            _end(pid, directory)
+            with suppress(InterpreterFailedError):  # it ends when the lease does
+                _end(pid, directory)
         for worker, own in begun:
             missed += _end_worker(worker, own)
         return missed
@@ -136,12 +138,26 @@ def _workers(pid: int) -> list[int]:
     return workers
 
 
+@contextmanager
+def _lease(pid: int, directory: Meeting) -> Iterator[str]:
+    """A file that the process sees locked until we leave the block, or are killed. Then the process ends the
+    recording, and so do the children that it has forked meanwhile."""
+    file = os.open(directory.ours / "lease", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        give(pid, directory.ours / "lease")
+        yield str(directory.shared / "lease")
+    finally:
+        os.close(file)
+
+
 def _end(pid: int, directory: Meeting) -> None:
     done = give(pid, directory.ours / "done")
     script = _DETACH.format(done=str(directory.shared / "done"))
     with turn(pid):
-        _run_there(pid, executable(pid), directory, "end.py", script)
-        _answer(pid, done, time.monotonic() + ANSWER_S)
+        program = executable(pid)
+        _run_there(pid, program, directory, "end.py", script)
+        answered(Asked(pid, program, done), time.monotonic() + ANSWER_S)
 
 
 def _end_worker(pid: int, directory: Meeting) -> list[str]:

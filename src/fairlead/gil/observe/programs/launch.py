@@ -49,6 +49,8 @@ class Settings:
     """Seconds between two snapshots of the counters."""
     ready: str = ""
     """The file in which the program says that recording began, or why it did not."""
+    lease: str = ""
+    """Of a process that is recorded from outside: a file that is locked while the recording is to go on."""
 
 
 def claim(out: Path) -> Path:

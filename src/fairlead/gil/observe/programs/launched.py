@@ -39,11 +39,16 @@ def begin(settings: str) -> str | None:
 
 def attach(settings: str) -> str:
     """In a program that runs already: begin a recording. "ok", or why not."""
-    return _start(json.loads(settings))
+    wanted = json.loads(settings)
+    lease = os.open(wanted["lease"], os.O_RDONLY)
+    said = _start(wanted, lease)
+    if said != "ok":
+        os.close(lease)
+    return said
 
 
 def detach() -> str:
-    """End the recording that ``attach`` began. "ok", or why not."""
+    """End the recording that ``attach`` began. "ok", or why not. Also when its lease has expired."""
     try:
         if recording := recorder.current():
             recording.stop()
@@ -57,10 +62,10 @@ def _failure(wanted: dict[str, Any]) -> str | None:
     return None if said == "ok" else f"process {os.getpid()} is not recorded: {said}"
 
 
-def _start(wanted: dict[str, Any]) -> str:
+def _start(wanted: dict[str, Any], lease: int = -1) -> str:
     try:
         recorder.Recorder(
-            wanted["out"], wanted["threshold_s"], wanted["events"], wanted["counters_s"]
+            wanted["out"], wanted["threshold_s"], wanted["events"], wanted["counters_s"], lease
         ).start()
     except FairleadError as error:
         return str(error)
