@@ -78,14 +78,19 @@ def python_under_systemd() -> list[str]:
 
 @contextmanager
 def quota(cores: float, period_s: float = 0.1) -> Iterator[list[str]]:
-    """What a command is put behind to have a CPU quota, in a control group of its own."""
+    """What a command is put behind to have a CPU quota, in a control group of its own. The group goes before
+    other load: one that load keeps from its quota is not limited by it."""
     micro = [round(cores * period_s * 1_000_000), round(period_s * 1_000_000)]
     version_1, version_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
     if (version_1 / "cpu.cfs_quota_us").exists():
         root = version_1
-        limits = {"cpu.cfs_period_us": f"{micro[1]}", "cpu.cfs_quota_us": f"{micro[0]}"}
+        limits = {
+            "cpu.cfs_period_us": f"{micro[1]}",
+            "cpu.cfs_quota_us": f"{micro[0]}",
+            "cpu.shares": "262144",
+        }
     else:
-        root, limits = version_2, {"cpu.max": f"{micro[0]} {micro[1]}"}
+        root, limits = version_2, {"cpu.max": f"{micro[0]} {micro[1]}", "cpu.weight": "10000"}
     group = root / f"fairlead-test-{os.getpid()}"
     try:
         group.mkdir()
