@@ -396,6 +396,8 @@ def test_report_to_a_place_that_cannot_be_written_is_one_line(run: Path, tmp_pat
         (["--resume", "--out", "x", "--quick"], "keeps its plan"),
         (["--contrast", "--all-interpreters"], "exclude each other"),
         (["--quick", "--full"], "exclude each other"),
+        (["--work", "spin", "--set", "work=yield"], "work is set 2 times"),
+        (["--set", "work=spin", "--set", "work=spin"], "work is set 2 times"),
     ],
 )
 def test_run_with_wrong_words_is_one_line_and_status_2(tmp_path: Path, options: list[str], word: str) -> None:

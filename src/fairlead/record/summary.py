@@ -276,6 +276,7 @@ class Summary:
     environments: int
     """How many different environments the samples come from (1 unless files were put together)."""
     samples: int
+    """That were begun: what was skipped is none."""
     started: str | None
     finished: str | None
     rankings: tuple[Ranking, ...] = ()

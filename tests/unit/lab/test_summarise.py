@@ -181,7 +181,9 @@ def test_summarise_of_a_series_that_was_not_run_gives_the_reason() -> None:
 def test_summarise_of_sizes_that_were_not_run_says_so_in_one_line() -> None:
     skips = [sample(n, status="skipped", wall_s=None, reason="over the budget") for n in (800, 400, 400)]
     whole = sample(1, status="skipped", params=PARAMS, wall_s=None, reason="no fork")
-    (series,) = summarise([*square(), *skips, whole], catalogue=CATALOGUE).series
+    summary = summarise([*square(), *skips, whole], catalogue=CATALOGUE)
+    assert summary.samples == len(square()), "what was skipped is no sample"
+    (series,) = summary.series
     assert series.skipped is None
     assert [cell.n for cell in series.cells] == [50, 100, 200]
     assert series.failures == (

@@ -145,7 +145,7 @@ def test_skips_failures_notes_and_problems_are_shown() -> None:
     assert "two sizes cannot show a bend" in page
     assert "line 7: cut" in page
     short = " ".join(text.render(both).split())
-    assert "2 series incomplete (-v); 1 lines could not be read" in short
+    assert "2 series incomplete (-v); 1 line could not be read" in short
 
 
 def test_what_contradicts_a_source_names_it(summary: Summary) -> None:

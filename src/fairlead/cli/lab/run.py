@@ -130,6 +130,9 @@ def run(
         raise MissingExtraError(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
     if quick and full:
         raise UsageError("--quick and --full exclude each other: give one of them")
+    given = Counter([*(name for name, _ in settings), *(["work"] if work else [])])
+    if twice := [name for name, times in given.items() if times > 1]:
+        raise UsageError(f"{twice[0]} is set {given[twice[0]]} times: give one value (--work is --set work)")
     with Stop() as stop:
         if resume:
             plan, out = _continued(context, out, budget_s, stop)

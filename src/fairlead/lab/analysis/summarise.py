@@ -79,7 +79,7 @@ def summarise(
         series=tuple(series),
         environment=next((one.environment for one in distinct if _place(one) == usual), {}),
         environments=len(places),
-        samples=len(distinct),
+        samples=sum(one.status != "skipped" for one in distinct),
         started=started,
         finished=finished,
         rankings=rankings(subjects, series),

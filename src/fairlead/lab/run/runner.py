@@ -216,7 +216,7 @@ class _Run:
 
     def _count(self, cell: PlannedCell, sample: Sample) -> None:
         cell.samples[sample.round] = sample
-        self._done += 1
+        self._done += sample.status != "skipped"
         if sample.status not in ("ok", "skipped"):
             self._failures.append(sample)
 

@@ -7,7 +7,7 @@ A summary is one object:
 ``environment``, ``environments``
     What most samples share of machine and settings, and how many different environments there are.
 ``started``, ``finished``, ``samples``
-    First and last time stamp (UTC, ISO 8601), and the number of samples of all kinds.
+    First and last time stamp (UTC, ISO 8601), and the number of samples that were begun.
 ``interpreters``
     Every interpreter's own description under the name that results use.
 ``results``

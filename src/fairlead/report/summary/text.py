@@ -52,7 +52,8 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     left = [claims.tally(found)] if found else []
     left += [f"{len(found) - len(shown)} more with -v"] if len(found) > len(shown) else []
     left += [f"{count} series incomplete (-v)"] if (count := _lost(summary)) else []
-    left += [f"{len(summary.problems)} lines could not be read"] if summary.problems else []
+    if lost := len(summary.problems):
+        left.append(f"{lost} {'line' if lost == 1 else 'lines'} could not be read")
     if left:
         page.line("; ".join(left))
     return page.text()
