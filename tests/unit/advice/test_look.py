@@ -1,0 +1,33 @@
+"""How a function is looked at: its first calls, one at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead.advice.child.look import _Look
+
+
+class Silent:
+    """An activity that nobody looks at."""
+
+    def say(self, doing: str) -> None:
+        pass
+
+    def call(self, place: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("look_s", "whole"), [(60.0, True), (1e-9, False)])
+def test_what_calls_do_is_seen_in_more_than_one_short_call(look_s: float, whole: bool) -> None:
+    """On a busy machine the first round may use up all the time that there is for a second."""
+
+    def call(number: int) -> int:
+        return sum(range(2000 + number))
+
+    job = {"target": {"label": "call"}, "look_s": look_s, "requests": 8}
+    job |= {"most_calls": 1 << 60, "call_limit_s": 60.0}
+    looked = _Look(job, Silent(), call, call, list(range(8)))
+    looked.first_round()
+    assert looked.second_round() is whole
+    assert looked.shares["observed"] > 10
+    assert looked.shares["gil"] + looked.shares["free"] + looked.shares["waiting"] == pytest.approx(1)
