@@ -320,7 +320,7 @@ class CombiningStatistics(structseq[Any], tuple[bool, int, int, int]):
         """threads and tasks that wait for their turn"""
     @property
     def combined(self) -> int:
-        """functions that were called in another's turn"""
+        """functions that a holder called for another thread or task"""
     @property
     def batch(self) -> int:
         """how many of them a holder calls at most"""
@@ -902,8 +902,8 @@ class ConditionQueue:
     def notify(self, n: int, /) -> int:
         """Wakes the first n that wait; says how many there were."""
     def _pass(self) -> None:
-        """By a task that join() has notified, once it has the lock again or will not get it: the next one
-        is woken.
+        """Wakes the next waiter. A task that join() has notified calls it once it has the lock again, or will
+        not get it.
         """
     def waiting(self) -> int:
         """How many threads and tasks wait and are not notified."""
@@ -1101,9 +1101,8 @@ class ExchangerStatistics(structseq[Any], tuple[int, bool]):
 
 @final
 class Exchanger(Generic[_T]):
-    """Where two parties meet and swap what they brought, as java.util.concurrent.Exchanger: threads, tasks
-    and greenlets, in the order of arrival, always two of them, each with the other. In a forked child
-    there are no waiters.
+    """A point at which two parties swap objects, as java.util.concurrent.Exchanger. Threads, tasks and
+    greenlets are paired in the order of their arrival. In a forked child there are no waiters.
     """
     def __new__(cls) -> Exchanger[_T]: ...
     def exchange(self, item: _T, /, timeout: float | None = None) -> _T:
@@ -1118,8 +1117,8 @@ class Exchanger(Generic[_T]):
         wait.
         """
     def close(self) -> None:
-        """For ever: present waiters and later callers get ChannelClosedError, and keep their items. Never
-        waits itself.
+        """Closes it for good: present waiters and later callers get ChannelClosedError, and keep their
+        items. Never waits itself.
         """
     def statistics(self) -> ExchangerStatistics:
         """A record of the moment: waiting (0 or 1 but for select), closed."""
@@ -1226,7 +1225,7 @@ class Phaser:
 
 @final
 class Reader(Generic[_T]):
-    """One place in the line of what is sent."""
+    """One receiver of a BroadcastRing."""
     def receive(self, block: bool = True, timeout: float | None = None) -> _T:
         """The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises
         QueueEmpty (a queue.Empty) if there is none, LaggedError once if some were missed,
@@ -1274,8 +1273,8 @@ class CombiningLock:
     def locked(self) -> bool:
         """Whether a function of this lock was running, a moment ago."""
     def statistics(self) -> CombiningStatistics:
-        """A record of the moment: locked, waiting (threads and tasks), combined (functions that were
-        called in another's turn, since the lock was made), batch.
+        """A record of the moment: locked, waiting (threads and tasks), combined (functions that a
+        holder has called for another thread or task), batch.
         """
 
 @final
@@ -1563,7 +1562,7 @@ class JobQueue:
         the queue is closed and the call has not been posted before, as `again` says.
         """
     def completions(self, /) -> list[tuple[Any, int, Any]]:
-        """Waits for news, and returns them: (owner, kind, value) each."""
+        """Waits for messages of the workers, and returns them: (owner, kind, value) each."""
     def help(self, job: Job, timeout: float | None = None, /) -> tuple[Any, int, Any] | None:
         """Waits for the job's reply, and returns (owner, kind, value). None: another waiter has it, or it
         did not come within the time.
@@ -1581,32 +1580,32 @@ class JobQueue:
     def wake_reader(self, /) -> None:
         """Has the next completions() return, also without any."""
     def is_idle(self, /) -> bool:
-        """Whether no job is queued, and there are no news."""
+        """Whether no job is queued, and no message of a worker waits for completions()."""
     def leave(self, worker: int, /) -> Any:
         """After a worker's last step, and before its interpreter is ended. The owner of the job that it
         had not replied to, or None.
         """
     def interrupt(self, worker: int, /) -> bool:
         """Raises Stopped in a worker, at its next step in Python. Waits until its interpreter can be
-        entered: for as long as a call into C keeps that busy. False: the worker has left.
+        entered, which a call into C may delay. False: the worker has left.
         """
     def statistics(self, /) -> tuple[int, int, int, int, int, int, int]:
         """(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)"""
 
 @final
 class WorkerSlot:
-    """A worker's place at the board with this number; for the thread that makes it. The engine's leave()
-    ends it.
+    """A worker's slot of the JobQueue with this number; for the thread that makes it. JobQueue.leave() ends
+    it.
     """
     def __new__(cls, job_queue: int, worker: int) -> WorkerSlot: ...
     def take(self, timeout: float | None = None, /) -> Any:
-        """Waits for a call and returns it; raises what is wrong with it, which is to be replied to as any.
-        None: there will be no more, or none has come within the time.
+        """Waits for a call and returns it. Raises what is wrong with a call that cannot be read, which is to
+        be replied to all the same. None: there will be no more, or none has come within the time.
         """
     def reply(self, kind: int, value: object, /) -> bool:
         """Replies to the call that was taken. False: no caller wants the reply, and this worker is to end."""
     def notify(self, kind: int, value: object, /) -> None:
-        """Says something that is no reply."""
+        """Sends a message that is no reply."""
 
 def message(value: object, /) -> bytes:
     """A value as bytes that from_message() makes an equal one of, in any interpreter of this process."""
@@ -1622,15 +1621,16 @@ class Segment:
     @property
     def _flags(self) -> int: ...
     def _ask(self, which: int, /) -> int:
-        """Says that a task is about to wait for that turn, and returns what _arm is to be given. Try
-        once more in between: it may have come.
+        """Announces that a task is about to wait for this eventcount, and returns what _arm() is to be
+        given. The caller tries once more in between: what it waits for may have happened.
         """
     def _arm(self, which: int, seen: int, bell: Semaphore, /) -> None:
-        """Has one permit given to the semaphore, always the same, when trying again may bring something.
-        One at a time for each turn. The first time a thread is started for it, which knows no Python.
+        """Has one permit given to the semaphore, which must always be the same one, when another attempt
+        may succeed. One wait at a time for each eventcount. The first call starts a thread, which runs no
+        Python.
         """
     def _disarm(self, which: int, /) -> None:
-        """The task that waited for that turn does not any more."""
+        """The task no longer waits for this eventcount."""
 
 class SharedLock(Segment):
     """The base of fairlead.sync.shared.Lock."""
@@ -1646,8 +1646,8 @@ class SharedLock(Segment):
     def recover(self, timeout: float | None = None) -> bool:
         """Takes the lock, also from an owner that died. True: its owner had died, and the caller must
         repair what the lock protects; False: another process has done so, and the lock is held as after
-        acquire(). Raises TimeoutError when the time is over first. To release the lock says that all is
-        well again.
+        acquire(). Raises TimeoutError when the time is over first. Releasing the lock declares the repair
+        done.
         """
     def release(self) -> None:
         """Gives the lock back. Any thread or task of the process that holds it may, never waits, and a
@@ -1681,7 +1681,7 @@ class SharedSemaphore(Segment):
     def __exit__(self, *exception: object) -> None:
         """release()."""
     def _look(self) -> tuple[int, int]:
-        """(how many are free, how many came back from the dead)"""
+        """(permits that are free, permits recovered from dead processes)"""
 
 class SharedEvent(Segment):
     """The base of fairlead.sync.shared.Event."""
@@ -1706,17 +1706,18 @@ class SharedQueue(Segment):
     def __new__(cls, fd: int, token: bytes | None, make: bool, amount: int, flags: int) -> Self: ...
     def put(self, data: ReadableBuffer, block: bool = True, timeout: float | None = None) -> None:
         """Puts the bytes of data, which is bytes or has a buffer, waiting for room if need be. For
-        threads; tasks await put_async(). Raises QueueFull at once or when the time is over, QueueShutDown,
-        and ValueError for more than could ever fit.
+        threads; tasks await put_async(). Raises QueueFull when there is no room and the call does not
+        block, or within the time, QueueShutDown, and ValueError for more than could ever fit.
         """
     def get(self, block: bool = True, timeout: float | None = None) -> bytes:
         """Takes the oldest message, as bytes, waiting for one if need be. For threads; tasks await
-        get_async(). Raises QueueEmpty at once or when the time is over, and QueueShutDown.
+        get_async(). Raises QueueEmpty when there is none and the call does not block, or within the time,
+        and QueueShutDown.
         """
     def _try_put(self, data: ReadableBuffer, /) -> int | None:
-        """Puts it, and returns None; or which turn to wait for."""
+        """Puts it, and returns None; or the eventcount to wait for, as `which` of _ask()."""
     def _try_get(self) -> int | bytes:
-        """Takes a message and returns it; or which turn to wait for."""
+        """Takes a message and returns it; or the eventcount to wait for, as `which` of _ask()."""
     def shutdown(self, immediate: bool = False) -> None:
         """For good: put() raises QueueShutDown, and get() once the queue is empty, or at once. All waiters
         are woken. Never waits.

@@ -7,7 +7,7 @@ import sys
 from fairlead import errors
 
 
-def error_class(name: str) -> type[Exception]:
+def __getattr__(name: str) -> type[Exception]:
     """fairlead.errors' class of this name, or one that is asyncio's class of that name too."""
     mine: type[Exception] = getattr(errors, name)
     theirs = getattr(sys.modules.get("asyncio"), name, None)

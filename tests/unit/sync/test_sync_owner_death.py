@@ -58,24 +58,36 @@ def test_thread_that_comes_to_wait_is_warned_once_and_waits(make: Callable[[], L
     assert lock.statistics().waiting == 0
 
 
-@pytest.mark.parametrize("kind", [Lock, RLock])
-def test_thread_that_waits_already_is_warned_and_goes_on_when_another_releases(kind: Any) -> None:
-    lock, leave = kind(), Event()
+def test_thread_that_waits_already_is_warned_and_goes_on_when_another_releases() -> None:
+    lock, leave = Lock(), Event()
     holder = in_a_thread_that_ends_when(leave, lock)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        waiter = Thread(lock.acquire, True, 1000 if kind is Lock else 0.5)
+        waiter = Thread(lock.acquire, True, 1000)
         until(lambda: lock.statistics().waiting == 1)
         leave.set()
         holder.join()
         until(lambda: told)
-        if kind is Lock:
-            until(waits)  # the waiter was awake to warn
-            assert waits()[-1].owners[0].thread == 0
-            assert "held by a thread that has ended" in str(waits()[-1])
-            lock.release()
-        assert waiter.result() is (kind is Lock)
+        until(waits)  # the waiter was awake to warn
+        assert waits()[-1].owners[0].thread == 0
+        assert "held by a thread that has ended" in str(waits()[-1])
+        lock.release()
+        assert waiter.result() is True
     assert [type(one.message) for one in told] == [OwnerDeathWarning]
+
+
+def test_thread_that_waits_already_for_an_rlock_is_warned() -> None:
+    lock, leave = RLock(), Event()
+    holder = in_a_thread_that_ends_when(leave, lock)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        waiter = Thread(lock.acquire, True, 1000)
+        until(lambda: lock.statistics().waiting == 1)
+        leave.set()
+        holder.join()
+        with pytest.raises(OwnerDeathWarning, match="held by a thread that has ended"):
+            waiter.result()
+    assert lock.statistics().waiting == 0
 
 
 def test_tasks_that_wait_and_that_come_are_warned() -> None:

@@ -130,19 +130,19 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
-static PyObject *error_class(const char *name)
+static PyObject *error_class(const char *module, const char *name)
 {
-    PyObject *errors = PyImport_ImportModule("fairlead.errors");
+    PyObject *errors = PyImport_ImportModule(module);
     PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
     Py_XDECREF(errors);
     return class;
 }
 
-void *fl_raise_with(const char *name, const char *format, ...)
+void *fl_raise_of(const char *module, const char *name, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
-    PyObject *class = error_class(name);
+    PyObject *class = error_class(module, name);
     PyObject *arguments = class == NULL ? NULL : Py_VaBuildValue(format, values);
     if (arguments != NULL) {
         PyErr_SetObject(class, arguments);
@@ -158,7 +158,7 @@ void *fl_raise_with(const char *name, const char *format, ...)
 /* -1: it raised. */
 static int warn_of_death(PyObject *what, const char *holder)
 {
-    PyObject *category = error_class("OwnerDeathWarning");
+    PyObject *category = error_class(FL_ERRORS, "OwnerDeathWarning");
     int result = -1;
     if (category != NULL) {
         result = PyErr_WarnFormat(category, 1,

@@ -349,9 +349,11 @@ PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool
    error of the loop's side, and unraisable. */
 void fl_raise_later(PyObject *where);
 
-/* Raises a class of fairlead.errors with these arguments, a tuple as Py_BuildValue makes it, and returns
-   NULL. */
-void *fl_raise_with(const char *name, const char *format, ...);
+/* Raises the class of this name in a module with these arguments, a tuple as Py_BuildValue makes it, and
+   returns NULL. */
+void *fl_raise_of(const char *module, const char *name, const char *format, ...);
+#define FL_ERRORS "fairlead.errors"
+#define fl_raise_with(name, ...) fl_raise_of(FL_ERRORS, name, __VA_ARGS__)
 #define fl_raise(name, message) fl_raise_with(name, "(s)", message)
 
 /* The value of a key, a new reference: without a GIL another thread may delete the key meanwhile. NULL: not

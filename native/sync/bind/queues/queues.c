@@ -1,8 +1,6 @@
 /* See queues.h. */
 #include "sync/bind/queues/queues.h"
 
-#include "sync/bind/base/wait.h"
-
 int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline)
 {
     int blocks = block == NULL ? 1 : PyObject_IsTrue(block);
@@ -29,18 +27,4 @@ int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t c
         return -1;
     }
     return fl_queue_deadline(values[0], values[1], deadline);
-}
-
-void *fl_raise_queue_error(const char *name, const char *message)
-{
-    PyObject *module = PyImport_ImportModule("fairlead.sync._queue_errors");
-    PyObject *class = module == NULL ? NULL : PyObject_CallMethod(module, "error_class", "s", name);
-    PyObject *text = class == NULL ? NULL : PyUnicode_FromString(message);
-    if (text != NULL) {
-        PyErr_SetObject(class, text);
-    }
-    Py_XDECREF(text);
-    Py_XDECREF(class);
-    Py_XDECREF(module);
-    return NULL;
 }

@@ -3,6 +3,7 @@
 #define FL_SYNC_BIND_QUEUES_QUEUES_H
 
 #include "sync/bind/base/state.h"
+#include "sync/bind/base/wait.h"
 
 /* As fl_deadline_parse, by the rules of the module queue: a time-out means nothing to a call that does not
    block, and -1 is no time-out. Either may be NULL. */
@@ -14,6 +15,6 @@ int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t c
 
 /* Raises fairlead.errors' class of this name; where asyncio is imported it is asyncio's of that name as well.
    Returns NULL. */
-void *fl_raise_queue_error(const char *name, const char *message);
+#define fl_raise_queue_error(name, message) fl_raise_of("fairlead.sync._queue_errors", name, "(s)", message)
 
 #endif
