@@ -235,6 +235,11 @@ def send_exception(ident: int, kind: type[BaseException] | None, /) -> bool:
     there is no such thread.
     """
 
+def dropped_hook(kind: type[BaseException], otherwise: Callable[[Any], object], /) -> Callable[[Any], object]:
+    """A sys.unraisablehook: a thread that has dropped an exception of this kind, in a deallocator or a
+    callback, raises it once more. All others are left to ``otherwise``.
+    """
+
 def interpreter() -> int:
     """The number of this interpreter."""
 

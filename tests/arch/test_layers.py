@@ -27,7 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "wait": {"_native"},
     "sync": {"wait", "_native"},
     "lowlevel": {"sync", "wait"},
-    "pools.engine": {"sync"},
+    "pools.engine": {"sync", "_native"},
     "pools.serialization": {"pools.engine"},
     "pools.process": {"pools.engine", "pools.serialization", "_native"},
     "pools.interpreter": {"pools.engine", "pools.serialization", "_native"},

@@ -36,6 +36,18 @@ def spin() -> None:
         pass
 
 
+class Spins:
+    def __del__(self) -> None:
+        for _ in range(1000):
+            pass
+
+
+def spin_in_deallocators() -> None:
+    """As spin(), and an exception that comes is mostly dropped by Python."""
+    while True:
+        Spins()
+
+
 def spin_below(path: str, attempts: int) -> int:
     """Never ends but in its last attempt; each leaves a byte in the file."""
     with open(path, "ab") as file:  # noqa: PTH123

@@ -220,13 +220,17 @@ class _Auto(Engine):
             self._thread.join()
         return self.choice
 
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        engine = None if self._lock._is_owned() else next(iter(self._engines()), None)
+        return call() if engine is None else engine.uninterrupted(call)
+
     def stop(self, task: Task) -> bool:
         with self._lock:
             passed_on = task in self._passed_on
             future = self._passed_on.pop(task, None)
         if passed_on:
             if future is not None:
-                future.cancel()
+                future.cancel_here()
             task.give_up()
             return True
         return any(engine.stop(task) for engine in self._engines())

@@ -11,7 +11,7 @@ from fairlead._native import send_exception
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Task, Worker
 from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.stopped import send_stop
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import (
     Pool,
@@ -107,7 +107,7 @@ class ThreadWorker(Worker):
     def stop(self) -> bool:
         # at the interpreter's end in any case: where no thread may be a daemon, that waits for all
         if self._ident and (self._interrupt or shutdown.over is not None):
-            send_exception(self._ident, Stopped)
+            send_stop(self._ident)
         return False
 
     def settle(self) -> None:

@@ -27,11 +27,6 @@ from fairlead.pools.serialization.chunks import call_chunk
 
 LIMIT_S = 20
 
-# a callback of a weak reference that runs just then takes the exception, which is printed: as with Ctrl-C
-pytestmark = pytest.mark.filterwarnings(
-    "default:Exception ignored in. <function WeakSet:pytest.PytestUnraisableExceptionWarning"
-)
-
 
 @pytest.fixture
 def pool() -> Iterator[AsyncPool]:

@@ -81,7 +81,7 @@ def _map(pool: Pool) -> None:
 
 
 def _stream(pool: Pool) -> None:
-    stream = pool.stream(square, range(4), chunksize=1)
+    stream = pool.stream(square, range(2), chunksize=1)
     next(stream)
     stream.close()
 
@@ -106,6 +106,25 @@ def test_interrupt_of_a_call_leaves_no_lock_taken(several: Make, call: Callable[
         step += 1
     assert step > 5
     pool.shutdown(timeout=20)
+
+
+@pytest.mark.long
+def test_interrupt_of_a_cancellation_leaves_no_task_pending(several: Make) -> None:
+    pool = several(max_workers=1)
+    step = 0
+    interrupted = True
+    while interrupted:
+        running = pool.submit(spin)
+        until(running.running)
+        step += 1
+        interrupted = _interrupted(step, running.cancel)
+        until(lambda running=running: running.cancel() or running.done())  # type: ignore[misc]
+        assert running.cancelled()
+        assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
+    assert step > 3
+    pool.shutdown(timeout=20)
+    numbers = pool.statistics()
+    assert (numbers.queued, numbers.running) == (0, 0)
 
 
 class RefusesAfterAnother:

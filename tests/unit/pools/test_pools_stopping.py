@@ -17,6 +17,7 @@ from pooltasks import (
     announce_and_spin,
     spin,
     spin_below,
+    spin_in_deallocators,
     square,
     wait_for,
 )
@@ -38,6 +39,15 @@ def test_task_longer_than_its_timeout_is_stopped_and_the_pool_lives(several: Mak
     assert pool.submit(square, 3).result() == 9
     numbers = pool.statistics()
     assert (numbers.timed_out, numbers.restarts, numbers.done) == (1, numbers.kind != "async", 1)
+
+
+def test_stop_that_a_deallocator_drops_comes_again(several: Make) -> None:
+    """The fixture waits for the end of the thread."""
+    pool = several(max_workers=1)
+    future = pool.submit(spin_in_deallocators)
+    until(future.running)
+    assert future.cancel()
+    assert pool.submit(square, 3).result(60) == 9
 
 
 def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Path) -> None:

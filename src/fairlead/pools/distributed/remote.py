@@ -12,7 +12,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import dask_deserialize, dask_serialize
 
 from fairlead._native import send_exception
-from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.stopped import Stopped, send_stop
 from fairlead.pools.serialization import calls, contexts
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Parts, pickled
@@ -128,7 +128,7 @@ def stop(number: str) -> None:
     another way than this word."""
     _early[number] = None  # first: a call that begins looks for it after it is among those that run
     if (ident := _running.pop(number, None)) is not None:
-        send_exception(ident, Stopped)
+        send_stop(ident)
         _sent.add(number)
     while len(_early) > REMEMBERED:
         del _early[next(iter(_early))]

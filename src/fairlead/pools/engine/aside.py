@@ -1,4 +1,4 @@
-"""Calls for threads that must not be kept waiting, which another thread makes.
+"""Calls for threads that must not be kept waiting, or must not be interrupted, which another thread makes.
 
 Those that watch time-outs or read replies have the done-callbacks of the futures that they end called so: a
 callback is a user's, and may block for as long as it likes. And event loops have calls pickled and sent so.
@@ -10,9 +10,12 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TypeVar
 
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.lock import EngineLock
+
+T = TypeVar("T")
 
 LINGER_S = 1.0
 """How long the thread waits for further calls: to start one takes far longer than most calls do."""
@@ -22,14 +25,61 @@ class _Served(threading.local):
     """Not a dictionary by thread: in a forked child, another thread may get the number of one that ended with
     the fork."""
 
-    by: Aside | None = None
+    by: Aside | _Kept | None = None
 
 
 _served = _Served()
 
 
-def of_this_thread() -> Aside | None:
+def of_this_thread() -> Aside | _Kept | None:
     return _served.by
+
+
+class _Kept:
+    """Done-callbacks that a thread leaves to the one that waits for it, unless that has gone on."""
+
+    def __init__(self) -> None:
+        self._calls: deque[Callable[[], object]] = deque()
+        self._left = False
+
+    def call(self, function: Callable[[], object]) -> None:
+        self._calls.append(function)
+
+    def end(self, *, waits: bool) -> None:
+        """By each of the two threads, when it has come to its end."""
+        self._left = self._left or waits
+        while self._left and self._calls:
+            with contextlib.suppress(IndexError):  # the other thread was quicker
+                self._calls.popleft()()
+
+
+def uninterrupted(call: Callable[[], T]) -> T:
+    """Has another thread call it, which neither Ctrl-C nor a task's interrupt can reach, and waits for that:
+    an interrupt ends the wait only. The done-callbacks of futures that it ends are called here."""
+    kept = _Kept()
+    outcomes: list[T] = []
+    errors: list[BaseException] = []
+
+    def run(_: object) -> None:
+        _served.by = kept
+        try:
+            outcomes.append(call())
+        except BaseException as error:  # noqa: BLE001 - the waiter's
+            errors.append(error)
+        kept.end(waits=False)
+
+    thread = shutdown.thread(run, None, "fairlead-uninterrupted")
+    try:
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is left
+            return call()
+        thread.join()
+    finally:
+        kept.end(waits=True)
+    for error in errors:
+        raise error
+    return outcomes[0]
 
 
 class Aside:

@@ -36,13 +36,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.errors import BrokenPoolError, PoolClosedError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.future import Future
 
 Function = Callable[..., Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +304,11 @@ class Engine(ABC):
     def enqueue(self, task: Task) -> None:
         """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
         ended."""
+
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
+        half done."""
+        return call()
 
     @abstractmethod
     def stop(self, task: Task) -> bool:

@@ -104,15 +104,22 @@ class Future(concurrent.futures.Future[T]):
         return super().running()
 
     def cancel(self) -> bool:
+        return self._cancel(lambda engine, task: engine.uninterrupted(lambda: engine.stop(task), task))
+
+    def cancel_here(self) -> bool:
+        """As cancel(), for a thread that must not wait for another."""
+        return self._cancel(lambda engine, task: engine.stop(task))
+
+    def _cancel(self, stop: Callable[[Engine, Task], bool]) -> bool:
         task, engine = self._task, self._engine
         if engine is not None and engine.keeps_state:
-            return (task is not None and engine.stop(task)) or self.cancelled()
+            return (task is not None and stop(engine, task)) or self.cancelled()
         if super().cancel():
             self.forget()
             with self._condition:
                 self._notify_cancelled()
             return True
-        return task is not None and engine is not None and engine.stop(task)
+        return task is not None and engine is not None and stop(engine, task)
 
     def end_cancelled(self) -> None:
         """RUNNING to CANCELLED."""
@@ -201,7 +208,7 @@ class Future(concurrent.futures.Future[T]):
             try:
                 await ended.wait_async()
             except BaseException:
-                self.cancel()
+                self.cancel_here()
                 raise
             finally:
                 if loan is not None and self._engine is not None:

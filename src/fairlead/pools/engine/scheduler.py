@@ -29,14 +29,16 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.errors import TaskTimeoutError
-from fairlead.pools.engine import shutdown
+from fairlead.pools.engine import aside, shutdown
 from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
+
+T = TypeVar("T")
 
 MOST_UNREAD = 10
 """So many workers in a row may be gone before they have read a task."""
@@ -103,6 +105,10 @@ class TaskScheduler(Engine):
             then = self._put(task)
         if then is not None:
             then()
+
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        # a deallocator may run where the lock is held, which another thread would wait for
+        return call() if self._lock._is_owned() else aside.uninterrupted(call)
 
     def stop(self, task: Task) -> bool:
         return self._stop(task, late=False)

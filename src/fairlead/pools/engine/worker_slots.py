@@ -182,15 +182,19 @@ class WorkerSlots(TaskScheduler):
         """As _put."""
         slot = WorkerSlot(self._make_worker())
         self._numbered += 1
+        slot.thread = shutdown.thread(self._begin_slot, slot, f"{self._name}-{self._numbered}")
         try:
-            slot.thread = shutdown.thread(self._run_slot, slot, f"{self._name}-{self._numbered}")
-            self._slots.add(slot)
             slot.thread.start()
         except RuntimeError as error:
-            self._slots.discard(slot)
             # if there are other slots that work, they will do
             return None if len(self._slots) > len(self._lent) else functools.partial(self._strand, error)
+        self._slots.add(slot)
         return None
+
+    def _begin_slot(self, slot: WorkerSlot) -> None:
+        with self._lock:
+            self._slots.add(slot)  # an interrupt may have kept the thread that started this one from it
+        self._run_slot(slot)
 
     def _discard(self, slot: WorkerSlot, to: set[WorkerSlot]) -> None:
         self._slots.discard(slot)

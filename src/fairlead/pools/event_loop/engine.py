@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import shutdown
@@ -26,6 +26,8 @@ from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
+
+T = TypeVar("T")
 
 
 class Loop(TaskScheduler):
@@ -60,6 +62,11 @@ class Loop(TaskScheduler):
         super().__init__(workers, name)
 
     # what the executor calls
+
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:
+        # a task that stops itself goes on until it awaits, and is not interrupted while it waits for a thread
+        own = self.here() and (task is None or self._running.get(task) is self.inside)
+        return call() if own else super().uninterrupted(call)
 
     def help(self, task: Task) -> None:
         """Calls a plain function here; a coroutine function cannot be helped."""
@@ -159,6 +166,12 @@ class Loop(TaskScheduler):
     # the loop's thread
 
     def _live(self, _: object) -> None:
+        here = threading.current_thread()
+        with self._lock:
+            if self._thread is None:  # an interrupt has kept the thread that started this one from it
+                self._thread = here
+            if self._thread is not here:
+                return
         try:
             loop = asyncio.new_event_loop()
         except Exception as error:  # noqa: BLE001 - every task's error from now on

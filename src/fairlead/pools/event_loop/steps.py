@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead._native import send_exception
 from fairlead.pools.engine.contract import Task
-from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.stopped import Stopped, send_stop
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 
@@ -111,7 +111,7 @@ class Step(Coroutine[Any, Any, Any]):
             loop.aim = self
             if loop.inside is self:
                 self.shot = True
-                send_exception(loop.ident, Stopped)
+                send_stop(loop.ident)
             loop.aim = None
         loop.soon(self._cancel)
 

@@ -172,17 +172,20 @@ class Pool(concurrent.futures.Executor):
         if not cancel_futures and not self._engine.closed:
             for mapping in self._mappings.all():
                 mapping.submit_rest()
-        self._engine.close()
-        if cancel_futures:
-            self._engine.cancel_queued()
+        self._engine.uninterrupted(lambda: self._close(cancel_futures=cancel_futures))
         if wait and not self._engine.join(timeout):
             raise WaitTimeoutError(
                 f"the pool's workers have not ended within {timeout:g} s; terminate() stops them"
             )
 
+    def _close(self, *, cancel_futures: bool) -> None:
+        self._engine.close()
+        if cancel_futures:
+            self._engine.cancel_queued()
+
     def terminate(self) -> None:
         """Takes no more tasks, cancels what is queued and stops what runs; does not wait."""
-        self._engine.terminate()
+        self._engine.uninterrupted(self._engine.terminate)
 
     def __enter__(self) -> Self:
         if self._engine.closed:
@@ -193,7 +196,7 @@ class Pool(concurrent.futures.Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         if kind is not None and not issubclass(kind, Exception):
-            self._engine.terminate()
+            self.terminate()
         for mapping in self._mappings.all():
             mapping.abandon()
         self.shutdown(wait=True)

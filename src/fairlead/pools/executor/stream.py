@@ -414,9 +414,7 @@ class Stream(Generic[T]):
     def _end(self, kind: type[Exception]) -> None:
         self._close_bar()
         error, self._error = self._error, None
-        if error is not None:
-            raise error
-        raise kind
+        raise kind if error is None else error
 
     def _unpack(self) -> None:
         if not self._ready():
@@ -427,11 +425,10 @@ class Stream(Generic[T]):
             self._bar.update(chunk.length)
 
     def _hand_over(self) -> T:
-        outcome = self._outcomes.popleft()
+        outcome: Any = self._outcomes.popleft()
         if type(outcome) is Failure:
             raise self._error_of(outcome)
-        result: T = outcome
-        return result
+        return outcome  # type: ignore[no-any-return]
 
     def _error_of(self, failure: Failure) -> BaseException:
         """To be raised: a consumer that is left by it may never come back."""
@@ -452,9 +449,12 @@ class Stream(Generic[T]):
 
     def close(self) -> None:
         """Cancels what is under way; the stream is at its end then."""
-        for chunk in self._cease():
-            chunk.future.cancel()
+        self._engine.uninterrupted(self._cancel)
         self._close_bar()
+
+    def _cancel(self) -> None:
+        for chunk in self._cease():
+            chunk.future.cancel_here()
 
     def _cease(self) -> list[StreamChunk]:
         with self._lock:
@@ -487,8 +487,8 @@ class Stream(Generic[T]):
 
     def __del__(self) -> None:
         if not getattr(self, "_eager", True):
-            self.close()
-        elif getattr(self, "_bar", None) is not None:
+            self._cancel()
+        if getattr(self, "_bar", None) is not None:
             self._close_bar()
 
 

@@ -246,7 +246,6 @@ class Interpreters(TaskScheduler):
         self._numbered += 1
         worker = _Worker(self._numbered)
         worker.thread = shutdown.thread(self._serve, worker, f"{self._name}-{worker.number}")
-        self._places[worker.number] = worker
         try:
             if self._reader is None:
                 reader = shutdown.thread(self._read, None, f"{self._name}-reader")
@@ -254,13 +253,16 @@ class Interpreters(TaskScheduler):
                 self._reader = reader
             worker.thread.start()
         except RuntimeError as error:
-            del self._places[worker.number]
             return None if self._places else error  # the others will do
+        self._places[worker.number] = worker
         return None
 
     def _serve(self, worker: _Worker) -> None:
         import _interpreters  # type: ignore[import-not-found]
 
+        with self._lock:  # an interrupt may have kept the thread that started this one from it
+            if worker.number not in self._leaving:
+                self._places[worker.number] = worker
         number = worker.number
         program = _BOOT.format(
             path=sys.path, board=self._board.number, worker=number,
@@ -329,6 +331,12 @@ class Interpreters(TaskScheduler):
     # news
 
     def _read(self, _: object) -> None:
+        here = threading.current_thread()
+        with self._lock:
+            if self._reader is None:  # as in _serve
+                self._reader = here
+            if self._reader is not here:
+                return
         with Aside(f"{self._name}-callbacks"):
             while not (self._closed and self._is_over()):
                 self._end_all(self._board.completions())

@@ -10,7 +10,7 @@ import sys
 
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.engine.stopped import Stopped, keep_stops
 from fairlead.pools.serialization.chunks import call_chunk
 
 TYPE_CHECKING = False
@@ -38,6 +38,7 @@ def main(
     levels: dict[str, int] | None,
 ) -> None:
     """``levels``: those of the parent's loggers, if log records are to go there."""
+    keep_stops()
     slot = _native.WorkerSlot(board, worker)
     handler = None
     if levels is not None:
