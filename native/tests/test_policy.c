@@ -127,6 +127,20 @@ static void test_sleeper_is_offered_a_free_gil_until_it_has_waited_long_and_then
     CHECK(drop.kind == FL_DROP_HAND && drop.grant == &io);
 }
 
+/* A request that comes before the computation is awake finds the GIL free. */
+static void test_sleeping_computation_is_offered_a_free_gil_but_granted_its_floor(void)
+{
+    for (int owed = 0; owed < 2; owed++) {
+        begin_with_computations();
+        take(&io, T);
+        arrive(&cpu, T);
+        CHECK_EQUAL(fl_policy_tick(&policy, &cpu, true, T).kind, FL_TICK_SLEEP);
+        fl_drop drop = fl_policy_drop(&policy, &io, T + (owed ? 4 * MS : 10 * US));
+        CHECK_EQUAL(drop.kind, owed ? FL_DROP_HAND : FL_DROP_FREE);
+        CHECK((owed ? drop.grant : drop.kick) == &cpu);
+    }
+}
+
 static void test_sleeper_that_is_offered_a_free_gil_takes_it_and_others_let_it(void)
 {
     begin();
@@ -426,6 +440,7 @@ int main(void)
     test_drop_is_not_lazy_when_the_floor_is_owed_or_another_serves_or_it_was_asked_for();
     test_drop_is_not_lazy_for_a_thread_that_stays_away_or_is_unknown();
     test_sleeper_is_offered_a_free_gil_until_it_has_waited_long_and_then_granted_it();
+    test_sleeping_computation_is_offered_a_free_gil_but_granted_its_floor();
     test_sleeper_that_is_offered_a_free_gil_takes_it_and_others_let_it();
     test_waiter_that_is_awake_is_granted_the_gil();
     test_thread_that_yields_or_is_forced_out_leaves_no_free_gil_to_a_sleeper();

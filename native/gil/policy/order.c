@@ -151,9 +151,9 @@ int64_t fl_order_reserve(const fl_policy *policy, const fl_policy_thread *droppe
 }
 
 bool fl_order_offers(const fl_policy *policy, const fl_policy_thread *dropper, const fl_policy_thread *next,
-                     int64_t now)
+                     bool slice, int64_t now)
 {
-    return next->asleep && next->cls == FL_CLASS_SERVING && !dropper->forced && !dropper->yielded
+    return next->asleep && !slice && !dropper->forced && !dropper->yielded
            && dropper->held_as == FL_CLASS_SERVING && now - next->t_want < policy->k.offer_ns;
 }
 

@@ -34,7 +34,7 @@ int64_t fl_order_reserve(const fl_policy *policy, const fl_policy_thread *droppe
 
 /* May `next` be woken for a free GIL instead of having it granted? */
 bool fl_order_offers(const fl_policy *policy, const fl_policy_thread *dropper, const fl_policy_thread *next,
-                     int64_t now);
+                     bool slice, int64_t now);
 
 /* When this waiter may ask the present holder to drop. */
 int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64_t now);

@@ -356,7 +356,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         policy->counts.dropped_unclaimed++;
         return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now + reserve, k->late_ns / 2)};
     }
-    if (fl_order_offers(policy, thread, next, now)) {
+    if (fl_order_offers(policy, thread, next, slice, now)) {
         next->offer = FL_OFFER_MADE;
         policy->counts.dropped_unclaimed++;
         return (fl_drop){.kind = FL_DROP_FREE, .kick = kick(policy, next, now, 0)};
