@@ -91,6 +91,8 @@ def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
 
     monkeypatch.setattr(engine, "_put_again", put_late)
     attempts = tmp_path / "attempts"
+    # where others have the cores, a new worker may take longer than the time-out to import the tasks
+    assert pool.submit(square, 2).result() == 4
     future = pool.with_options(timeout=2, retries=200).submit(spin_below, str(attempts), 2)
     until(attempts.exists)
     pool.shutdown(timeout=60)
