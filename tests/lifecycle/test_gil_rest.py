@@ -73,20 +73,21 @@ def test_forked_child_is_scheduled_and_takes_orders() -> None:
     program = (
         REST
         + """
-ends = os.pipe()
+ready, ordered = os.pipe(), os.pipe()
 pid = os.fork()
 if not pid:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says of the order
-    os.read(ends[0], 1)
+    os.write(ready[1], b"x")
+    os.read(ordered[0], 1)
     os._exit(gil.scheduler().policy != "stock")
-while outside.scheduled_family(pid) != [pid]:
-    time.sleep(0.001)
+os.read(ready[0], 1)
+family = outside.scheduled_family(pid) == [pid]
 outside.send(pid, "stock", wait_s=0)
-os.write(ends[1], b"x")
-print(json.dumps([resting(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
+os.write(ordered[1], b"x")
+print(json.dumps([family, resting(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
 """
     )
-    assert run(program) == [True, 0]
+    assert run(program) == [True, True, 0]
 
 
 @pytest.mark.parametrize("order", ["status", "stock", "off"])
