@@ -164,7 +164,8 @@ def _parts(summary: Summary) -> Iterator[str]:
         told.append(f"throttled {units.seconds(found.throttled_s)}")
     if told:
         yield ", ".join(told)
-    yield f"{units.count(summary.samples)} samples{f', {found.rejected} rejected' if found.rejected else ''}"
+    noun = "sample" if summary.samples == 1 else "samples"
+    yield f"{units.count(summary.samples)} {noun}{f', {found.rejected} rejected' if found.rejected else ''}"
     if found.warm_up:
         yield f"{', '.join(map(names.clean, found.warm_up))}: each sample includes the JIT's warm-up"
 
