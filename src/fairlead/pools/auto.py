@@ -14,7 +14,7 @@ from fairlead import machine
 from fairlead.errors import SerializationError
 from fairlead.pools import pool as make
 from fairlead.pools.choose import rules
-from fairlead.pools.choose.call_profile import CallMeter, CallSample
+from fairlead.pools.choose.call_profile import NAP_S, CallMeter, CallSample
 from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
@@ -357,7 +357,7 @@ class _Auto(Engine):
             name=f"{self._name or 'AutoPool'}-first", in_thread=True, call_cost_s=5e-6,
         )  # fmt: skip
         shutdown.forget(self._scout)
-        until = time.monotonic() + LOOK_S
+        until = math.inf
         sample = None
         for _ in range(CALLS):
             with self._lock:
@@ -370,6 +370,10 @@ class _Auto(Engine):
             except Exception as error:  # noqa: BLE001 - the task's
                 if task.begin():
                     task.fail(error)
+            if until == math.inf:  # the initializer may take its time, and so may a thread without a core
+                while not (self._meter.has_begun or task.future.done()):
+                    time.sleep(NAP_S)
+                until = time.monotonic() + LOOK_S
             sample = self._meter.watch(max(until - time.monotonic(), 0.0)) or sample
             if time.monotonic() >= until:
                 break

@@ -9,6 +9,7 @@ import itertools
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 from cancelling import Cancelling
-from pooltasks import announce_and_ask, square
+from pooltasks import announce_and_ask, square, wait_for
 from waiting import until
 
 from fairlead import errors, machine
@@ -203,16 +204,7 @@ def test_sample_of_a_call_that_never_began_is_none() -> None:
 # the pool
 
 
-class Patient(CallMeter):
-    """Looks when the call has begun, however late its thread comes to it."""
-
-    def watch(self, most_s: float) -> CallSample | None:
-        until(lambda: self._from[0])
-        return super().watch(most_s)
-
-
-def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "CallMeter", Patient)
+def test_pool_by_default_chooses_and_says_why() -> None:
     with pool(max_workers=3) as chosen:
         assert isinstance(chosen, AutoPool)
         assert chosen.choice is None
@@ -227,6 +219,25 @@ def test_pool_by_default_chooses_and_says_why(monkeypatch: pytest.MonkeyPatch) -
         assert list(chosen.map(square, range(20))) == [n * n for n in range(20)]
         numbers = chosen.statistics()
         assert (numbers.kind, numbers.workers, numbers.queued) == ("threads", 3, 0)
+
+
+def test_call_that_begins_late_is_looked_at_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "LOOK_S", 0.01)
+    go = threading.Event()
+    with pool(initializer=time.sleep, initargs=(0.05,)) as chosen:
+        chosen.submit(go.wait, 30)
+        assert "mostly wait" in str(chosen.choice)
+        go.set()
+
+
+def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with pool(max_workers=1, initializer=wait_for, initargs=(str(gate),)) as chosen:
+        first, second = chosen.submit(square, 2), chosen.submit(square, 3)
+        assert first.cancel()
+        assert chosen.choice is not None
+        gate.touch()
+        assert second.result(40) == 9
 
 
 @pytest.mark.skipif(
@@ -348,7 +359,6 @@ def test_pool_terminated_while_tasks_are_passed_on_stops_those(
 def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(auto, "CallMeter", Patient)
     pause, go, begun = Pause(monkeypatch, after=2), threading.Event(), []
 
     def wait(number: int) -> int:

@@ -63,6 +63,10 @@ class CallMeter:
         self._ended.clear()
         self._from = (0.0, 0.0)
 
+    @property
+    def has_begun(self) -> bool:
+        return self._from[0] > 0
+
     def begin(self) -> None:
         self._native_id = threading.get_native_id()
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -81,7 +85,7 @@ class CallMeter:
         while not self._ended.is_set() and time.monotonic() < limit:
             begin = time.monotonic()
             time.sleep(NAP_S)
-            if self._from[0] and not self._ended.is_set():
+            if self.has_begun and not self._ended.is_set():
                 passed = time.monotonic() - begin - NAP_S
                 ran = ran if ran[0] else self._from
                 now = self._now()
@@ -91,7 +95,7 @@ class CallMeter:
                     late.append(passed)
                 if now[1] > ran[1]:
                     ran = now
-        if not self._from[0]:
+        if not self.has_begun:
             return None
         if self._ended.is_set():
             wall, busy = self._until
