@@ -1,17 +1,22 @@
-"""What tests have workers do: functions that a worker of any kind can import."""
+"""What tests have workers do: functions that a worker of any kind can import.
+
+Each worker imports this before its first task, and a test that starts many waits for that each time. What
+makes many classes of its own is imported where it is needed: without a GIL, CPython 3.13 gives its core away
+forty times for each class with a metaclass, which takes seconds where others want that core.
+"""
 
 from __future__ import annotations
 
 import contextvars
 import os
-import pickle
 import threading
 import time
-from pathlib import Path
-from typing import Any
 
-from fairlead.pools import check_cancelled
 from fairlead.pools.engine.stopped import Stopped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _seen: list[int] = []
 
@@ -71,7 +76,9 @@ def announce_and_spin(path: str) -> None:
 
 def announce_and_ask(path: str) -> None:
     """Ends only because it asks whether it was cancelled."""
-    Path(path).touch()
+    from fairlead.pools import check_cancelled
+
+    open(path, "w").close()  # noqa: PTH123
     while True:
         check_cancelled()
 
@@ -164,6 +171,8 @@ class WithBuffer:
         self.buffer = buffer
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        import pickle
+
         return WithBuffer, (pickle.PickleBuffer(self.buffer),)
 
 
