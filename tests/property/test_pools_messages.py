@@ -108,7 +108,7 @@ def test_end_that_is_closed_lets_go_of_what_has_come_and_was_not_read() -> None:
         ours.send(1, pickled("small"))
         ours.send(2, pickled(b"x" * (INLINE + 1)))
         assert theirs.receive().load() == "small"
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
 
 
 def taken(data: bytes) -> Any:
@@ -159,7 +159,7 @@ def test_message_damaged_anywhere_ends_in_an_error_or_a_value(value: Any, data: 
     with contextlib.suppress(OSError, *PICKLE_SAYS):
         loaded = taken(bytes(whole)).load()
     assert whole != sent or loaded == value
-    assert len(os.listdir("/proc/self/fd")) == descriptors, "damage leaves nothing open"  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= descriptors, "damage leaves nothing open"  # noqa: PTH208
     assert taken(sent).load() == value, "and the next message comes"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from waiting import Thread, until
+from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import errors
 from fairlead.sync import _segments, shared
@@ -113,21 +113,26 @@ def test_cancelled_task_has_taken_nothing_and_the_next_is_served() -> None:
 
 
 def test_exception_of_a_signal_handler_ends_the_wait() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
     lock = shared.Lock()
     lock.acquire()
+    begun = threading.Event()
 
     def interrupt(*_: object) -> None:
         raise InterruptedError
 
-    before = signal.signal(signal.SIGALRM, interrupt)
+    def send() -> None:
+        until(lambda: begun.is_set() and main_thread_sleeps())
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(InterruptedError):
+        sender = Thread(send)
+        with pytest.raises(InterruptedError):  # noqa: PT012
+            begun.set()
             lock.acquire()
+        sender.result()
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGUSR1, before)
     lock.release()
     assert lock.acquire(False)
     lock.release()
@@ -490,5 +495,5 @@ def test_nothing_is_left_open() -> None:
     before, maps = len(list(Path("/proc/self/fd").iterdir())), mapped()
     for _ in range(20):
         use()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
-    until(lambda: mapped() <= maps)  # the threads that waited for the tasks end by themselves
+    # the threads that waited for the tasks end by themselves
+    until(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before and mapped() <= maps)

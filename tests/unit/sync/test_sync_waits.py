@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import signal
 import sys
 import threading
@@ -109,7 +110,7 @@ def test_text_names_the_waiter_the_owner_and_where_both_are() -> None:
         file = io.StringIO()
         dump_waits(file)
         lines = text.splitlines()
-        assert lines[0].startswith("thread 'the waiter' has waited 0")
+        assert re.match(r"thread 'the waiter' has waited \d", lines[0])
         assert repr(lock).split(" count")[0] in lines[0]
         assert any(line.endswith("in take") for line in lines)
         assert threading.__file__ not in text
