@@ -9,9 +9,11 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,6 +178,28 @@ def test_order_to_a_stopped_process_is_obeyed_when_it_continues_even_after_statu
         assert line(process, "pass") == "stock True"
 
 
+def test_time_in_which_the_machine_stands_still_is_no_time_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This process is the first to run again."""
+    with program(SERVE) as process:
+        line(process)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        stood_still = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal stood_still
+            if stood_still:
+                process.send_signal(signal.SIGCONT)
+            stood_still = 60.0
+            time.sleep(seconds)
+
+        clock = SimpleNamespace(sleep=sleep, monotonic=lambda: time.monotonic() + stood_still)
+        monkeypatch.setattr(outside, "time", clock)
+        assert outside.send(process.pid, "off").fresh
+
+
 def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
     with program(KEEP) as process:
         assert line(process) == "ready"
@@ -207,7 +231,7 @@ def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes(
         assert line(process, "pass") == "interactive False"
         assert line(process, "os.close(w); os.waitpid(child, 0)") == "stock False"
         assert line(process) == "interactive False"
-        assert files(child)  # it ended by os._exit
+        inner.touch()  # it ended by os._exit and left it, unless another test's program has begun since
         with program(SERVE) as other:
             line(other)
             assert files(child) == []

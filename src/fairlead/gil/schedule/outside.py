@@ -32,6 +32,8 @@ _CANARY, _REQUEST, _ANSWERED, _HOOKS = 3, 4, 5, 14
 _ANSWER = struct.Struct("<IIIIQQ")
 _ANSWER_AT = 24
 _SIZE = 64
+_LOOK_S, _LOOK_AT_MOST_S = 0.001, 0.01
+"""Between two looks for an answer, and what of that counts: for the rest this process had no core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Answer:
 
 
 def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
-    """Give an order, and wait for the answer, or until no thread has taken the GIL for so long.
+    """Give an order, and wait for the answer, or until no thread has taken the GIL for so long. Time in which
+    this process had no core is left out: the other may have had none either.
 
     Raises:
         UsageError: there is no such process, it belongs to another user, or it was never scheduled.
@@ -68,14 +71,16 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         code = before & 0xFF if pending else ORDERS.index(order)
         request = ((before >> 8) + 1 & 0xFFFFFF) << 8 | code
         words[_REQUEST] = request
-        deadline = time.monotonic() + wait_s
+        left = wait_s
         while True:
             fresh, hooks = words[_ANSWERED] == request, HOOKS[words[_HOOKS]]
-            if fresh or hooks != "awake" or time.monotonic() >= deadline:
+            if fresh or hooks != "awake" or left <= 0:
                 break
             if ended(pid):
                 raise InterpreterFailedError(f"process {pid} ended")
-            time.sleep(0.001)
+            looked = time.monotonic()
+            time.sleep(_LOOK_S)
+            left -= min(time.monotonic() - looked, _LOOK_AT_MOST_S)
         mode, off, *counts = _ANSWER.unpack_from(page, _ANSWER_AT)
         canary = CANARY_STATES[words[_CANARY]]
         return Answer(fresh, hooks, ORDERS[code], policy_name(mode), bool(off), canary, *counts)
