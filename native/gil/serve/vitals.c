@@ -106,6 +106,16 @@ static watch *watch_of(const fl_vital_gil *gils, size_t count, uint64_t birth)
     return spare;
 }
 
+static uint64_t since(const fl_vital_gil *gil, uint64_t moment)
+{
+    return gil->now > moment ? fl_ticks_to_ns(gil->now - moment) : 0;
+}
+
+static bool wants_a_core(pid_t thread)
+{
+    return fl_kernel_state(thread) == 'R';
+}
+
 /* When the holder was last seen to do something. */
 static uint64_t holder_alive(const fl_vital_gil *gil, watch *of)
 {
@@ -116,23 +126,22 @@ static uint64_t holder_alive(const fl_vital_gil *gil, watch *of)
                       .t_checked = gil->now,
                       .cpu_ns = fl_kernel_cpu_ns(gil->holder_id),
                       .t_alive = gil->t_acquired};
+        /* It may have taken the GIL long ago and have had no core since, no more than this thread. */
+        if (since(gil, gil->t_acquired) >= CHECK_NS && wants_a_core(gil->holder_id)) {
+            of->t_alive = gil->now;
+        }
         return of->t_alive;
     }
     uint64_t passed = fl_ticks_to_ns(gil->now - of->t_checked);
     if (passed >= CHECK_NS) {
         uint64_t cpu_ns = fl_kernel_cpu_ns(gil->holder_id);
-        if (cpu_ns - of->cpu_ns >= passed / COMPUTING || fl_kernel_state(gil->holder_id) == 'R') {
+        if (cpu_ns - of->cpu_ns >= passed / COMPUTING || wants_a_core(gil->holder_id)) {
             of->t_alive = gil->now;
         }
         of->cpu_ns = cpu_ns;
         of->t_checked = gil->now;
     }
     return of->t_alive;
-}
-
-static uint64_t since(const fl_vital_gil *gil, uint64_t moment)
-{
-    return gil->now > moment ? fl_ticks_to_ns(gil->now - moment) : 0;
 }
 
 static fl_diagnosis diagnose(const fl_vital_gil *gil, watch *of, const fl_health_limits *limits)
@@ -150,7 +159,9 @@ static fl_diagnosis diagnose(const fl_vital_gil *gil, watch *of, const fl_health
         }
     } else if (gil->waiting) {
         found.still_ns = since(gil, gil->t_dropped > gil->t_want ? gil->t_dropped : gil->t_want);
-        found.health = found.still_ns >= limits->stalled_ns ? FL_HEALTH_STALLED : FL_HEALTH_MOVES;
+        if (found.still_ns >= limits->stalled_ns && !wants_a_core(gil->waiter_id)) {
+            found.health = FL_HEALTH_STALLED;
+        }
     }
     return found;
 }

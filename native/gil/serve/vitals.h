@@ -42,8 +42,8 @@ typedef enum {
     FL_HEALTH_MOVES,   /* it is passed on, or free and no thread waits, or not held for long */
     FL_HEALTH_COMPUTES, /* it has not been let go of for long, but its holder uses a core or waits for one */
     FL_HEALTH_BUSY,    /* likewise, and for longer than a computing thread may */
-    FL_HEALTH_STALLED, /* its holder does not compute either; or it is free, and none of those that wait
-                          takes it */
+    FL_HEALTH_STALLED, /* its holder does not compute either; or it is free, and the thread that has
+                          waited longest is asleep */
 } fl_health;
 
 typedef struct {
