@@ -36,9 +36,14 @@ def test_run_that_stands_still_is_ended_and_names_its_test(program: str, tmp_pat
     (tmp_path / "test_it.py").write_text(program)
     (tmp_path / "conftest.py").write_text(
         "from watchdog import Watchdog\n\n"
+        "class OfTheTest(Watchdog):  # and not of how long a worker takes to begin\n"
+        "    def pytest_sessionstart(self): pass\n"
+        "    def pytest_runtest_logstart(self, nodeid):\n"
+        "        super().pytest_runtest_logstart(nodeid)\n"
+        "        super().pytest_sessionstart()\n\n"
         "def pytest_configure(config):\n"
         "    if not hasattr(config, 'workerinput'):\n"
-        "        config.pluginmanager.register(Watchdog(config))\n"
+        "        config.pluginmanager.register(OfTheTest(config))\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {
         "FAIRLEAD_TESTS_SILENCE_S": "3",
