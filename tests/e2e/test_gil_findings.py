@@ -29,12 +29,13 @@ def on_one_core():
 
 def real_time():
     try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
     except PermissionError as refusal:
         print(json.dumps(str(refusal)))
         sys.exit()
 """
-"""Threads of real-time priority run before all other load; on one core, the next one runs when one yields."""
+"""Threads of real-time priority run before all other load, also that of other tests, which have 1 and 2; on
+one core, the next one runs when one yields."""
 
 FIND = """
 real_time()
@@ -203,9 +204,9 @@ def lowly():
 thread = threading.Thread(target=lowly, name="lowly")
 thread.start()
 with gil.observe() as seen:
-    for _ in range(2):
+    while max((t.max_overrun_seconds for t in seen.threads if t.name == "lowly"), default=0.0) < 0.02:
         turn.clear()
-        turn.wait()  # which ends while the other has the GIL, and soon no core
+        turn.wait()  # which ends while the other has the GIL, and soon, in some turn, no core
     stop.set()
     thread.join()
 busy.kill()
@@ -214,7 +215,6 @@ spinner = next(t.as_record() for t in seen.threads if t.name == "lowly")
 print(json.dumps([[f.kind for f in seen.findings], spinner]))
 """
     kinds, spinner = run(program, head=HEAD + BUSY)
-    assert spinner["max_overrun_seconds"] >= 0.02, f"the kernel let it answer requests at once: {spinner}"
     assert "long-hold" not in kinds, spinner
     assert spinner["held_asleep_seconds"] < spinner["held_off_cpu_seconds"] / 2
 
