@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import living, script
@@ -18,6 +20,7 @@ from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 
 Run = Callable[..., subprocess_runner.Outcome]
+LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -29,10 +32,24 @@ def mark() -> str:
 def run(mark: str, tmp_path: Path) -> Run:
     def start(text: str, **options: object) -> subprocess_runner.Outcome:
         program = script(tmp_path / "program", text)
-        given = {"env": os.environ, "timeout_s": 30.0, "mark": mark, **options}
+        given = {"env": os.environ, "timeout_s": LIMIT_S, "mark": mark, **options}
         return subprocess_runner.run([str(program)], **given)  # type: ignore[arg-type]
 
     return start
+
+
+@pytest.fixture
+def over_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has a program's time be nearly over once it has made these files, however long that took."""
+
+    def ends(*names: str) -> None:
+        def now() -> float:
+            made = all((tmp_path / name).exists() for name in names)
+            return time.monotonic() + (LIMIT_S - 0.1 if made else 0.0)
+
+        monkeypatch.setattr(subprocess_runner, "time", SimpleNamespace(monotonic=now))
+
+    return ends
 
 
 def test_run_program_that_ends_gives_output_status_and_usage(run: Run) -> None:
@@ -50,9 +67,12 @@ def test_run_program_killed_by_signal_gives_its_number(run: Run) -> None:
     assert run("kill -SEGV $$").returncode == -signal.SIGSEGV
 
 
-def test_run_program_that_hangs_and_ignores_sigterm_is_killed_after_its_time(run: Run, mark: str) -> None:
-    outcome = run("trap '' TERM INT HUP; echo begun; while :; do :; done", timeout_s=0.5)
-    assert (outcome.ended, outcome.stdout) == ("timeout", b"begun\n")
+def test_run_program_that_hangs_and_ignores_sigterm_is_killed_after_its_time(
+    run: Run, mark: str, over_with: Callable[..., None], tmp_path: Path
+) -> None:
+    over_with("begun")
+    outcome = run(f"trap '' TERM INT HUP; echo first; : > {tmp_path}/begun; echo; while :; do :; done")
+    assert (outcome.ended, outcome.stdout[:6]) == ("timeout", b"first\n")
     assert living(mark) == []
 
 
@@ -76,8 +96,13 @@ def test_run_grandchild_that_holds_the_pipe_does_not_delay_the_end(run: Run) -> 
     assert (outcome.ended, outcome.stdout) == ("exited", b"done\n")
 
 
-def test_run_program_that_floods_both_outputs_is_bounded(run: Run) -> None:
-    outcome = run("echo first; (yes >&2) & yes", timeout_s=0.5)
+def test_run_program_that_floods_both_outputs_is_bounded(
+    run: Run, over_with: Callable[..., None], tmp_path: Path
+) -> None:
+    over_with("out", "err")
+    flood = f"(yes | head -c 2000000; : > {tmp_path}/{{}}; yes)"
+    outcome = run(f"echo first; {flood.format('err')} >&2 & {flood.format('out')}")
+    assert outcome.ended == "timeout"
     assert outcome.stdout.startswith(b"first\n")
     assert len(outcome.stdout) == len(outcome.stderr) == 1 << 20
 
@@ -101,9 +126,13 @@ def test_run_on_one_core_pins_the_program_and_not_the_caller(run: Run) -> None:
 @pytest.mark.skipif(
     subprocess_runner.real_time_refused() is not None, reason=str(subprocess_runner.real_time_refused())
 )
-def test_run_under_round_robin_spinning_on_every_core_still_times_out(run: Run, mark: str) -> None:
+def test_run_under_round_robin_spinning_on_every_core_still_times_out(
+    run: Run, mark: str, over_with: Callable[..., None], tmp_path: Path
+) -> None:
+    over_with("begun")  # and soon: all other tests stand still meanwhile
     spin = "".join("sh -c 'while :; do :; done' &\n" for _ in os.sched_getaffinity(0))
-    outcome = run(f"cut -d' ' -f41 /proc/self/stat; {spin} while :; do :; done", policy="rr", timeout_s=0.5)
+    begin = f"cut -d' ' -f41 /proc/self/stat; {spin} : > {tmp_path}/begun; echo"
+    outcome = run(f"{begin}; while :; do :; done", policy="rr")
     assert (outcome.ended, int(outcome.stdout)) == ("timeout", os.SCHED_RR)
     assert living(mark) == []
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
@@ -142,12 +171,17 @@ def test_stop_left_restores_the_handlers_and_ignores_what_was_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+def until_seen(mark: str) -> None:
+    """exec has begun, but the environment cannot be seen in /proc yet."""
+    while not living(mark):
+        pass
+
+
 def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark(mark: str) -> None:
     process = subprocess.Popen(
         ["sleep", "1000"], env={subprocess_runner.MARK: f"{mark}.7"}, start_new_session=True
     )
-    while not living(mark):
-        pass  # exec has begun, but its environment cannot be seen in /proc yet
+    until_seen(mark)
     subprocess_runner.sweep(mark)
     assert process.wait() == -signal.SIGKILL
 
@@ -159,6 +193,7 @@ def test_sweep_process_that_may_not_be_killed_is_named_at_once(
         raise PermissionError("as the kernel does for a program that changed its user")
 
     with subprocess.Popen(["sleep", "1000"], env={subprocess_runner.MARK: mark}) as process:
+        until_seen(mark)
         with monkeypatch.context() as patched:
             patched.setattr(signal, "pidfd_send_signal", refuse)
             with pytest.raises(FairleadError, match=f"process {process.pid},"):
