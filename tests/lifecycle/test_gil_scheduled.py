@@ -11,13 +11,14 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 def test_io_thread_beside_cpu_threads_waits_less_than_a_switch_interval_per_call() -> None:
-    """Each round trip through a pipe costs two takes of the GIL; stock makes both of them wait."""
+    """Each round trip through a pipe costs two takes of the GIL; stock makes both of them wait, while another
+    thread computes: the clock is that of the process, as the machine may have no core for it."""
     program = """
 gil.schedule()
 spinners(2)
 ends = os.pipe()
-count, end = 0, time.monotonic() + 1
-while time.monotonic() < end:
+count, end = 0, time.process_time() + 0.3
+while time.process_time() < end:
     os.write(ends[1], b"x")
     os.read(ends[0], 1)
     count += 1
@@ -26,7 +27,7 @@ print(json.dumps([count, gil.scheduler().policy]))
 """
     count, policy = run(program)
     assert policy == "interactive"
-    assert count > 1 / 0.005
+    assert count > 0.3 / 0.005
 
 
 def test_thread_that_is_alone_is_counted_by_the_scheduler_only_until_something_observes() -> None:
