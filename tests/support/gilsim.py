@@ -67,6 +67,8 @@ class Truth:
     held: Counter[int] = field(default_factory=Counter)
     off_cpu: Counter[int] = field(default_factory=Counter)
     asleep: Counter[int] = field(default_factory=Counter)
+    overrun: Counter[int] = field(default_factory=Counter)
+    overrun_off_cpu: Counter[int] = field(default_factory=Counter)
     waited: Counter[int] = field(default_factory=Counter)
     acquisitions: Counter[int] = field(default_factory=Counter)
     contended: Counter[int] = field(default_factory=Counter)
@@ -87,6 +89,8 @@ class _Thread:
     begun: int = 0
     off_cpu: int = 0
     asleep: int = 0
+    off_cpu_before: int = 0
+    overrun_off_cpu: int = 0
     forced_out: bool = False
     epoch: int = 0
     """Makes what was planned for an earlier state of the thread void."""
@@ -169,7 +173,11 @@ class Simulation:
         if self.holder is not None and thread.seen_switch == self.switches:
             assert thread.wanted is not None
             self._emit(EventType.REQUEST, thread, other=self.holder.serial, value=self.now - thread.wanted)
-            self.requested = True
+            if not self.requested:
+                self.requested = True
+                self.holder.off_cpu_before = self.holder.off_cpu
+                if isinstance(self.holder.step, Stolen | Doze):
+                    self.holder.off_cpu_before += self.now - self.holder.begun
             self._asked()
         self._arm(thread)
 
@@ -186,6 +194,7 @@ class Simulation:
         if self.last_holder != thread.serial:
             self.switches += 1
         thread.wanted, thread.off_cpu, thread.asleep = None, 0, 0
+        thread.off_cpu_before = thread.overrun_off_cpu = 0
         thread.epoch += 1
         self.holder, self.last_holder, self.since, self.requested = thread, thread.serial, self.now, False
         for other in self.threads:
@@ -240,6 +249,9 @@ class Simulation:
         if thread.asleep:
             self._emit(EventType.ASLEEP, thread, value=thread.asleep)
             self.truth.asleep[thread.serial] += thread.asleep
+        if thread.off_cpu_before:
+            self._emit(EventType.OFFCPU_EARLY, thread, value=thread.off_cpu_before)
+        self.truth.overrun_off_cpu[thread.serial] += thread.overrun_off_cpu
         for other in self.threads:
             waited = 0 if other.wanted is None else self.now - other.wanted
             if self.threshold is not None and waited >= self.threshold:
@@ -283,6 +295,9 @@ class Simulation:
         holder = 0 if self.holder is None else self.holder.serial
         if holder:
             self.truth.held[holder] += passed
+            if self.requested:
+                self.truth.overrun[holder] += passed
+                self.holder.overrun_off_cpu += passed * isinstance(self.holder.step, Stolen | Doze)
         for thread in self.threads:
             if thread.wanted is not None:
                 self.truth.waited[thread.serial] += passed

@@ -151,6 +151,12 @@ static void emit_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
         emit(gil,
              (fl_event){.t = now, .thread = seat->serial, .value = seat->asleep, .kind = FL_KIND_ASLEEP});
     }
+    if (gil->t_request && seat->off_cpu_before) {
+        emit(gil, (fl_event){.t = now,
+                             .thread = seat->serial,
+                             .value = seat->off_cpu_before,
+                             .kind = FL_KIND_OFFCPU_EARLY});
+    }
 }
 
 /* The holder's stack, if a thread has waited for long. It is sampled once per threshold at most; otherwise
@@ -197,7 +203,7 @@ static void dropped(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (gil->t_request) {
         uint64_t overrun = now - gil->t_request;
         seat->tally.overrun += overrun;
-        seat->tally.overrun_off_cpu += off_cpu ? less_of(seat->off_cpu, overrun) : 0;
+        seat->tally.overrun_off_cpu += off_cpu ? less_of(fl_off_cpu_after(seat), overrun) : 0;
         fl_window_note(seat, FL_MAXIMUM_OVERRUN, gil->t_request, now);
         flags = FL_FLAG_FORCED;
     }
@@ -241,7 +247,8 @@ void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, 
         if (gil->t_request && gil->holder == seat) {
             uint64_t before = tally->overrun;
             add_present(gil->t_request, since, now, &tally->overrun, &tally->maxima.of[FL_MAXIMUM_OVERRUN]);
-            tally->overrun_off_cpu += seat->marked ? less_of(seat->off_cpu, tally->overrun - before) : 0;
+            uint64_t off_cpu = seat->marked ? fl_off_cpu_after(seat) : 0;
+            tally->overrun_off_cpu += less_of(off_cpu, tally->overrun - before);
         }
     }
     if (seat->waiting) {

@@ -34,22 +34,30 @@ static void mark(fl_seat *seat, uint64_t cpu_ns)
 static void begin(fl_seat *seat, uint64_t cpu_ns)
 {
     mark(seat, cpu_ns);
-    seat->off_cpu = seat->asleep = 0;
+    seat->off_cpu = seat->asleep = seat->off_cpu_before = 0;
     seat->sleeps = false;
 }
 
-/* Counts the time off the CPU from the mark to `now`. No more than lies between them: the thread that reads
-   the two clocks may itself lose its core between one and the other, when the hold that is counted is over.
- */
+static uint64_t since_mark(const fl_seat *seat, uint64_t now)
+{
+    return now > seat->cpu_ticks ? now - seat->cpu_ticks : 0;
+}
+
+/* The time off the CPU from the mark to `now`. No more than lies between them: the thread that reads the two
+   clocks may itself lose its core between one and the other, when the hold that is counted is over. */
+static uint64_t off_since_mark(const fl_seat *seat, uint64_t cpu_ns, uint64_t now)
+{
+    uint64_t passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks), ran = cpu_ns - seat->cpu_ns;
+    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0, span = since_mark(seat, now);
+    return off < span ? off : span;
+}
+
 static void count(fl_seat *seat, uint64_t cpu_ns, uint64_t now)
 {
-    uint64_t span = now > seat->cpu_ticks ? now - seat->cpu_ticks : 0;
-    uint64_t passed = fl_ticks_to_ns(fl_ticks_now() - seat->cpu_ticks), ran = cpu_ns - seat->cpu_ns;
-    uint64_t off = passed > ran ? fl_ticks_from_ns(passed - ran) : 0;
-    off = off < span ? off : span;
+    uint64_t off = off_since_mark(seat, cpu_ns, now);
     uint64_t asleep = seat->sleeps ? off : 0;
     seat->tally.off_cpu += off;
-    seat->tally.off_cpu_known += span;
+    seat->tally.off_cpu_known += since_mark(seat, now);
     seat->tally.asleep += asleep;
     seat->off_cpu += off;
     seat->asleep += asleep;
@@ -85,6 +93,9 @@ void fl_off_cpu_asked(fl_gil *gil, uint64_t now)
     fl_seat *holder = gil->holder;
     if (holder && !holder->marked) {
         begin(holder, cpu_time_of(holder));
+    } else if (holder && now == gil->t_request) {
+        /* Only read: of the time before it, a later request says whether the holder slept. */
+        holder->off_cpu_before = holder->off_cpu + off_since_mark(holder, cpu_time_of(holder), now);
     } else if (holder && now >= gil->t_request + limits.look && now >= gil->t_look + limits.look) {
         gil->t_look = now;
         char state = fl_kernel_state(holder->thread->native_id);

@@ -7,7 +7,8 @@
  * that has lasted so long already, or asks for its end (another thread's clock can be read too). From then
  * on to the drop the time is known to about a microsecond, if the hold turns out to last OFF_CPU_FROM_NS or
  * more; of what lies before, and of shorter holds, nothing is known, and a core that was taken away makes a
- * hold long. `off_cpu_known` counts the time of which that is known.
+ * hold long. `off_cpu_known` counts the time of which that is known. It is asked once more at the first
+ * request: what a core that was taken away before it has cost is not the overrun's.
  *
  * A holder that has no core was preempted, or it sleeps: in a call into C that waits for something and does
  * not let go of the GIL meanwhile. Its state in /proc says which of the two; reading that takes some
@@ -37,8 +38,14 @@ void fl_off_cpu_asked(fl_gil *gil, uint64_t now);
    hold divides that, too. */
 void fl_off_cpu_settle(const fl_gil *gil, uint64_t now);
 
-/* The present thread drops the GIL: seat->off_cpu and seat->asleep are those of the hold. False: they are not
- * known. */
+/* The present thread drops the GIL: seat->off_cpu and seat->asleep are those of the hold, and off_cpu_before
+ * is that before the first request. False: they are not known. */
 bool fl_off_cpu_dropped(fl_seat *seat, uint64_t now);
+
+/* For how long a holder has had no core since it was first asked: as far as that was settled. */
+static inline uint64_t fl_off_cpu_after(const fl_seat *seat)
+{
+    return seat->off_cpu > seat->off_cpu_before ? seat->off_cpu - seat->off_cpu_before : 0;
+}
 
 #endif

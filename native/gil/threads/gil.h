@@ -68,7 +68,7 @@ typedef struct {
     fl_maxima maxima; /* since the last snapshot */
     uint64_t held_histogram[FL_HISTOGRAM_BUCKETS], wait_histogram[FL_HISTOGRAM_BUCKETS];
     uint64_t forced_drops, requests, handoffs, off_cpu, off_cpu_known, asleep;
-    uint64_t overrun, overrun_off_cpu; /* of the second, no more than the first in each hold */
+    uint64_t overrun, overrun_off_cpu; /* of the second, the part without a core */
 } fl_tally;
 
 _Static_assert(offsetof(fl_tally, held_histogram) == FL_CACHE_LINE, "what comes before is one line");
@@ -118,6 +118,7 @@ typedef struct fl_seat {
     long slept;                 /* and how often it had let go of its core */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
     uint64_t off_cpu, asleep;   /* before that moment */
+    uint64_t off_cpu_before;    /* before the first request */
     fl_stack_look look_holding, look_waiting;
     fl_maxima window[FL_WINDOWS];
     void *schedule; /* the scheduler's own record */

@@ -49,6 +49,7 @@ typedef enum {
     FL_KIND_STACK_WAITER, /* thread, with `stack`, waited for value; other: the holder before */
     FL_KIND_STACK_HOLDER, /* thread, with `stack`, drops it while other has waited for value */
     FL_KIND_ASLEEP,       /* thread drops it; value: how much of OFFCPU it slept by itself */
+    FL_KIND_OFFCPU_EARLY, /* thread drops it; value: how much of OFFCPU lay before the first request */
 } fl_event_kind;
 
 #define FL_FLAG_FORCED 1u

@@ -48,12 +48,14 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     9 STACK_WAITER   the waiter              the holder before             waited
     10 STACK_HOLDER  the holder              one that waits                how long that one waited so far
     11 ASLEEP        the holder              0                             how long it slept by itself
+    12 OFFCPU_EARLY  the holder              0                             off the CPU before a REQUEST
 
 A DROP that is whole tells of its ACQUIRE, too, which found the GIL free: that was value_ns before, and other
 is the holder before it. Nothing came in between. Version 1 had no such flag, and is read as well.
 The events of one GIL stand in the order in which they happened, which is also the order of their times. A
-contended ACQUIRE by another than the holder before is a hand-off from that one. An OFFCPU, an ASLEEP (a
-part of the OFFCPU's time) and a STACK_HOLDER belong to the hold that ends then, a STACK_WAITER to the wait.
+contended ACQUIRE by another than the holder before is a hand-off from that one. An OFFCPU, an ASLEEP and an
+OFFCPU_EARLY (parts of the OFFCPU's time) and a STACK_HOLDER belong to the hold that ends then, a
+STACK_WAITER to the wait.
 Block types and kinds that a reader does not know are passed over, so that later versions can add some
 without a new version number; a change in the meaning of anything above raises it, and an older reader then
 refuses the file.
@@ -119,6 +121,7 @@ class EventType(IntEnum):
     STACK_WAITER = 9
     STACK_HOLDER = 10
     ASLEEP = 11
+    OFFCPU_EARLY = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ import ctypes
 import dataclasses
 import hashlib
 import itertools
+import operator
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -65,6 +68,9 @@ def check_invariants(seen: Observation) -> None:
         assert abs(thread.acquisitions - drops) <= 1, thread
         assert thread.held_off_cpu_seconds is not None
         assert 0 <= thread.held_off_cpu_seconds <= thread.held_seconds + ROUNDING
+        assert thread.overrun_off_cpu_seconds is not None
+        assert thread.overrun_off_cpu_seconds <= thread.held_off_cpu_seconds + ROUNDING
+        assert thread.overrun_off_cpu_seconds <= (thread.overrun_seconds or 0.0) + ROUNDING
     for gil in {thread.gil for thread in threads}:
         assert sum(t.held_seconds for t in threads if t.gil == gil) <= seconds + ROUNDING
 
@@ -177,6 +183,54 @@ def test_a_long_hold_in_c_is_named_with_its_line() -> None:
     assert (function, file) == ("hold_in_c", __file__)
     assert line == hold_in_c.__code__.co_firstlineno + 2
     assert caught[0].max_seconds <= caught[0].seconds + ROUNDING
+
+
+@pytest.fixture
+def switch_interval() -> Iterator[Callable[[float], None]]:
+    before = sys.getswitchinterval()
+    yield sys.setswitchinterval
+    sys.setswitchinterval(before)
+
+
+def test_a_core_that_was_lost_before_the_request_is_not_of_the_time_after_it(
+    switch_interval: Callable[[float], None],
+) -> None:
+    """A call sleeps with the GIL, and computes from before the other thread may ask for it.
+
+    Once more where the other had no core in time, or had waited for the hold before this one.
+    """
+    hold = [time.perf_counter, partial(ctypes.PyDLL(None).usleep, 5_000), time.perf_counter]
+    hold += [hold_in_c, time.perf_counter]
+    ended = threading.Event()
+
+    def holder() -> None:
+        for _ in range(1_000):
+            with fairlead.gil.observe() as seen:
+                spin(0.002)
+                time.sleep(0)  # a thread's clock is read as it takes the GIL if its last hold was long
+                slept, _, computed, _, done = map(operator.call, hold)
+                time.sleep(0)
+            thread = by_name(seen)["body-0"]
+            assert thread.overrun_seconds is not None
+            if 0 < thread.overrun_seconds <= done - computed:
+                found.append((computed - slept, thread))
+                break
+            threads.append(thread)
+        ended.set()
+
+    def waiter() -> None:
+        while not ended.is_set():
+            time.sleep(0.001)
+
+    found: list[tuple[float, GilThread]] = []
+    threads: list[GilThread] = []
+    switch_interval(0.01)
+    run(holder, waiter)
+    assert found, threads
+    slept, thread = found[0]
+    assert thread.held_off_cpu_seconds is not None
+    assert thread.overrun_off_cpu_seconds is not None
+    assert thread.overrun_off_cpu_seconds <= thread.held_off_cpu_seconds - slept + 1e-4
 
 
 def test_hashing_outside_the_gil_is_not_held() -> None:

@@ -32,16 +32,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fairlead.gil.analysis.scene import (
+    WORTH_A_WORD,
     Scene,
     behind_any,
     blamed,
     duration,
     hold_of,
-    kept_seconds,
+    lets_go,
     listed,
     long_waits,
     names_of,
-    overrun_of,
     percent,
     sane,
     verb,
@@ -49,11 +49,9 @@ from fairlead.gil.analysis.scene import (
 from fairlead.gil.analysis.thread_findings import long_holds, no_core, starvation
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
-WORTH_A_WORD = 0.02
 CONVOY_HOLD = 0.1
 CONVOY_SHARE = 0.25
 CONVOY_TURNS = 10
-CONVOY_AFTER = 0.1
 CONVOY_CULPRIT = 0.1
 CONVOY_CAUSED = 0.2
 SQUARE_THREADS = 8
@@ -128,7 +126,7 @@ def _of_one_gil(scene: Scene) -> list[Finding]:
 
 
 def _convoy(scene: Scene) -> list[Finding]:
-    computing = [t for t in scene.computing() if _lets_go(t, scene.interval)]
+    computing = [t for t in scene.computing() if lets_go(t, scene.interval)]
     victims = [
         thread
         for thread in scene.threads
@@ -188,13 +186,6 @@ def _convoy(scene: Scene) -> list[Finding]:
     ]
 
 
-def _lets_go(thread: GilThread, interval: float) -> bool:
-    """Whether it does so soon after it is asked to: its victims pay the interval before a request. Else they
-    pay for what comes after, a long hold."""
-    after = overrun_of(thread)
-    return after < CONVOY_AFTER * kept_seconds(thread) or after < thread.forced_drops * interval
-
-
 def _culprits(
     scene: Scene, victims: list[GilThread], computing: list[GilThread], cost: float
 ) -> list[GilThread]:
@@ -209,7 +200,7 @@ def _culprits(
         for thread in scene.threads
         if thread not in computing
         and behind[thread.serial] >= CONVOY_CULPRIT * cost
-        and _lets_go(thread, scene.interval)
+        and lets_go(thread, scene.interval)
     ]
     return sorted([*computing, *others], key=lambda thread: -behind[thread.serial])
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fairlead.record.gil_summary import Blame, GilThread, StackLoss
 
 COMPUTING_HOLD = 0.5
+WORTH_A_WORD = 0.02
+LATE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,13 @@ def kept_seconds(thread: GilThread) -> float:
 def _by_itself(thread: GilThread, seconds: float | None, off_cpu: float | None) -> float:
     preempted = max(0.0, (off_cpu or 0.0) - (thread.held_asleep_seconds or 0.0))
     return max(0.0, (seconds or 0.0) - preempted)
+
+
+def lets_go(thread: GilThread, interval: float) -> bool:
+    """Whether it does so soon after it is asked to: its victims pay the interval before a request. Else they
+    pay for what comes after, a long hold."""
+    after = overrun_of(thread)
+    return after < LATE * kept_seconds(thread) or after < thread.forced_drops * interval
 
 
 def hold_of(thread: GilThread) -> float:

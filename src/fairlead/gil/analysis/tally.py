@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_OF_A_HOLD = (EventType.OFFCPU, EventType.ASLEEP, EventType.OFFCPU_EARLY)
+
 
 @dataclass(slots=True)
 class _Sums:
@@ -52,7 +54,7 @@ class Tally:
     _requests: NDArray[np.int64] | None = None
     """Times of requests that came in a hold which has not ended yet."""
     _off_cpu: NDArray[np.void] | None = None
-    """OFFCPU and ASLEEP events of a hold which has not ended yet."""
+    """OFFCPU, ASLEEP and OFFCPU_EARLY events of a hold which has not ended yet."""
 
     def add(self, chunk: IntervalChunk) -> None:
         import numpy as np
@@ -82,10 +84,10 @@ class Tally:
             sums.max_wait = max(sums.max_wait, int(lengths.max()))
             sums.contended += int(np.count_nonzero(mine["closed"]))
             sums.waits_by_size += _histogram(lengths[mine["closed"]])
-        self._add_overruns(chunk, off_cpu=self._add_off_cpu(chunk))
+        self._add_overruns(chunk, off_cpu_after=self._add_off_cpu(chunk))
 
-    def _add_overruns(self, chunk: IntervalChunk, *, off_cpu: NDArray[np.int64]) -> None:
-        """Time from the first request that fell into a hold to its end; and off the CPU in such holds."""
+    def _add_overruns(self, chunk: IntervalChunk, *, off_cpu_after: NDArray[np.int64]) -> None:
+        """Time from the first request that fell into a hold to its end; and the part off the CPU."""
         import numpy as np
 
         asked = chunk.events["t_ns"][chunk.events["kind"] == EventType.REQUEST]
@@ -98,7 +100,7 @@ class Tally:
         inside = asked >= holds["start"][which]
         which, first = np.unique(which[inside], return_index=True)
         late = holds["end"][which] - asked[inside][first]
-        late_off_cpu = np.minimum(late, off_cpu[which])
+        late_off_cpu = np.minimum(late, off_cpu_after[which])
         for thread, mine in _groups(holds["thread"][which]):
             sums = self._of(thread)
             sums.overrun += int(late[mine].sum())
@@ -106,29 +108,29 @@ class Tally:
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
     def _add_off_cpu(self, chunk: IntervalChunk) -> NDArray[np.int64]:
-        """The time off the CPU in each hold.
+        """The time off the CPU in each hold, but for what lay before the first request.
 
-        An OFFCPU tells it of the hold that ends with it, an ASLEEP a part of that.
+        An OFFCPU tells it of the hold that ends with it, an ASLEEP and an OFFCPU_EARLY parts of that.
         """
         import numpy as np
 
         kinds = chunk.events["kind"]
-        seen = chunk.events[(kinds == EventType.OFFCPU) | (kinds == EventType.ASLEEP)]
+        seen = chunk.events[np.isin(kinds, _OF_A_HOLD)]
         if self._off_cpu is not None:
             seen = np.concatenate([self._off_cpu, seen])
         self.off_cpu_known = self.off_cpu_known or len(seen) > 0
         which = np.searchsorted(chunk.holds["end"], seen["t_ns"], side="left")
         self._off_cpu = seen[which == len(chunk.holds)]
         within = which < len(chunk.holds)
-        off_cpu, asleep = np.zeros((2, len(chunk.holds)), dtype=np.int64)
-        for kind, longest in ((EventType.OFFCPU, off_cpu), (EventType.ASLEEP, asleep)):
+        off_cpu, asleep, before = longest = np.zeros((len(_OF_A_HOLD), len(chunk.holds)), dtype=np.int64)
+        for kind, row in zip(_OF_A_HOLD, longest, strict=True):
             told = within & (seen["kind"] == kind)
-            np.maximum.at(longest, which[told], seen["value_ns"][told].astype(np.int64))
+            np.maximum.at(row, which[told], seen["value_ns"][told].astype(np.int64))
         for thread, mine in _groups(chunk.holds["thread"]):
             sums = self._of(thread)
             sums.off_cpu += int(off_cpu[mine].sum())
             sums.asleep += int(asleep[mine].sum())
-        return off_cpu
+        return off_cpu - before
 
     def _of(self, thread: int) -> _Sums:
         return self._threads.setdefault(thread, _Sums())

@@ -4,7 +4,9 @@ The thresholds, in switch intervals I, as findings.py explains:
 
 * long-hold: the holder went on for 4 I or longer after it was asked to let go. Python code answers within
   microseconds, so this is one call into C, which computes or sleeps. Or a core that was taken away: where
-  that was measured, what is left of such holds without it must still be 4 I in all.
+  that was measured, what is left of such holds without it must still be 4 I in all. Shorter calls count where
+  they are the rule: the thread goes on for I or longer after each request, for a tenth of its holds and for
+  a fiftieth of the time.
 * starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
   long as the longest waits of its peers, and not simply one long hold. What the thread waited while the GIL
   was free does not count: then it waited for a core.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from fairlead.gil.analysis.scene import Scene, duration, listed, names_of, overrun_of
+from fairlead.gil.analysis.scene import WORTH_A_WORD, Scene, duration, lets_go, listed, names_of, overrun_of
 from fairlead.record.gil_summary import Finding
 
 LONG_HOLD = 4.0
@@ -29,11 +31,13 @@ def long_holds(scene: Scene) -> list[Finding]:
     found = []
     for thread in scene.threads:
         longest, total = thread.max_overrun_seconds, thread.overrun_seconds
-        if longest is None or total is None or longest < LONG_HOLD * scene.interval:
+        if longest is None or total is None:
+            continue
+        late, least = overrun_of(thread), LONG_HOLD * scene.interval
+        as_a_rule = late >= WORTH_A_WORD * scene.wall and not lets_go(thread, scene.interval)
+        if min(longest, late) < least and not as_a_rule:
             continue
         asleep = thread.held_asleep_seconds or 0.0
-        if overrun_of(thread) < LONG_HOLD * scene.interval:
-            continue
         evidence: dict[str, float | int | str] = {
             "longest_after_request_ms": longest * 1e3,
             "after_requests_seconds": total,
