@@ -101,21 +101,29 @@ print(json.dumps([gil.scheduler().policy, gil.counters()["fairlead_gil_canary_re
     assert "threads wait more than 10 % longer; policy stock\n" in process.stderr
 
 
+ENDLESS = """
+from fairlead.gil.schedule import canary
+
+class Endless(canary.Canary):  # a window in which nothing was measured decides nothing
+    def _window(self):
+        time.sleep(self.window_s)
+"""
+
+
 @pytest.mark.parametrize(
     ("order", "during"),
     [("off", "stock"), ("stock", "stock"), ("stock", "interactive"), ("interactive", "interactive")],
 )
 def test_order_from_outside_ends_the_trial(order: outside.Order, during: str) -> None:
     program = """
-from fairlead.gil.schedule import canary
 print(os.getpid(), flush=True)
 spinners(2, daemon=True)
-trial = canary.Canary("interactive", 0.3, 0.2)
+trial = Endless("interactive", 0.3, 0.2)
 trial.run()
 now = gil.scheduler()
 print(now.policy, now.canary, trial.verdict)
 """
-    command = [sys.executable, "-c", HEAD + program]
+    command = [sys.executable, "-c", HEAD + ENDLESS + program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -137,21 +145,23 @@ print(now.policy, now.canary, trial.verdict)
 
 def test_program_that_asks_for_the_policy_on_trial_keeps_it() -> None:
     program = """
-from fairlead.gil.schedule import canary
-
 def ask():
     while (now := gil.scheduler()).canary != "tries" or now.policy != "interactive":
         time.sleep(0.01)
     gil.schedule()
 
 threading.Thread(target=ask).start()
-trial = canary.Canary("interactive", 0.3, 0.2)
+trial = Endless("interactive", 0.3, 0.2)
 trial.run()
 now = gil.scheduler()
 print(now.policy, now.canary, trial.verdict)
 """
     process = subprocess.run(
-        [sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=100, check=True
+        [sys.executable, "-c", HEAD + ENDLESS + program],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
     )
     assert process.stdout == "interactive none None\n"
 

@@ -40,8 +40,10 @@ def later(*_):
     print(fork(), flush=True)
 signal.signal(signal.SIGUSR1, later)
 other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-code = "import os, time; parent = os.getppid()\\nwhile os.getppid() == parent: time.sleep(0.01)"
-spawned = subprocess.Popen([sys.executable, "-c", code])
+code = "import os, time; print(flush=True); parent = os.getppid()"
+code += "\\nwhile os.getppid() == parent: time.sleep(0.01)"
+spawned = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+spawned.stdout.readline()
 forked = [fork(), fork()]
 print("ready", json.dumps([other.pid, spawned.pid, *forked]), sep=chr(10), flush=True)
 while True:

@@ -334,7 +334,7 @@ done(fork(take))  # whose parent has a thread that waits for its tasks, which di
 
 
 def test_name_outlives_its_maker_and_goes_with_the_last() -> None:
-    run(
+    name = run(
         SHARED
         + """
 name = f"last-{os.getpid()}"
@@ -360,9 +360,10 @@ kill(child)
 assert not shared.Lock(name).locked()  # nobody had it: it is made anew
 assert not os.path.exists(path)
 kept = shared.Lock(name)  # and a module's, until the end of the process
+print(name, end="")
 """
     )
-    assert not list(Path("/dev/shm").glob("fairlead-*-last-*"))
+    assert not list(Path("/dev/shm").glob(f"fairlead-*-{name}"))
 
 
 def test_ctrl_c_ends_a_wait() -> None:
@@ -388,7 +389,7 @@ done(child)
 
 
 def test_daemon_threads_and_tasks_that_wait_do_not_hinder_the_exit() -> None:
-    run(
+    name = run(
         SHARED
         + """
 import asyncio
@@ -403,6 +404,7 @@ async def body():
     await asyncio.sleep(0.01)
 loop = asyncio.new_event_loop()
 loop.run_until_complete(body())
+print(f"exit-{os.getpid()}", end="")
 """
     )
-    assert not list(Path("/dev/shm").glob("fairlead-*-exit-*"))
+    assert not list(Path("/dev/shm").glob(f"fairlead-*-{name}"))
