@@ -144,7 +144,7 @@ def test_task_in_an_endless_loop_is_cancelled_and_its_interpreter_replaced(pool:
     assert endless.cancel()
     assert endless.cancelled()
     assert pool.submit(square, 3).result() == 9
-    until(lambda: interpreters() == before + 1)
+    until(lambda: interpreters() <= before + 1)  # those of other tests end meanwhile
     assert pool.statistics().restarts == 1
 
 
@@ -254,7 +254,7 @@ def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> No
     )
     _interpreters.destroy(inner)
     assert failed is None
-    assert interpreters() == before
+    assert interpreters() <= before
 
 
 @supported
