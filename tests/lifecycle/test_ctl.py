@@ -258,6 +258,52 @@ def test_order_reaches_the_children_and_what_is_forked_later() -> None:
         assert line(process) == "stock True"
 
 
+def test_all_of_a_family_have_the_order_before_an_answer_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of eight idle workers each would keep the next one waiting for a second."""
+
+    def requests() -> list[bytes]:
+        return [page.read_bytes()[16:20] for pid in family for page in files(pid)]
+
+    def looked(asked: outside._Asked) -> outside.Answer:
+        seen.append(requests())
+        return answer(asked)
+
+    with program(SERVE) as process:
+        line(process)
+        child = int(line(process, FORK))
+        line(process)
+        while not files(child):
+            pass
+        family = process.pid, child
+        before = requests()
+        seen: list[list[bytes]] = []
+        answer = outside._answer
+        monkeypatch.setattr(outside, "_answer", looked)
+        assert list(outside.send_all(family, "off", wait_s=0.1)) == list(family)
+        assert all(now != then for now, then in zip(seen[0], before, strict=True))
+        assert line(process, "os.close(w); os.waitpid(child, 0)") == "stock True"
+
+
+def test_process_of_a_family_that_takes_no_order_is_named() -> None:
+    with program(SERVE) as process:
+        line(process)
+        child = int(line(process, FORK))
+        line(process)
+        while not files(child):
+            pass
+        (page,) = files(child)
+        with page.open("r+b") as file:
+            file.seek(4)
+            file.write(b"\xff")
+        ran = ctl("--pid", process.pid, "--children", "off")
+        assert ran.returncode == 2
+        assert ran.stdout.startswith(f"process {process.pid}: policy stock (switched off by fairlead ctl)")
+        refusal = f"process {child} takes orders of another version of fairlead: use that one's ctl"
+        assert ran.stderr == f"{refusal}\nfairlead: 1 of 2 processes took no order, see above\n"
+
+
 def test_child_that_c_code_forked_takes_orders_of_its_own() -> None:
     """As uWSGI's workers: nothing of Python is told of the fork. There are no other threads yet: one of them
     could hold the mutex of the GIL, and the child would wait for it for ever, scheduled or not."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import click
 
-from fairlead.errors import InterpreterFailedError, UsageError
-from fairlead.gil.schedule.outside import ORDERS, Answer, Order, scheduled_family, send
+from fairlead.errors import UsageError
+from fairlead.gil.observe.programs.target import ended
+from fairlead.gil.schedule.outside import ORDERS, Answer, Order, scheduled_family, send, send_all
 
 
 def _order(context: click.Context, argument: click.Parameter, value: str) -> Order:
@@ -39,19 +38,24 @@ def ctl(pid: int, children: bool, order: Order) -> None:
         others = len(set(family) - {pid})
         hint = f"--children gives the order to {others} more, which process {pid} started"
         try:
-            _give(pid, order)  # or it says why it takes none
+            _report(pid, order, send(pid, order))  # or it says why it takes none
         except UsageError as error:
             raise UsageError(f"{error}; {hint}" if others else str(error)) from error
         if others:
             click.echo(hint, err=True)
         return
-    for one in family:
-        with suppress(UsageError, InterpreterFailedError):  # it ended meanwhile
-            _give(one, order)
+    refused = 0
+    for one, outcome in send_all(family, order).items():
+        if isinstance(outcome, Answer):
+            _report(one, order, outcome)
+        elif not ended(one):
+            refused += 1
+            click.echo(outcome, err=True)
+    if refused:
+        raise UsageError(f"{refused} of {len(family)} processes took no order, see above")
 
 
-def _give(pid: int, order: Order) -> None:
-    answer = send(pid, order)
+def _report(pid: int, order: Order, answer: Answer) -> None:
     if answer.hooks == "out":
         click.echo(f"process {pid}: policy stock: the hooks could not be put in when a thread first waited")
         return

@@ -10,13 +10,13 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from fairlead import machine
-from fairlead.errors import InterpreterFailedError, UsageError
+from fairlead.errors import FairleadError, InterpreterFailedError, UsageError
 from fairlead.gil.observe.programs.target import asked, ended, executable, kept_out
 from fairlead.record.policies import CANARY_STATES, CanaryState, policy_name
 
@@ -64,26 +64,66 @@ def send(pid: int, order: Order, *, wait_s: float = 1.0) -> Answer:
         UsageError: there is no such process, it belongs to another user, or it was never scheduled.
         InterpreterFailedError: it ended.
     """
-    with _page(pid) as page, memoryview(page).cast("I") as words:
-        before = words[_REQUEST]
-        # a look does not take the place of an order that no thread has obeyed yet: it is given again
-        pending = order == "status" and words[_ANSWERED] != before
-        code = before & 0xFF if pending else ORDERS.index(order)
-        request = ((before >> 8) + 1 & 0xFFFFFF) << 8 | code
-        words[_REQUEST] = request
+    outcome = send_all([pid], order, wait_s=wait_s)[pid]
+    if isinstance(outcome, FairleadError):
+        raise outcome
+    return outcome
+
+
+def send_all(
+    pids: Sequence[int], order: Order, *, wait_s: float = 1.0
+) -> dict[int, Answer | UsageError | InterpreterFailedError]:
+    """The same for many; all have the order before the first answer is waited for, and for no longer."""
+    outcome: dict[int, Answer | UsageError | InterpreterFailedError] = {}
+    waiting: list[_Asked] = []
+    with ExitStack() as stack:
+        for pid in pids:
+            try:
+                page = stack.enter_context(_page(pid))
+            except UsageError as error:
+                outcome[pid] = error
+            else:
+                words = stack.enter_context(memoryview(page).cast("I"))
+                waiting.append(_ask(pid, order, page, words))
         left = wait_s
         while True:
-            fresh, hooks = words[_ANSWERED] == request, HOOKS[words[_HOOKS]]
-            if fresh or hooks != "awake" or left <= 0:
-                break
-            if ended(pid):
-                raise InterpreterFailedError(f"process {pid} ended")
+            for one in waiting:
+                answer = _answer(one)
+                if answer.fresh or answer.hooks != "awake" or left <= 0:
+                    outcome[one.pid] = answer
+                elif ended(one.pid):
+                    outcome[one.pid] = InterpreterFailedError(f"process {one.pid} ended")
+            waiting = [one for one in waiting if one.pid not in outcome]
+            if not waiting:
+                return {pid: outcome[pid] for pid in pids}
             looked = time.monotonic()
             time.sleep(_LOOK_S)
             left -= min(time.monotonic() - looked, _LOOK_AT_MOST_S)
-        mode, off, *counts = _ANSWER.unpack_from(page, _ANSWER_AT)
-        canary = CANARY_STATES[words[_CANARY]]
-        return Answer(fresh, hooks, ORDERS[code], policy_name(mode), bool(off), canary, *counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    pid: int
+    page: mmap.mmap
+    words: memoryview[int]
+    request: int
+
+
+def _ask(pid: int, order: Order, page: mmap.mmap, words: memoryview[int]) -> _Asked:
+    before = words[_REQUEST]
+    # a look does not take the place of an order that no thread has obeyed yet: it is given again
+    pending = order == "status" and words[_ANSWERED] != before
+    code = before & 0xFF if pending else ORDERS.index(order)
+    words[_REQUEST] = request = ((before >> 8) + 1 & 0xFFFFFF) << 8 | code
+    return _Asked(pid, page, words, request)
+
+
+def _answer(asked: _Asked) -> Answer:
+    words = asked.words
+    fresh, hooks = words[_ANSWERED] == asked.request, HOOKS[words[_HOOKS]]
+    mode, off, *counts = _ANSWER.unpack_from(asked.page, _ANSWER_AT)
+    code, canary = asked.request & 0xFF, CANARY_STATES[words[_CANARY]]
+    return Answer(fresh, hooks, ORDERS[code], policy_name(mode), bool(off), canary, *counts)
 
 
 def scheduled_family(pid: int) -> list[int]:
@@ -93,7 +133,8 @@ def scheduled_family(pid: int) -> list[int]:
 
 def _takes_orders(pid: int) -> bool:
     try:
-        return os.path.exists(_path(pid))  # noqa: PTH110
+        path = _path(pid)
+        return os.path.exists(path) and _mapped(pid, path)  # noqa: PTH110 - or it is another program by now
     except UsageError:
         return False
 
