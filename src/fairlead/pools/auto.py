@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from fairlead import machine
@@ -17,9 +17,9 @@ from fairlead.pools.choose import rules
 from fairlead.pools.choose.call_profile import NAP_S, CallMeter, CallSample
 from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Options, Statistics, Task, broken
+from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.future import Future
-from fairlead.pools.engine.lock import EngineLock
+from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function
@@ -73,10 +73,10 @@ class AutoPool(Pool):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
+        engine: TaskScheduler | None = None,  # noqa: ARG002
     ) -> Future[T]:
-        if self._engine.chosen is None:
-            return super()._submit(fn, args, kwargs, future)
-        return self._engine.view(self._options)._submit(fn, args, kwargs, future)
+        """Once it is chosen, that pool's engine takes all at once."""
+        return super()._submit(fn, args, kwargs, future, self._engine.chosen)
 
     @property
     def choice(self) -> Choice | None:
@@ -109,51 +109,33 @@ class _Scout(ThreadWorker):
         return value
 
 
-class _Auto(Engine):
-    """Keeps tasks until it is decided, and gives them to another engine then."""
+class _Auto(TaskScheduler):
+    """Keeps tasks until it is decided, and hands them over to the chosen engine then."""
 
+    kind = "auto"
     sends = True
 
-    def __init__(
-        self,
-        workers: int | None,
-        hooks: dict[str, Any],
-        name: str,
-    ) -> None:
+    def __init__(self, workers: int | None, hooks: dict[str, Any], name: str) -> None:
         self.choice: Choice | None = None
+        self.chosen: TaskScheduler | None = None
         self._given = workers
         self._hooks = hooks
-        self._name = name
-        self._lock = EngineLock()
+        self._prefix = name
         self._pending: deque[Task] = deque()
-        self._scout: WorkerManager | None = None
-        self.chosen: Engine | None = None
+        self._engines: list[TaskScheduler] = []
+        """What tasks are handed over to: the engine of the first calls, and the chosen one."""
         self._thread: threading.Thread | None = None
-        self._passed_on: dict[Task, Future[Any] | None] = {}
-        """What has begun, by the chosen pool's future; None: that pool is being asked. The thread that takes
-        a task from here ends it."""
         self._meter = CallMeter()
         self._results: list[Any] = []
         self._cancels = False
-        self._terminates = False
         """What was asked for before it was decided is asked of the chosen engine, too."""
-        shutdown.remember(self)
+        if rules.no_interpreters() is None:
+            from fairlead.pools.interpreter.engine import Posted
+
+            self.task_type = Posted
+        super().__init__(machine.cores().usable if workers is None else workers, name or "AutoPool")
 
     # what the executor calls
-
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        return "auto" if self.chosen is None else self.chosen.kind
-
-    @property
-    def workers(self) -> int:  # type: ignore[override]
-        if self.chosen is not None:
-            return self.chosen.workers
-        return self._given if self._given is not None else machine.cores().usable
-
-    @property
-    def call_cost_s(self) -> float:  # type: ignore[override]
-        return super().call_cost_s if self.chosen is None else self.chosen.call_cost_s
 
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function if self.chosen is None else self.chosen.portable(function)
@@ -165,55 +147,20 @@ class _Auto(Engine):
                 if self.chosen is None:
                     self._pending.append(task)
                     if self._thread is None:
-                        self._thread = shutdown.thread(
-                            self._decide, None, f"{self._name or 'AutoPool'}-choice"
-                        )
+                        self._thread = shutdown.thread(self._decide, task, f"{self._name}-choice")
                         self._thread.start()
                     return
-        self._pass_on(task)
+        if task.future.hand_over(self.chosen):  # it was made before that was chosen
+            self.chosen.enqueue(task)
 
-    def view(self, options: Options) -> Pool:
-        """The chosen pool, with these options."""
-        if options == self._pool._options:
-            return self._pool
-        return self._pool.with_options(
-            timeout=options.timeout, retries=options.retries, context=options.context
-        )
-
-    def _pass_on(self, task: Task) -> None:
-        """To the chosen pool, whose future ends that of the task."""
-        self._passed_on[task] = None  # before it begins: a cancellation finds it queued or here
-        if not task.begin():
-            del self._passed_on[task]
-            return
-        view = self.view(task.options)
-        try:
-            if task.context is None:
-                future = view._submit(task.function, tuple(task.args), task.kwargs)
-            else:
-                future = task.context.run(view._submit, task.function, tuple(task.args), task.kwargs)
-        except Exception as error:  # noqa: BLE001 - the task's
-            if self._passed_on.pop(task, self) is not self:
-                task.fail(error)
-            return
-        with self._lock:
-            if wanted := task in self._passed_on:
-                self._passed_on[task] = future
-        if wanted:
-            future.listen(lambda _: self._over(task))
-        else:
-            future.cancel()
-
-    def _over(self, task: Task) -> None:
-        future = self._passed_on.pop(task, None)
-        if future is None:
-            return  # it was stopped
-        if future.cancelled():
-            task.give_up()
-        elif (error := future.exception()) is not None:
-            task.fail(error)
-        else:
-            task.succeed(future.result())
+    def _pass_on(self, task: Task, engine: TaskScheduler) -> None:
+        """As ``enqueue``, for a task whose submission is over."""
+        if task.future.hand_over(engine):
+            try:
+                engine.enqueue(task)
+            except Exception as error:  # noqa: BLE001 - the task's
+                if task.begin():
+                    self._finish(task, error, again=False)
 
     def decided(self) -> Choice | None:
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -221,130 +168,100 @@ class _Auto(Engine):
         return self.choice
 
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
-        engine = None if self._lock._is_owned() else next(iter(self._engines()), None)
+        engine = None if self._lock._is_owned() or not self._engines else self._engines[-1]
         return call() if engine is None else engine.uninterrupted(call)
 
-    def stop(self, task: Task) -> bool:
-        with self._lock:
-            passed_on = task in self._passed_on
-            future = self._passed_on.pop(task, None)
-        if passed_on:
-            if future is not None:
-                future.cancel_here()
-            task.give_up()
-            return True
-        return any(engine.stop(task) for engine in self._engines())
-
     def help(self, task: Task) -> None:
-        if (future := self._passed_on.get(task)) is not None:
-            future.help()
-            return
-        for engine in self._engines():
+        for engine in self._engines:
             engine.help(task)
 
     def here(self) -> bool:
-        return any(engine.here() for engine in self._engines())
+        return any(engine.here() for engine in self._engines)
 
-    def lend(self, *, blocking: bool = True) -> tuple[Engine, object] | None:
-        for engine in self._engines():
+    def lend(self, *, blocking: bool = True) -> tuple[TaskScheduler, object] | None:
+        for engine in self._engines:
             if (loan := engine.lend(blocking=blocking)) is not None:
                 return engine, loan
         return None
 
-    def take_back(self, loan: tuple[Engine, object]) -> None:
+    def take_back(self, loan: tuple[TaskScheduler, object]) -> None:
         engine, its = loan
         engine.take_back(its)
 
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self.chosen is not None:
-                self.chosen.close()
-
     def cancel_queued(self) -> None:
-        with self._lock:
-            self._cancels = True
-            tasks = list(self._pending)
-        for task in tasks:
-            task.future.cancel()
-        for engine in self._engines():
+        self._cancels = True
+        super().cancel_queued()
+        for engine in self._engines:
             engine.cancel_queued()
 
     def terminate(self) -> None:
-        with self._lock:
-            self._terminates = True
-        self.close()
-        self.cancel_queued()
-        for engine in self._engines():
+        super().terminate()
+        for engine in self._engines:
             engine.terminate()
 
     def join(self, timeout: float | None = None) -> bool:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-        return all(
+        return super().join(timeout) and all(
             engine.join(None if timeout is None else max(0.0, deadline - time.monotonic()))
-            for engine in self._engines()
+            for engine in self._engines
         )
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
-        self._lock = EngineLock()
         self._pending = deque()
         self._thread = None
 
-    def statistics(self) -> Statistics:
-        with self._lock:
-            numbers: dict[str, Any] = {field.name: 0 for field in fields(Statistics)}
-            for engine in self._engines():
-                counted = engine.statistics()
-                for field in fields(Statistics):
-                    if field.name != "kind":
-                        numbers[field.name] += getattr(counted, field.name)
-            waiting = sum(not task.future.done() for task in self._pending)
-            numbers.update(kind=self.kind, workers=self.workers, queued=numbers["queued"] + waiting)
-        return Statistics(**numbers)
+    # the queue
 
-    def _engines(self) -> list[Engine]:
-        return [engine for engine in (self._scout, self.chosen) if engine is not None]
+    def _close_queue(self) -> None:
+        if self.chosen is not None:
+            self.chosen.close()
+
+    def _drain(self) -> list[Task]:
+        with self._lock:
+            tasks, self._pending = self._pending, deque()
+        return [task for task in tasks if self._begin(task)]
+
+    def _not_ended(self) -> list[threading.Thread]:
+        return [] if self._thread is None else [self._thread]
+
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        total = Counts()
+        total.add(self._counts)
+        started = running = 0
+        queued = sum(not task.future.done() for task in self._pending)
+        for engine in self._engines:
+            with engine._lock:
+                counts, its_started, its_queued, its_running = engine._numbers()
+            total.add(counts)
+            started, queued, running = started + its_started, queued + its_queued, running + its_running
+        return total, started, queued, running
 
     # the thread that decides
 
-    def _decide(self, _: object) -> None:
-        first = self._pending[0]
+    def _decide(self, first: Task) -> None:
         try:
             sample = None if self._is_coroutines(first) else self._look()
             choice = choose(self._facts(first, sample))
             chosen = self._make(choice)
         except Exception as error:  # noqa: BLE001 - every task's error from now on
-            self._break(error)
+            self._break(broken(f"no kind of pool could be chosen: {error}", error))
             return
-        finally:
-            if self._scout is not None:
-                self._scout.close()
         while True:
             with self._lock:
                 if not self._pending:  # and from now on all goes there directly
-                    self.choice = choice
-                    self.chosen = chosen
+                    self.kind, self.workers = chosen.kind, chosen.workers
+                    self.call_cost_s = chosen.call_cost_s
+                    self.choice, self.chosen = choice, chosen
                     if self._closed:
                         chosen.close()
                     break
                 task = self._pending.popleft()
-            self._pass_on(task)
+            self._pass_on(task, chosen)
         if self._cancels:  # written before the engines are looked at, as the engine is before this
             chosen.cancel_queued()
-        if self._terminates:
+        if self._terminated:
             chosen.terminate()
-
-    def _break(self, error: Exception) -> None:
-        self._broken = broken(f"no kind of pool could be chosen: {error}", error)
-        with self._lock:
-            self._closed = True
-            tasks, self._pending = self._pending, deque()
-        for task in tasks:
-            if task.begin():
-                task.fail(self._broken)
 
     @staticmethod
     def _is_coroutines(task: Task) -> bool:
@@ -352,31 +269,29 @@ class _Auto(Engine):
 
     def _look(self) -> CallSample | None:
         """Has the first calls made, and looks at them."""
-        self._scout = WorkerManager(
+        scout = WorkerManager(
             "threads", 1, lambda: _Scout(self._hooks, self._meter, self._results),
-            name=f"{self._name or 'AutoPool'}-first", in_thread=True, call_cost_s=5e-6,
+            name=f"{self._name}-first", in_thread=True, call_cost_s=5e-6,
         )  # fmt: skip
-        shutdown.forget(self._scout)
+        self._engines.append(scout)
+        shutdown.forget(scout)
         until = math.inf
         sample = None
-        for _ in range(CALLS):
-            with self._lock:
-                if not self._pending:
+        with contextlib.closing(scout):
+            for _ in range(CALLS):
+                with self._lock:
+                    if not self._pending:
+                        break
+                    task = self._pending.popleft()
+                self._meter.expect()
+                self._pass_on(task, scout)
+                if until == math.inf:  # the initializer may take its time, and so may a thread without a core
+                    while not (self._meter.has_begun or task.future.done()):
+                        time.sleep(NAP_S)
+                    until = time.monotonic() + LOOK_S
+                sample = self._meter.watch(max(until - time.monotonic(), 0.0)) or sample
+                if time.monotonic() >= until:
                     break
-                task = self._pending.popleft()
-            self._meter.expect()
-            try:
-                self._scout.enqueue(task)
-            except Exception as error:  # noqa: BLE001 - the task's
-                if task.begin():
-                    task.fail(error)
-            if until == math.inf:  # the initializer may take its time, and so may a thread without a core
-                while not (self._meter.has_begun or task.future.done()):
-                    time.sleep(NAP_S)
-                until = time.monotonic() + LOOK_S
-            sample = self._meter.watch(max(until - time.monotonic(), 0.0)) or sample
-            if time.monotonic() >= until:
-                break
         return sample
 
     def _facts(self, task: Task, sample: CallSample | None) -> ChoiceFacts:
@@ -401,14 +316,15 @@ class _Auto(Engine):
             return str(refusal)
         return None
 
-    def _make(self, choice: Choice) -> Engine:
+    def _make(self, choice: Choice) -> TaskScheduler:
         self._pool = make(
             str(choice.kind),
             self._given if self._given is not None else choice.workers,
             **self._hooks,
-            thread_name_prefix=self._name,
+            thread_name_prefix=self._prefix,
         )
         shutdown.forget(self._pool._engine)  # it is ended by this
+        self._engines.append(self._pool._engine)
         return self._pool._engine
 
 

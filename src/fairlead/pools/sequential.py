@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.errors import TaskTimeoutError
-from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task
-from fairlead.pools.engine.finalizer import finalize
+from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.lock import EngineLock
+from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.executor.base import Pool, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
+from fairlead.pools.threads import ThreadWorker
+
+T = TypeVar("T")
 
 
 class SequentialPool(Pool):
@@ -34,42 +36,33 @@ class SequentialPool(Pool):
     ) -> None:
         checked_callable("initializer", initializer)
         checked_callable("finalizer", finalizer)
-        self._begin(_AtOnce(initializer, initargs, finalizer))
+        self._begin(_AtOnce(ThreadWorker(initializer, initargs, finalizer, interrupt=False)))
 
 
-class _AtOnce(Engine):
+class _AtOnce(TaskScheduler):
+    """Its worker is whichever thread submits."""
+
     kind = "sequential"
-    workers = 1
     call_cost_s = 0.0
 
-    def __init__(
-        self,
-        initializer: Callable[..., object] | None,
-        initargs: tuple[Any, ...],
-        finalizer: Callable[[], object] | None,
-    ) -> None:
-        self._initialize = None if initializer is None else (initializer, initargs)
-        self._finalizer = finalizer
+    def __init__(self, worker: ThreadWorker) -> None:
+        self._worker = worker
         self._started = False
-        self._lock = EngineLock()
-        self._done = 0
-        self._late = 0
         self._running = 0
-        self._run_ns = 0
-        shutdown.remember(self)
+        super().__init__(1, "SequentialPool")
 
     def enqueue(self, task: Task) -> None:
         self._check_open()
-        if self._initialize is not None:
-            (function, args), self._initialize = self._initialize, None
+        if not self._started:
+            self._started = True
             try:
-                function(*args)
+                self._worker.start()
             except BaseException as refusal:
-                self._broken = Broken(f"the initializer raised {refusal!r}")
+                why = broken(f"the initializer raised {refusal!r}", refusal)
+                self._break(why)
                 if isinstance(refusal, KeyboardInterrupt):
                     raise
-                raise self._broken from refusal
-        self._started = True
+                raise why from refusal
         task.begin()
         with self._lock:
             self._running += 1
@@ -78,7 +71,7 @@ class _AtOnce(Engine):
         try:
             if task.function is call_chunk:
                 task.args = (*task.args, _not_ctrl_c)
-            value = task.call()
+            value = self._worker.run(task)
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
         took_ns = time.monotonic_ns() - task.began_ns
@@ -86,9 +79,9 @@ class _AtOnce(Engine):
         late = limit is not None and took_ns > limit * 1e9
         with self._lock:
             self._running -= 1
-            self._run_ns += took_ns
-            self._done += not late
-            self._late += late
+            self._counts.run_ns += took_ns
+            self._counts.done += not late
+            self._counts.timed_out += late
         if late:
             task.fail(
                 TaskTimeoutError(f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)")
@@ -100,38 +93,24 @@ class _AtOnce(Engine):
         else:
             task.succeed(value)
 
-    def stop(self, task: Task) -> bool:  # noqa: ARG002
-        return False
-
-    def help(self, task: Task) -> None:
-        """There is never a task that has not begun."""
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        return call()
 
     def close(self) -> None:
         with self._lock:
-            ends = self._started and not self._closed
-            self._closed = True
+            ends = not self._closed
+            super().close()
         if ends:
-            finalize(self._finalizer)
-
-    def cancel_queued(self) -> None:
-        """Nothing is ever queued."""
+            self._worker.close()
 
     def terminate(self) -> None:
         self.close()
 
-    def join(self, timeout: float | None = None) -> bool:  # noqa: ARG002
-        return True
-
     def forget_after_fork(self) -> None:
         self._lock = EngineLock()
 
-    def statistics(self) -> Statistics:
-        with self._lock:
-            return Statistics(
-                kind=self.kind, workers=1, started=1, queued=0, running=self._running, done=self._done,
-                timed_out=self._late, cancelled=0, lost=0, retried=0, restarts=0, queue_time_s=0.0,
-                run_time_s=self._run_ns / 1e9, bytes_out=0, bytes_in=0,
-            )  # fmt: skip
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        return self._counts, 1, 0, self._running
 
 
 def _not_ctrl_c(error: BaseException) -> Failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import decimal
 import functools
 import itertools
@@ -22,7 +23,7 @@ from pooltasks import announce_and_ask, square, wait_for
 from waiting import until
 
 from fairlead import errors, machine
-from fairlead.pools import AutoPool, ProcessPool, auto, pool
+from fairlead.pools import AutoPool, Future, ProcessPool, auto, pool
 from fairlead.pools.choose.call_profile import CallMeter, CallSample
 from fairlead.pools.choose.choice import ChoiceFacts, choose
 from fairlead.pools.choose.rules import has_gil
@@ -271,6 +272,28 @@ def test_cancel_of_a_task_while_it_is_passed_on(monkeypatch: pytest.MonkeyPatch)
         assert chosen.submit(asyncio.sleep, 0, 9).result(20) == 9
 
 
+@pytest.mark.parametrize(("function", "arguments"), [(asyncio.sleep, (0, 9)), (square, (3,))])
+def test_cancel_of_a_task_at_its_handing_over_answers_exactly(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], arguments: tuple[int, ...]
+) -> None:
+    hand_over = Future.hand_over
+    cancel = Cancelling()
+
+    def hand_over_and_cancel(future: Future[Any], engine: Any) -> bool:
+        moved = hand_over(future, engine)
+        if not cancel.threads:
+            cancel(future)
+        return moved
+
+    monkeypatch.setattr(Future, "hand_over", hand_over_and_cancel)
+    with pool(max_workers=1) as chosen:
+        future = chosen.submit(function, *arguments)
+        with contextlib.suppress(CancelledError):
+            assert future.result(20) == 9
+        assert cancel.answer() is future.cancelled()
+        assert chosen.submit(function, *arguments).result(20) == 9
+
+
 def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:
     lock = threading.Lock()
     stop = threading.Event()
@@ -326,15 +349,15 @@ def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> N
 
 
 class Pause:
-    """Once so many tasks have been passed on to the chosen pool, the thread that decides waits."""
+    """Once so many tasks have been passed on, the thread that decides waits."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.reached, self.over = threading.Event(), threading.Event()
         self._left = after
         pass_on = auto._Auto._pass_on
 
-        def pass_on_and_wait(engine: Any, task: Any) -> None:
-            pass_on(engine, task)
+        def pass_on_and_wait(engine: Any, task: Any, to: Any) -> None:
+            pass_on(engine, task, to)
             self._left -= 1
             if self._left == 0:
                 self.reached.set()
@@ -346,7 +369,7 @@ class Pause:
 def test_pool_terminated_while_tasks_are_passed_on_stops_those(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pause = Pause(monkeypatch, after=1)
+    pause = Pause(monkeypatch, after=2)  # one is for a look
     chosen = pool(max_workers=1)
     futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
     assert pause.reached.wait(40)
@@ -359,7 +382,7 @@ def test_pool_terminated_while_tasks_are_passed_on_stops_those(
 def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pause, go, begun = Pause(monkeypatch, after=2), threading.Event(), []
+    pause, go, begun = Pause(monkeypatch, after=3), threading.Event(), []
 
     def wait(number: int) -> int:
         begun.append(number)

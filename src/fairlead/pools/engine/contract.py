@@ -1,14 +1,14 @@
 """What a kind of pool implements. The face that callers see (base.Pool) is the same for all kinds.
 
-A kind is an :class:`Engine`. It is given :class:`Task` objects and promises that the future of each ends
-exactly once. There are two ways to write one:
+The engine of every kind is the TaskScheduler in scheduler.py. It is given :class:`Task` objects, has their
+lives (time-outs, retries, cancellations), and promises that the future of each ends exactly once. There are
+two ways to write a kind:
 
 * a :class:`Worker` for the engine in worker_manager.py, which has one thread in this process for each
   worker. Threads, processes and clusters are of this kind: queue, replacement and the end are done there, and
   the worker only runs one call after another;
-* a back end of the TaskScheduler in scheduler.py, which has the life of a task (time-outs, retries,
-  cancellations), where something else already has a queue and workers (an event loop, the interpreters' job
-  queue).
+* a back end of the TaskScheduler, where something else already has a queue and workers (an event loop, the
+  interpreters' job queue, the thread that submits).
 
 The states of an engine, in every kind:
 
@@ -36,14 +36,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import BrokenPoolError, PoolClosedError
-from fairlead.pools.engine import shutdown
+from fairlead.errors import BrokenPoolError
 from fairlead.pools.engine.future import Future
 
+if TYPE_CHECKING:
+    from fairlead.pools.engine.scheduler import TaskScheduler
+
 Function = Callable[..., Any]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,122 +260,12 @@ class DirectWorker(Worker):
         """By any thread, while nothing is under way: has it end, so that ``wait`` returns."""
 
 
-class Engine(ABC):
-    """Runs tasks. All methods may be called from any thread."""
-
-    kind: str
-    workers: int
-    call_cost_s = 20e-6
-    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
-
-    task_type: type[Task] = Task
-    """What its tasks are, where there is more to know of them."""
-    sends = False
-    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
-    keeps_state = False
-    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
-    and ``wait``."""
-    _closed = False
-    """It takes no more tasks."""
-    forked = False
-    """Its workers are the parent's of this process."""
-    _broken: Broken | None = None
-    """Why it has no workers, and will not have any; it is closed then, too."""
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def _check_open(self) -> None:
-        """Raises what ``enqueue`` raises, with the lock held."""
-        if self._broken is not None:
-            raise type(self._broken)(str(self._broken)) from self._broken
-        if self._closed:
-            if self.forked:
-                raise PoolClosedError(
-                    "the pool belongs to the process that this one was forked from; make another here"
-                )
-            raise PoolClosedError(shutdown.over or "the pool has been shut down: it takes no more tasks")
-
-    def portable(self, function: Function) -> Function:
-        """A function that does the same, if that one is cheaper to send many times."""
-        return function
-
-    @abstractmethod
-    def enqueue(self, task: Task) -> None:
-        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
-        ended."""
-
-    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
-        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
-        half done."""
-        return call()
-
-    @abstractmethod
-    def stop(self, task: Task) -> bool:
-        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
-        ends otherwise, or has ended, or another thread cancels it at this moment."""
-
-    def help(self, task: Task) -> None:  # noqa: ARG002
-        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and it has not begun. May do nothing."""
-        return
-
-    def here(self) -> bool:
-        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
-        return False
-
-    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
-        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
-        tasks of this engine. If their worker is needed for that, another takes its place until
-        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
-        if the wait could never end."""
-        return None
-
-    def take_back(self, loan: Any) -> None:  # noqa: ARG002
-        """By the lender; or wherever a coroutine that was left is closed."""
-        return
-
-    def runs(self, task: Task) -> bool:  # noqa: ARG002
-        """Where it keeps the state: whether a worker has the task."""
-        return False
-
-    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
-        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
-        return
-
-    @abstractmethod
-    def close(self) -> None:
-        """No more tasks; those taken are run, and then the workers end. Does not wait."""
-
-    @abstractmethod
-    def cancel_queued(self) -> None:
-        """Cancels what has not begun."""
-
-    @abstractmethod
-    def terminate(self) -> None:
-        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
-
-    @abstractmethod
-    def join(self, timeout: float | None = None) -> bool:
-        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
-        waited for. False if they had not within the time."""
-
-    def forget_after_fork(self) -> None:
-        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
-        waits for one gets a DeadlockError. Makes its locks anew."""
-        self._closed = self.forked = True
-
-    @abstractmethod
-    def statistics(self) -> Statistics: ...
-
-
 class Lending:
-    """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
+    """While it is entered, the caller waits for tasks of the engine: see TaskScheduler.lend."""
 
     __slots__ = ("_blocking", "_engine", "_loan")
 
-    def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
+    def __init__(self, engine: TaskScheduler, *, blocking: bool = True) -> None:
         self._engine = engine
         self._blocking = blocking
 

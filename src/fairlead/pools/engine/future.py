@@ -17,7 +17,8 @@ from fairlead.pools.engine.stopped import Stopped
 from fairlead.sync import Event
 
 if TYPE_CHECKING:
-    from fairlead.pools.engine.contract import Engine, Task
+    from fairlead.pools.engine.contract import Task
+    from fairlead.pools.engine.scheduler import TaskScheduler
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class Future(concurrent.futures.Future[T]):
     begun, so that waiting for tasks of one's own pool does not deadlock it.
     """
 
-    _engine: Engine | None = None
+    _engine: TaskScheduler | None = None
     _task: Task | None = None
     _listeners: list[Callable[[Any], object]] | None = None
 
@@ -77,7 +78,7 @@ class Future(concurrent.futures.Future[T]):
         self._waiters: list[Any] = []
         self._done_callbacks: list[Any] = []
 
-    def attach(self, engine: Engine, task: Task) -> None:
+    def attach(self, engine: TaskScheduler, task: Task) -> None:
         self._engine = engine
         self._task = task
         if engine.here():
@@ -88,14 +89,20 @@ class Future(concurrent.futures.Future[T]):
         self._task = None
 
     def begin(self) -> bool:
-        """PENDING to RUNNING; False if it was in another state. Waiters learn of a cancellation here."""
+        """PENDING to RUNNING; False if it was in another state."""
         with self._condition:
-            if self._state == _base.PENDING:
+            begins = self._state == _base.PENDING
+            if begins:
                 self._state = _base.RUNNING
-                return True
-            if self._state == _base.CANCELLED:
-                self._notify_cancelled()
-            return False
+            return begins
+
+    def hand_over(self, engine: TaskScheduler) -> bool:
+        """Its task is another engine's from now on; False if it has begun, or ended."""
+        with self._condition:
+            pending = self._state == _base.PENDING
+            if pending:
+                self._engine = engine
+            return pending
 
     def running(self) -> bool:
         task, engine = self._task, self._engine
@@ -110,32 +117,42 @@ class Future(concurrent.futures.Future[T]):
         """As cancel(), for a thread that must not wait for another."""
         return self._cancel(lambda engine, task: engine.stop(task))
 
-    def _cancel(self, stop: Callable[[Engine, Task], bool]) -> bool:
-        task, engine = self._task, self._engine
-        if engine is not None and engine.keeps_state:
-            return (task is not None and stop(engine, task)) or self.cancelled()
-        if super().cancel():
+    def _cancel(self, stop: Callable[[TaskScheduler, Task], bool]) -> bool:
+        while not self._cancel_pending():
+            task, engine = self._task, self._engine
+            if task is None or engine is None:
+                return self.cancelled()
+            if stop(engine, task):
+                return True
+            if engine is self._engine:  # otherwise it was handed over meanwhile
+                return self.cancelled()
+        return True
+
+    def _cancel_pending(self) -> bool:
+        """Cancels it if its state says that it has not begun."""
+        with self._condition:
+            engine = self._engine
+            pending = self._state == _base.PENDING and (engine is None or not engine.keeps_state)
+            if pending:
+                self._set_cancelled()
+        if pending:
             self.forget()
-            with self._condition:
-                self._notify_cancelled()
-            return True
-        return task is not None and engine is not None and stop(engine, task)
+            self._invoke_callbacks()
+        return pending
 
     def end_cancelled(self) -> None:
         """RUNNING to CANCELLED."""
         with self._condition:
-            self._state = _base.CANCELLED
-            self._condition.notify_all()
-            self._notify_cancelled()
+            self._set_cancelled()
         self._invoke_callbacks()
 
-    def _notify_cancelled(self) -> None:
-        """What the standard library leaves to the worker that finds it cancelled: wait() and as_completed()
-        need not wait for one."""
-        if self._state == _base.CANCELLED:
-            self._state = _base.CANCELLED_AND_NOTIFIED
-            for waiter in self._waiters:
-                waiter.add_cancelled(self)
+    def _set_cancelled(self) -> None:
+        """And does what the standard library leaves to the worker that finds it cancelled: wait() and
+        as_completed() need not wait for one."""
+        self._state = _base.CANCELLED_AND_NOTIFIED
+        self._condition.notify_all()
+        for waiter in self._waiters:
+            waiter.add_cancelled(self)
 
     def listen(self, listener: Callable[[Self], object]) -> None:
         """As add_done_callback, for the pools' own parts, which neither block nor raise: called by the very
@@ -204,15 +221,16 @@ class Future(concurrent.futures.Future[T]):
         if not self.done():
             ended = Event()
             self.listen(lambda _: ended.set())
-            loan = None if self._engine is None else self._engine.lend(blocking=False)
+            engine = self._engine
+            loan = None if engine is None else engine.lend(blocking=False)
             try:
                 await ended.wait_async()
             except BaseException:
                 self.cancel_here()
                 raise
             finally:
-                if loan is not None and self._engine is not None:
-                    self._engine.take_back(loan)
+                if loan is not None and engine is not None:
+                    engine.take_back(loan)
         return self.result()
 
     def ended(self, timeout: float | None = None) -> bool:
@@ -257,15 +275,10 @@ class Future(concurrent.futures.Future[T]):
 
     def cancel_queued(self) -> None:
         """Cancels it if it has not begun."""
-        task, engine = self._task, self._engine
-        if task is None or engine is None or self.running():
-            return
-        if engine.keeps_state:
-            engine.stop(task)
-        elif super().cancel():
-            self.forget()
-            with self._condition:
-                self._notify_cancelled()
+        if not (self.running() or self._cancel_pending()):
+            task, engine = self._task, self._engine
+            if task is not None and engine is not None and engine.keeps_state:
+                engine.stop(task)
 
     def retract(self) -> bool:
         """After an interrupted submission: whether its task will surely never begin."""
@@ -282,7 +295,7 @@ class Waiters(list[Any]):
     """What wait() and as_completed() put a waiter into, of a future that a worker of the pool has: while one
     is there, that worker waits for its own pool."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: TaskScheduler) -> None:
         super().__init__()
         self._engine = engine
         self._loans: list[object | None] = []

@@ -1,4 +1,4 @@
-"""The life of a task from its submission to its end, in each kind of pool that has workers.
+"""The life of a task from its submission to its end, in each kind of pool.
 
     QUEUED ── a worker takes it ──> RUNNING ── returns, raises ───────────────────────> ENDED
       │  ^                             │
@@ -8,7 +8,8 @@
 
 A :class:`TaskScheduler` owns these states, deadlines, further attempts, what ``cancel()`` says, the counters,
 and how a pool is closed, broken and terminated. A back end (worker_manager.py, interpreter/engine.py,
-event_loop/engine.py) has the queue and the workers: how a call gets to one, how one is interrupted and ends.
+event_loop/engine.py, sequential.py) has the queue and the workers: how a call gets to one, how one is
+interrupted and ends. AutoPool's (auto.py) hands its tasks over to those of others.
 
 Invariants:
 
@@ -27,13 +28,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fairlead.errors import TaskTimeoutError
+from fairlead.errors import PoolClosedError, TaskTimeoutError
 from fairlead.pools.engine import aside, shutdown
-from fairlead.pools.engine.contract import Broken, Engine, Statistics, Task, broken
+from fairlead.pools.engine.contract import Broken, Function, Statistics, Task, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
@@ -44,43 +46,54 @@ MOST_UNREAD = 10
 """So many workers in a row may be gone before they have read a task."""
 
 
+@dataclass(slots=True)
 class Counts:
     """What was done: by one worker slot, written by its thread, or by all else."""
 
-    __slots__ = (
-        "bytes_in", "bytes_out", "cancelled", "done", "ended", "lost", "queue_ns", "restarts", "retried",
-        "run_ns", "timed_out",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
+    done: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    lost: int = 0
+    retried: int = 0
+    restarts: int = 0
+    ended: int = 0
+    queue_ns: int = 0
+    run_ns: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
 
     def add(self, other: Counts) -> None:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    done: int
-    timed_out: int
-    cancelled: int
-    lost: int
-    retried: int
-    restarts: int
-    ended: int
-    queue_ns: int
-    run_ns: int
-    bytes_out: int
-    bytes_in: int
 
-
-class TaskScheduler(Engine):
-    """See above.
+class TaskScheduler(ABC):
+    """Runs tasks. Methods without an underscore may be called from any thread.
 
     Args:
         workers: how many there are at most.
         name: of the threads, before their number.
     """
 
+    kind: str
+    workers: int
+    call_cost_s = 20e-6
+    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+
+    task_type: type[Task] = Task
+    """What its tasks are, where there is more to know of them."""
+    sends = False
+    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
+    keeps_state = False
+    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
+    and ``wait``."""
+    _closed = False
+    """It takes no more tasks."""
+    forked = False
+    """Its workers are the parent's of this process."""
+    _terminated = False
+    _broken: Broken | None = None
+    """Why it has no workers, and will not have any; it is closed then, too."""
     _watch: DeadlineTimer | None = None
 
     def __init__(self, workers: int, name: str) -> None:
@@ -92,12 +105,21 @@ class TaskScheduler(Engine):
         self._timed: set[Task] = set()
         """Run, and have a deadline."""
         self._counts = Counts()
-        self._terminated = False
         shutdown.remember(self)
 
     # what the executor calls
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def portable(self, function: Function) -> Function:
+        """A function that does the same, if that one is cheaper to send many times."""
+        return function
+
     def enqueue(self, task: Task) -> None:
+        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
+        ended."""
         with self._lock:
             self._check_open()
             if task.options.timeout is not None and self._watch is None:
@@ -106,23 +128,69 @@ class TaskScheduler(Engine):
         if then is not None:
             then()
 
+    def _check_open(self) -> None:
+        """Raises what ``enqueue`` raises."""
+        if self._broken is not None:
+            raise type(self._broken)(str(self._broken)) from self._broken
+        if self._closed:
+            if self.forked:
+                raise PoolClosedError(
+                    "the pool belongs to the process that this one was forked from; make another here"
+                )
+            raise PoolClosedError(shutdown.over or "the pool has been shut down: it takes no more tasks")
+
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
+        half done."""
         # a deallocator may run where the lock is held, which another thread would wait for
         return call() if self._lock._is_owned() else aside.uninterrupted(call)
 
     def stop(self, task: Task) -> bool:
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
+        ends otherwise, or has ended, or another thread cancels it at this moment."""
         return self._stop(task, late=False)
 
+    def help(self, task: Task) -> None:  # noqa: ARG002
+        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
+        and it has not begun. May do nothing."""
+        return
+
+    def here(self) -> bool:
+        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
+        return False
+
+    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
+        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
+        tasks of this engine. If their worker is needed for that, another takes its place until
+        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
+        if the wait could never end."""
+        return None
+
+    def take_back(self, loan: Any) -> None:  # noqa: ARG002
+        """By the lender; or wherever a coroutine that was left is closed."""
+        return
+
+    def runs(self, task: Task) -> bool:  # noqa: ARG002
+        """Where it keeps the state: whether a worker has the task."""
+        return False
+
+    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
+        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
+        return
+
     def close(self) -> None:
+        """No more tasks; those taken are run, and then the workers end. Does not wait."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._close_queue()
 
     def cancel_queued(self) -> None:
+        """Cancels what has not begun."""
         self._end_queued(None)
 
     def terminate(self) -> None:
+        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
         with self._lock:
             self._terminated = True  # before it is looked at what runs: what begins then looks at this
             self.close()
@@ -133,10 +201,14 @@ class TaskScheduler(Engine):
             self.stop(task)
 
     def join(self, timeout: float | None = None) -> bool:
+        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
+        waited for. False if they had not within the time."""
         return shutdown.join(self._not_ended, self._watch, timeout)
 
     def forget_after_fork(self) -> None:
-        super().forget_after_fork()
+        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
+        waits for one gets a DeadlockError. Makes its locks anew."""
+        self._closed = self.forked = True
         self._lock = EngineLock()
         self._again, self._timed = set(), set()
         self._watch = None
@@ -303,32 +375,32 @@ class TaskScheduler(Engine):
         anything. A back end that queues without the lock has ``enqueue`` and ``_put_again`` of its own."""
         raise NotImplementedError
 
-    @abstractmethod
     def _perhaps_over(self) -> None:
         """A task has ended between two attempts: it may have been the last that a closed pool waited for."""
+        return
 
-    @abstractmethod
     def _drain(self) -> list[Task]:
         """Takes what is queued, which the caller ends: see _begin."""
+        return []
 
-    @abstractmethod
     def _close_queue(self) -> None:
         """With the lock held: nothing is queued any more but further attempts, and workers end when there is
         nothing to do for them."""
+        return
 
-    @abstractmethod
     def _begun_tasks(self) -> list[Task]:
         """With the lock held: those that are with workers."""
+        return []
 
-    @abstractmethod
-    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool | None] | None:
+    def _seize(self, task: Task, *, late: bool) -> Callable[[], bool | None] | None:  # noqa: ARG002
         """With the lock held: takes an attempt from its worker, which is to end it; None: no worker has it.
         The caller calls what this returns once the lock is free. That says whether there will be a further
         attempt, having asked ``_tries_again`` if it is late; or None: it has left that worker meanwhile."""
+        return None
 
-    @abstractmethod
     def _not_ended(self) -> list[threading.Thread]:
         """Threads that a closed pool waits for, as they are now."""
+        return []
 
     @abstractmethod
     def _numbers(self) -> tuple[Counts, int, int, int]:

@@ -24,8 +24,8 @@ from fairlead.pools.engine import forks
 from fairlead.pools.engine.lock import EngineLock
 
 if TYPE_CHECKING:
-    from fairlead.pools.engine.contract import Engine
     from fairlead.pools.engine.deadlines import DeadlineTimer
+    from fairlead.pools.engine.scheduler import TaskScheduler
 
 PATIENCE_S = 1.0
 """What workers that were told to stop are given at exit."""
@@ -33,18 +33,18 @@ PATIENCE_S = 1.0
 over: str | None = None
 """Why no pool takes tasks any more."""
 
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_engines: weakref.WeakSet[TaskScheduler] = weakref.WeakSet()
 _lock = EngineLock()
 
 
-def remember(engine: Engine) -> None:
+def remember(engine: TaskScheduler) -> None:
     """Ends the engine with the program."""
     forks.remember(engine)
     with _lock:
         _engines.add(engine)
 
 
-def forget(engine: Engine) -> None:
+def forget(engine: TaskScheduler) -> None:
     """Another engine ends it."""
     with _lock:
         _engines.discard(engine)

@@ -16,9 +16,10 @@ from fairlead import machine
 from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.aside import Aside
-from fairlead.pools.engine.contract import Engine, Options, Statistics
+from fairlead.pools.engine.contract import Options, Statistics
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
+from fairlead.pools.engine.scheduler import TaskScheduler
 from fairlead.pools.executor.progress import Progress
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.from_thread import Caller
@@ -89,10 +90,10 @@ class Pool(concurrent.futures.Executor):
     workers.
     """
 
-    _engine: Engine
+    _engine: TaskScheduler
     _options: Options
 
-    def _begin(self, engine: Engine) -> None:
+    def _begin(self, engine: TaskScheduler) -> None:
         """For __init__ of the kinds."""
         self._engine = engine
         self._options = Options()
@@ -114,8 +115,10 @@ class Pool(concurrent.futures.Executor):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
+        engine: TaskScheduler | None = None,
     ) -> Future[T]:
-        engine = self._engine
+        if engine is None:
+            engine = self._engine
         if future is None:
             future = Future()
         task = engine.task_type(future, fn, args, kwargs, self._options)

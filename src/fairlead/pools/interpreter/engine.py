@@ -201,9 +201,6 @@ class Interpreters(TaskScheduler):
     def _drain(self) -> list[Task]:
         return self._board.clear()
 
-    def _begun_tasks(self) -> list[Task]:
-        return []  # see terminate
-
     def _seize(self, task: Task, *, late: bool) -> Callable[[], bool] | None:
         job = task.job if isinstance(task, Posted) else None
         if job is None or (late and not self._board.is_running(job)):
