@@ -68,13 +68,8 @@ class _Called(Worker):
         self._answers: _native.SimpleQueue[bytes] = _native.SimpleQueue()
         self._bytes_out = self._bytes_in = 0
 
-    @property
-    def bytes_out(self) -> int:
-        return self._bytes_out
-
-    @property
-    def bytes_in(self) -> int:
-        return self._bytes_in
+    def traffic(self) -> tuple[int, int]:
+        return self._bytes_out, self._bytes_in
 
     def start(self) -> None:
         import _interpreters  # type: ignore[import-not-found]

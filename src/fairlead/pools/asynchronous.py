@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from fairlead.pools.event_loop.engine import Loop
-from fairlead.pools.executor.base import Pool, checked, checked_callable
+from fairlead.pools.executor.base import Pool, checked, checked_callable, pool_name
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.future import Future
@@ -17,8 +16,6 @@ T = TypeVar("T")
 
 WORKERS = 100
 """At once, if no number is given: coroutines cost little, and what they call does not like thousands."""
-
-_numbers = itertools.count()
 
 
 class AsyncPool(Pool):
@@ -54,11 +51,10 @@ class AsyncPool(Pool):
         *,
         finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         number = WORKERS if max_workers is None else checked("max_workers", max_workers)
         initialize = None if initializer is None else (initializer, initargs)
-        self._begin(Loop(number, initialize, finalizer, thread_name_prefix or f"AsyncPool-{next(_numbers)}"))
+        self._begin(Loop(number, initialize, finalizer, pool_name(thread_name_prefix, "AsyncPool")))
 
     if TYPE_CHECKING:
 

@@ -60,8 +60,7 @@ class AutoPool(Pool):
         *,
         finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         if max_workers is not None:
             checked("max_workers", max_workers)
         hooks = {"initializer": initializer, "initargs": initargs, "finalizer": finalizer}

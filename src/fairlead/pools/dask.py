@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from fairlead.errors import MissingExtraError, SerializationError
 from fairlead.pools.engine.contract import Broken, Lost, Task, Worker
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.executor.base import Pool, checked, checked_callable
+from fairlead.pools.executor.base import Pool, checked, checked_callable, pool_name
 from fairlead.pools.serialization import calls
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30
 LARGE = 1 << 20
-_numbers = itertools.count()
 
 
 class DaskPool(Pool):
@@ -62,7 +60,7 @@ class DaskPool(Pool):
         initargs: tuple[Any, ...] = (),
         thread_name_prefix: str = "",
     ) -> None:
-        checked_callable("initializer", initializer)
+        checked_callable(initializer=initializer)
         if max_workers is not None:
             checked("max_workers", max_workers)
         cluster, client = _connect(address, max_workers, security)
@@ -74,7 +72,7 @@ class DaskPool(Pool):
         except BaseException:
             _disconnect(client, cluster, plugin)
             raise
-        name = thread_name_prefix or f"DaskPool-{next(_numbers)}"
+        name = pool_name(thread_name_prefix, "DaskPool")
         self._begin(_Cluster(max_workers or threads, client, cluster, plugin, name=name))
 
 
@@ -181,16 +179,10 @@ class _Remote(Worker):
         self._future: Any = None
         self._number = ""
         self._stopped = False
-        self._sent = 0
-        self._received = 0
+        self._sent = self._received = 0
 
-    @property
-    def bytes_out(self) -> int:
-        return self._sent
-
-    @property
-    def bytes_in(self) -> int:
-        return self._received
+    def traffic(self) -> tuple[int, int]:
+        return self._sent, self._received
 
     def start(self) -> None:
         """The cluster's own are running."""
@@ -224,13 +216,7 @@ class _Remote(Worker):
             value = answer.load()
         except Exception as error:
             raise SerializationError(f"the result cannot be read here: {error!r}") from error
-        if answer.kind == calls.RESULT:
-            return value
-        if answer.kind == calls.FAILED:
-            raise value.error
-        raise SerializationError(
-            f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
-        ) from value.error
+        return calls.outcome(task, answer.kind, value)
 
     def stop(self) -> bool:
         self._stopped = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +14,8 @@ from fairlead.pools.executor.base import (
     checked_callable,
     checked_seconds,
     checked_workers,
+    pool_name,
 )
-
-_numbers = itertools.count()
 
 
 class InterpreterPool(Pool):
@@ -65,8 +63,7 @@ class InterpreterPool(Pool):
         forward_logging: bool = False,
     ) -> None:
         _check_interpreter()
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         from fairlead.pools.interpreter.engine import Interpreters
         from fairlead.pools.interpreter.serialization import shipped
 
@@ -74,7 +71,7 @@ class InterpreterPool(Pool):
         hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
         shutdown.last()
-        name = thread_name_prefix or f"InterpreterPool-{next(_numbers)}"
+        name = pool_name(thread_name_prefix, "InterpreterPool")
         idle_s = checked_seconds("idle_timeout", idle_timeout)
         self._begin(
             Interpreters(

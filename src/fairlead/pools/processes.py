@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import multiprocessing
 import multiprocessing.util  # registers its own end first
 import os
@@ -30,6 +29,7 @@ from fairlead.pools.executor.base import (
     checked_callable,
     checked_seconds,
     checked_workers,
+    pool_name,
 )
 from fairlead.pools.process import child
 from fairlead.pools.process.channel import Channel, Corrupt
@@ -41,8 +41,6 @@ StartMethod = Literal["forkserver", "spawn", "fork"]
 
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
-
-_numbers = itertools.count()
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
@@ -97,13 +95,12 @@ class ProcessPool(Pool):
             )
         context = _context(mp_context)
         start_method = context.get_start_method()
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         if start_method == "fork":
             _refuse_to_fork_with_subinterpreters()
         begin = _shipped("initializer", initializer), initargs
         last = _shipped("finalizer", finalizer)
-        name = thread_name_prefix or f"ProcessPool-{next(_numbers)}"
+        name = pool_name(thread_name_prefix, "ProcessPool")
         if start_method == "forkserver":
             _preload()
         shutdown.last()
@@ -149,14 +146,7 @@ class _Processes(DirectManager):
 
 
 def _shipped(what: str, function: Callable[..., object] | None) -> bytes | None:
-    if function is None:
-        return None
-    try:
-        return pickling.dumps(function)
-    except Exception as error:
-        raise SerializationError(
-            f"the {what} {calls.name_of(function)} cannot be sent to a worker: {error}"
-        ) from error
+    return None if function is None else calls.shipped(what, function, lambda: pickling.dumps(function))
 
 
 def _refuse_to_fork_with_subinterpreters() -> None:
@@ -198,13 +188,8 @@ class _Process(DirectWorker):
         self._sent_by_value = False
         self._stopped = False
 
-    @property
-    def bytes_out(self) -> int:
-        return 0 if self._channel is None else self._channel.bytes_out
-
-    @property
-    def bytes_in(self) -> int:
-        return 0 if self._channel is None else self._channel.bytes_in
+    def traffic(self) -> tuple[int, int]:
+        return (0, 0) if self._channel is None else (self._channel.bytes_out, self._channel.bytes_in)
 
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
@@ -290,13 +275,7 @@ class _Process(DirectWorker):
             if kind != calls.UNREADABLE:
                 _Process.by_value = True
                 value = again
-        if kind == calls.RESULT:
-            return value
-        if kind == calls.FAILED:
-            raise value.error
-        raise SerializationError(
-            f"the worker cannot read the call of {calls.name_of(task.function)}: {value.error}"
-        ) from (value.error)
+        return calls.outcome(task, kind, value)
 
     def _read(self) -> tuple[int, Any]:
         message, self._message = self._message, None

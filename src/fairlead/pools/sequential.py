@@ -34,8 +34,7 @@ class SequentialPool(Pool):
         initargs: tuple[Any, ...] = (),
         finalizer: Callable[[], object] | None = None,
     ) -> None:
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         self._begin(_AtOnce(ThreadWorker(initializer, initargs, finalizer, interrupt=False)))
 
 

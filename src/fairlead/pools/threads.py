@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +18,8 @@ from fairlead.pools.executor.base import (
     checked_callable,
     checked_seconds,
     checked_workers,
+    pool_name,
 )
-
-_numbers = itertools.count()
 
 
 class ThreadPool(Pool):
@@ -57,14 +55,13 @@ class ThreadPool(Pool):
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
     ) -> None:
-        checked_callable("initializer", initializer)
-        checked_callable("finalizer", finalizer)
+        checked_callable(initializer=initializer, finalizer=finalizer)
         self._begin(
             WorkerManager(
                 "threads",
                 checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
                 lambda: ThreadWorker(initializer, initargs, finalizer, interrupt=interrupt),
-                name=thread_name_prefix or f"ThreadPool-{next(_numbers)}",
+                name=pool_name(thread_name_prefix, "ThreadPool"),
                 most_tasks=0
                 if max_tasks_per_child is None
                 else checked("max_tasks_per_child", max_tasks_per_child),

@@ -198,14 +198,9 @@ class Worker(ABC):
 
     __slots__ = ()
 
-    @property
-    def bytes_out(self) -> int:
-        """Sent to it so far."""
-        return 0
-
-    @property
-    def bytes_in(self) -> int:
-        return 0
+    def traffic(self) -> tuple[int, int]:
+        """Bytes that it was sent and that it has sent, so far."""
+        return 0, 0
 
     @abstractmethod
     def start(self) -> None:

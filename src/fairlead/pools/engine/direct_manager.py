@@ -28,26 +28,7 @@ from fairlead.pools.engine.worker_slots import WorkerSlot
 class DirectManager(WorkerManager):
     """``make_worker`` makes a DirectWorker."""
 
-    _idle: list[WorkerSlot]
-
     sends = True
-
-    def __init__(
-        self,
-        kind: str,
-        workers: int,
-        make_worker: Callable[[], DirectWorker],
-        *,
-        name: str,
-        most_tasks: int,
-        idle_timeout: float | None,
-        call_cost_s: float,
-    ) -> None:
-        self._idle = []
-        super().__init__(
-            kind, workers, make_worker, name=name, most_tasks=most_tasks, idle_timeout=idle_timeout,
-            call_cost_s=call_cost_s,
-        )  # fmt: skip
 
     def enqueue(self, task: Task) -> None:
         try:
@@ -70,10 +51,6 @@ class DirectManager(WorkerManager):
         for slot in slots:
             with slot.lock:
                 slot.worker.stop()
-
-    def forget_after_fork(self) -> None:
-        super().forget_after_fork()
-        self._idle = []
 
     # with the lock
 

@@ -129,9 +129,7 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             for slots in (self._slots, self._lent, self._leaving, self._left_behind):
                 slots.discard(slot)
-            self._counts.add(slot.counts)
-            self._counts.bytes_out += slot.worker.bytes_out
-            self._counts.bytes_in += slot.worker.bytes_in
+            slot.add_to(self._counts)
             self._ending = shutdown.with_this_thread(self._ending)
         self._perhaps_over()
 

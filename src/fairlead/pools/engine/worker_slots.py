@@ -50,6 +50,12 @@ class WorkerSlot:
         self.counts = Counts()
         self.thread: threading.Thread
 
+    def add_to(self, total: Counts) -> None:
+        total.add(self.counts)
+        sent, received = self.worker.traffic()
+        total.bytes_out += sent
+        total.bytes_in += received
+
 
 class WorkerSlots(TaskScheduler):
     """The part of a manager that keeps its queue and its slots, and counts.
@@ -86,6 +92,8 @@ class WorkerSlots(TaskScheduler):
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._taken = 0
         self._slots: set[WorkerSlot] = set()
+        self._idle: list[WorkerSlot] = []
+        """Of ``_slots``, where the thread that submits sends a task to its worker (direct_manager.py)."""
         self._lent: set[WorkerSlot] = set()
         """Of ``_slots``."""
         self._looks = 0
@@ -132,7 +140,7 @@ class WorkerSlots(TaskScheduler):
         super().forget_after_fork()
         self._queue = SimpleQueue()
         self._slots, self._leaving, self._left_behind = set(), set(), set()
-        self._lent, self._looks = set(), 0
+        self._idle, self._lent, self._looks = [], set(), 0
 
     # queue and slots; the lock is held
 
@@ -169,9 +177,7 @@ class WorkerSlots(TaskScheduler):
         total = Counts()
         total.add(self._counts)
         for slot in self._all_slots():
-            total.add(slot.counts)
-            total.bytes_out += slot.worker.bytes_out
-            total.bytes_in += slot.worker.bytes_in
+            slot.add_to(total)
         queued = max(self._queue.qsize() - self._closed - self._looks, 0)
         return total, len(self._slots), queued, len(self._begun_tasks())
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextvars
 import dataclasses
+import itertools
 import math
 import weakref
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections import defaultdict
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -30,6 +32,7 @@ T = TypeVar("T")
 
 _KEEP: Any = object()
 """An option that is not given."""
+_numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
 def checked_workers(workers: int | None) -> int:
@@ -47,15 +50,21 @@ def checked(name: str, number: int, least: int = 1) -> int:
     return number
 
 
-def checked_callable(name: str, function: Callable[..., object] | None) -> None:
-    if function is not None and not callable(function):
-        raise TypeError(f"{name} must be callable")
+def checked_callable(**functions: Callable[..., object] | None) -> None:
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be callable")
 
 
 def checked_seconds(name: str, seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds < math.inf:
         raise UsageError(f"{name} must be a positive number of seconds, not {seconds}")
     return seconds
+
+
+def pool_name(prefix: str, kind: str) -> str:
+    """The prefix that was given, or the kind and its pools' number."""
+    return prefix or f"{kind}-{next(_numbers[kind])}"
 
 
 class _Mappings:

@@ -31,16 +31,16 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead import _native
-from fairlead.errors import SerializationError, WorkerDiedError
+from fairlead.errors import ModuleRefusedError, SerializationError, WorkerDiedError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
-from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome, unreadable
+from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
-from fairlead.pools.serialization.calls import OF_THE_THREAD
+from fairlead.pools.serialization.calls import OF_THE_THREAD, unreadable
 
 _BOOT = """
 import sys
@@ -373,7 +373,8 @@ class Interpreters(TaskScheduler):
         again = not task.by_value and goes_by_value(error) and self._tries_again(task, unread=True)
         self._timed.discard(task)
         task.by_value = True
-        self._finish(task, unreadable(task, error), again=again)
+        refusal = error if isinstance(error, ModuleRefusedError) else unreadable(task, error)
+        self._finish(task, refusal, again=again)
 
     def _begun(self, task: Posted) -> None:
         if task.options.timeout is not None and not task.future.done():

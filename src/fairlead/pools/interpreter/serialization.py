@@ -17,7 +17,7 @@ from typing import Any
 from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
-from fairlead.pools.serialization import contexts
+from fairlead.pools.serialization import calls, contexts
 from fairlead.pools.serialization.calls import OF_THE_THREAD, blame, name_of, said
 from fairlead.pools.serialization.chunks import call_chunk
 
@@ -104,28 +104,13 @@ def goes_by_value(error: BaseException) -> bool:
     return isinstance(error, AttributeError | ImportError) and not isinstance(error, ModuleRefusedError)
 
 
-def unreadable(task: Task, error: BaseException) -> BaseException:
-    """What becomes of a call that a worker cannot read."""
-    if isinstance(error, ModuleRefusedError):
-        return error
-    refusal = SerializationError(f"the worker cannot read the call of {name_of(task.function)}: {error}")
-    refusal.__cause__ = error
-    return refusal
-
-
 def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:
     """Raises SerializationError."""
     if function is None:
         return None
     import cloudpickle
 
-    try:
-        pickled: bytes = cloudpickle.dumps((function, args), 5)
-    except Exception as error:
-        raise SerializationError(
-            f"the {what} {name_of(function)} cannot be sent to a worker: {error}"
-        ) from error
-    return pickled
+    return calls.shipped(what, function, lambda: cloudpickle.dumps((function, args), 5))
 
 
 def _by_reference(function: Callable[..., Any]) -> str | bytes | None:

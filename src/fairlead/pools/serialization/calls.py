@@ -132,6 +132,32 @@ def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., A
         return function
 
 
+def outcome(task: Task, kind: int, value: Any) -> Any:
+    """Of a worker's answer: the result; raises what there is in its place."""
+    if kind == RESULT:
+        return value
+    if kind == FAILED:
+        raise value.error
+    raise unreadable(task, value.error)
+
+
+def unreadable(task: Task, error: BaseException) -> SerializationError:
+    """What becomes of a call that a worker cannot read."""
+    refusal = SerializationError(f"the worker cannot read the call of {name_of(task.function)}: {error}")
+    refusal.__cause__ = error
+    return refusal
+
+
+def shipped(what: str, function: Callable[..., object], dumps: Callable[[], bytes]) -> bytes:
+    """A worker's initializer or finalizer; SerializationError."""
+    try:
+        return dumps()
+    except Exception as error:
+        raise SerializationError(
+            f"the {what} {name_of(function)} cannot be sent to a worker: {error}"
+        ) from error
+
+
 def name_of(function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__name__', None) or type(function).__name__}()"
 
