@@ -112,6 +112,15 @@ def raise_odd(code: int) -> None:
     raise Odd(code, hint="as it was")
 
 
+class Locked(Exception):
+    """Cannot be pickled."""
+
+
+def raise_group() -> None:
+    locked = Locked(threading.Lock())
+    raise ExceptionGroup("three", [Odd(7, hint="as it was"), ExceptionGroup("one", [locked]), ValueError(3)])
+
+
 def fail_with(error: BaseException) -> None:
     raise error
 

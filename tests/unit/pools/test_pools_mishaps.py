@@ -14,7 +14,7 @@ from typing import Any
 import poolmishaps
 import pytest
 from poolkinds import CONCURRENT, KINDS, Make
-from pooltasks import negative_raises, spin, square, wait_for
+from pooltasks import Odd, negative_raises, raise_group, spin, square, wait_for
 from waiting import Thread, until
 
 from fairlead import errors
@@ -47,6 +47,18 @@ def test_exception_that_refuses_to_be_pickled_comes_as_its_type(make: Make) -> N
         assert any("not to be sent" in note for note in error.__notes__)
     assert pool.submit(square, 3).result() == 9
     assert pool.statistics().restarts == 0
+
+
+def test_group_with_a_member_that_cannot_be_sent_comes_with_that_ones_stand_in(make: Make) -> None:
+    found = make().submit(raise_group).exception()
+    assert isinstance(found, ExceptionGroup)
+    assert str(found).startswith("three")
+    odd, inner, right = found.exceptions
+    assert isinstance(odd, Odd)
+    assert (odd.code, odd.hint) == (7, "as it was")
+    assert isinstance(inner, ExceptionGroup)
+    assert "Locked" in repr(inner.exceptions[0])
+    assert repr(right) == "ValueError(3)"
 
 
 def test_exception_that_refuses_attributes_comes_as_it_was(make: Make) -> None:

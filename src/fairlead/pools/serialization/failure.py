@@ -56,31 +56,44 @@ def cause(error: BaseException, other: BaseException) -> None:
 
 def _pack(error: BaseException) -> tuple[str, bytes | None, str, str | None]:
     """Its traceback, its pickle, how it is called, and what is wrong with it."""
+    return _text(error), *_pack_without_traceback(error)
+
+
+def _pack_without_traceback(error: BaseException) -> tuple[bytes | None, str, str | None]:
     from fairlead.pools.serialization import pickling
 
     kind = type(error)
     name, wrong = _name(error)
     state = {name: value for name, value in error.__dict__.items() if name != "__cause__"}
-    parts = (kind, error.args, state)
+    args = error.args
+    if isinstance(error, BaseExceptionGroup):
+        args = (args[0], [_pack_without_traceback(member) for member in error.exceptions], *args[2:])
+    parts = (kind, args, state)
     own = kind.__reduce__ not in (BaseException.__reduce__, Failure.__reduce__) or "__reduce_ex__" in vars(
         kind
     )
     if own:
         try:
-            return _text(error), pickling.dumps(error), name, wrong
+            return pickling.dumps(error), name, wrong
         except Stopped:
             raise
         except BaseException as reason:  # noqa: BLE001 - it is the exception's own
             wrong = f"it could not be pickled as it wants to be: {_described(reason)}"
     try:
-        return _text(error), pickling.dumps(parts), name, wrong
+        return pickling.dumps(parts), name, wrong
     except Stopped:
         raise
     except BaseException as reason:  # noqa: BLE001 - whatever pickling its parts raises
-        return _text(error), None, f"{name} ({_described(reason)})", wrong
+        return None, f"{name} ({_described(reason)})", wrong
 
 
 def _unpack(text: str, pickled: bytes | None, name: str, wrong: str | None) -> Failure:
+    error = _unpack_without_traceback(pickled, name, wrong)
+    cause(error, WorkerTraceback(text))
+    return Failure(error)
+
+
+def _unpack_without_traceback(pickled: bytes | None, name: str, wrong: str | None) -> BaseException:
     from fairlead.pools.serialization import pickling
 
     error: BaseException = SerializationError(f"a task raised {name}, and this exception cannot be sent here")
@@ -94,11 +107,12 @@ def _unpack(text: str, pickled: bytes | None, name: str, wrong: str | None) -> F
             note(error, f"it cannot be made again: {_described(reason)}")
     if wrong is not None:
         note(error, wrong)
-    cause(error, WorkerTraceback(text))
-    return Failure(error)
+    return error
 
 
 def _rebuild(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> BaseException:
+    if issubclass(kind, BaseExceptionGroup):
+        args = (args[0], [_unpack_without_traceback(*member) for member in args[1]], *args[2:])
     try:
         error = kind(*args)
         alike = error.args == args
