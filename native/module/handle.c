@@ -77,7 +77,7 @@ static PyObject *attach(PyObject *module, PyObject *number)
     }
     fl_shared *shared = fl_shared_find(value);
     if (shared == NULL) {
-        return fl_raise("HandleGoneError",
+        return fl_raise(fl_state_of(module), HandleGoneError,
                         "no interpreter of this process has the object with this handle any more: keep it "
                         "until it has arrived");
     }

@@ -1313,6 +1313,8 @@ class SimpleQueue(Generic[_T]):
         """Whether there was nothing to get, a moment ago."""
     def statistics(self) -> SimpleQueueStatistics:
         """A record of the moment: size, waiting (threads and tasks that want an object)."""
+    def __sizeof__(self) -> int:
+        """The memory of the queue in bytes, without the objects in it."""
     @classmethod
     def __class_getitem__(cls, item: Any, /) -> Any:
         """SimpleQueue[int] is a SimpleQueue, for annotations."""

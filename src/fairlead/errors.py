@@ -293,3 +293,20 @@ def __getattr__(name: str) -> "Any":
         made.__qualname__ = made.__name__
         globals().setdefault(made.__name__, made)  # one of each, also for two threads at once
     return globals()[name]
+
+
+def as_raised(names: str, queues: "Any") -> "tuple[type[Exception], ...]":
+    """For native code: the classes of these names, and each that asyncio's module of queues has is both."""
+    return tuple(_both(globals().get(name) or __getattr__(name), queues, name) for name in names.split())
+
+
+def _both(mine: type[Exception], queues: "Any", name: str) -> type[Exception]:
+    theirs = getattr(queues, name, None)
+    if theirs is None:
+        return mine
+
+    def reduce(error: Exception) -> "tuple[type[Exception], tuple[object, ...]]":
+        return mine, error.args
+
+    words = {"__module__": mine.__module__, "__doc__": mine.__doc__, "__reduce__": reduce}
+    return type(name, (mine, theirs), words)

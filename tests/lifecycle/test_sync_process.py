@@ -163,6 +163,27 @@ sys.last = Last()
     assert out == "shut down"
 
 
+def test_errors_of_queues_are_those_of_asyncio_once_it_has_been_imported() -> None:
+    run("""
+import sys, types
+from fairlead import errors
+
+def empty():
+    try:
+        queue.get_nowait()
+    except errors.QueueEmpty as error:
+        return error
+
+queue = SimpleQueue()
+assert "asyncio" not in sys.modules and type(empty()) is errors.QueueEmpty
+sys.modules["asyncio.queues"] = types.ModuleType("asyncio.queues")  # as another thread begins to import it
+assert type(empty()) is errors.QueueEmpty
+del sys.modules["asyncio.queues"]
+import asyncio
+assert isinstance(empty(), asyncio.QueueEmpty) and type(empty()) is type(empty())
+""")
+
+
 def test_pickle_for_another_process_is_refused_by_name() -> None:
     run("""
 import multiprocessing, pickle

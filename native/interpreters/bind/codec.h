@@ -18,16 +18,14 @@ typedef struct {
 #define FL_LARGE 16384
 
 /* None, truth values, numbers, str, bytes, bytearray and tuples of all these as they are; whatever else as
-   its pickle. `sending` NULL: a memoryview goes as bytes, and nothing by reference. NULL with an exception
-   set. With one reference. */
+   its pickle. NULL with an exception set. With one reference. */
 fl_item *fl_pack(PyObject *object, const fl_sending *sending);
 /* Raises SerializationError for what is no message, or a part of one. */
 PyObject *fl_unpack(fl_state *state, const fl_item *item);
 
-/* The same without anything by reference. */
-fl_item *fl_encode(PyObject *object);
-PyObject *fl_decode(const fl_item *item);
-PyObject *fl_decode_bytes(const char *bytes, size_t size);
+/* The same without anything by reference: a memoryview goes as bytes. */
+fl_item *fl_encode(fl_state *state, PyObject *object);
+PyObject *fl_decode(fl_state *state, const char *bytes, size_t size);
 
 /* Lets go of what this interpreter had lent and has got back. Runs Python. */
 void fl_settle_loans(fl_lender *lender);

@@ -6,15 +6,15 @@
 #include <string.h>
 
 typedef struct {
-    fl_state *state; /* NULL: it refers to nothing */
+    fl_state *state;
     fl_pin **pins;
     size_t pinned;
     const char *at, *end;
 } reader;
 
-static int damaged(void)
+static int damaged(const reader *from)
 {
-    fl_raise("SerializationError", "a message is damaged: it is incomplete, or not a message");
+    fl_raise(from->state, SerializationError, "a message is damaged: it is incomplete, or not a message");
     return -1;
 }
 
@@ -22,7 +22,7 @@ static int damaged(void)
 static const char *read_bytes(reader *from, size_t size)
 {
     if ((size_t)(from->end - from->at) < size) {
-        damaged();
+        damaged(from);
         return NULL;
     }
     const char *bytes = from->at;
@@ -47,7 +47,7 @@ static const char *read_sized(reader *from, Py_ssize_t *size)
         return NULL;
     }
     if (*size < 0) {
-        damaged();
+        damaged(from);
         return NULL;
     }
     return read_bytes(from, (size_t)*size);
@@ -61,7 +61,7 @@ static fl_pin *read_pin(reader *from)
         return NULL;
     }
     if (index >= from->pinned) {
-        damaged();
+        damaged(from);
         return NULL;
     }
     return from->pins[index];
@@ -84,7 +84,7 @@ static PyObject *read_view(reader *from)
         return NULL;
     }
     if (dimensions < 0 || dimensions > PyBUF_MAX_NDIM) {
-        damaged();
+        damaged(from);
         return NULL;
     }
     PyObject *shape = PyTuple_New(dimensions);
@@ -132,16 +132,13 @@ static PyObject *read_pickle(reader *from, bool with_buffers)
     if (with_buffers && buffers == NULL) {
         return NULL;
     }
-    PyObject *pickle = PyImport_ImportModule("pickle");
-    PyObject *loads = pickle == NULL ? NULL : PyObject_GetAttrString(pickle, "loads");
+    PyObject *loads = fl_imported(&from->state->loads, "pickle", "loads");
     PyObject *args = loads == NULL ? NULL : Py_BuildValue("(y#)", bytes, size);
     PyObject *named = args == NULL || buffers == NULL ? NULL : Py_BuildValue("{sO}", "buffers", buffers);
     bool ready = args != NULL && (buffers == NULL || named != NULL);
     PyObject *object = ready ? PyObject_Call(loads, args, named) : NULL;
     Py_XDECREF(named);
     Py_XDECREF(args);
-    Py_XDECREF(loads);
-    Py_XDECREF(pickle);
     Py_XDECREF(buffers);
     return object;
 }
@@ -168,7 +165,7 @@ static PyObject *read_text(reader *from, int width)
     if (sound) {
         text = PyUnicode_FromKindAndData(width, aligned, size / width);
     } else {
-        damaged();
+        damaged(from);
     }
     PyMem_Free(aligned);
     return text;
@@ -183,7 +180,7 @@ static PyObject *read_tuple(reader *from)
         return NULL;
     }
     if (count < 0 || count > from->end - from->at) {
-        damaged();
+        damaged(from);
         return NULL;
     }
     if (Py_EnterRecursiveCall(" while reading a tuple")) {
@@ -237,7 +234,7 @@ static PyObject *read_object(reader *from)
     case '2': return read_text(from, 2);
     case '4': return read_text(from, 4);
     case '(': return read_tuple(from);
-    default: damaged(); return NULL;
+    default: damaged(from); return NULL;
     }
 }
 
@@ -246,7 +243,7 @@ static PyObject *read_whole(reader *from)
     PyObject *object = read_object(from);
     if (object != NULL && from->at != from->end) {
         Py_CLEAR(object);
-        damaged();
+        damaged(from);
     }
     return object;
 }
@@ -257,13 +254,8 @@ PyObject *fl_unpack(fl_state *state, const fl_item *item)
     return read_whole(&from);
 }
 
-PyObject *fl_decode(const fl_item *item)
+PyObject *fl_decode(fl_state *state, const char *bytes, size_t size)
 {
-    return fl_decode_bytes(item->bytes, item->size);
-}
-
-PyObject *fl_decode_bytes(const char *bytes, size_t size)
-{
-    reader from = {NULL, NULL, 0, bytes, bytes + size};
+    reader from = {state, NULL, 0, bytes, bytes + size};
     return read_whole(&from);
 }

@@ -9,7 +9,8 @@
 typedef struct {
     fl_item *item;
     size_t room;
-    const fl_sending *sending;
+    fl_state *state;
+    const fl_sending *sending; /* NULL: nothing goes by reference */
     fl_pin **pins;
     size_t pinned;
 } writer;
@@ -152,8 +153,7 @@ static int write_view(writer *to, PyObject *object)
 /* A pickle's stream, and the buffers that it does not contain. */
 static int write_pickle(writer *to, PyObject *object)
 {
-    PyObject *pickle = PyImport_ImportModule("pickle");
-    PyObject *dumps = pickle == NULL ? NULL : PyObject_GetAttrString(pickle, "dumps");
+    PyObject *dumps = fl_imported(&to->state->dumps, "pickle", "dumps");
     PyObject *buffers = to->sending == NULL ? NULL : PyList_New(0);
     PyObject *keep = buffers == NULL ? NULL : PyObject_GetAttrString(buffers, "append");
     PyObject *bytes = NULL;
@@ -182,8 +182,6 @@ static int write_pickle(writer *to, PyObject *object)
     Py_XDECREF(bytes);
     Py_XDECREF(keep);
     Py_XDECREF(buffers);
-    Py_XDECREF(dumps);
-    Py_XDECREF(pickle);
     return outcome;
 }
 
@@ -246,9 +244,9 @@ static int write_object(writer *to, PyObject *object)
     return write_pickle(to, object);
 }
 
-fl_item *fl_pack(PyObject *object, const fl_sending *sending)
+static fl_item *pack(fl_state *state, PyObject *object, const fl_sending *sending)
 {
-    writer to = {.sending = sending};
+    writer to = {.state = state, .sending = sending};
     int outcome = write_object(&to, object);
     if (to.item == NULL) {
         for (size_t i = 0; i < to.pinned; i++) {
@@ -266,7 +264,12 @@ fl_item *fl_pack(PyObject *object, const fl_sending *sending)
     return to.item;
 }
 
-fl_item *fl_encode(PyObject *object)
+fl_item *fl_pack(PyObject *object, const fl_sending *sending)
 {
-    return fl_pack(object, NULL);
+    return pack(sending->state, object, sending);
+}
+
+fl_item *fl_encode(fl_state *state, PyObject *object)
+{
+    return pack(state, object, NULL);
 }

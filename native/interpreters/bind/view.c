@@ -55,21 +55,21 @@ PyType_Spec fl_view_spec = FL_TYPE("fairlead._native.View", view_object, Py_TPFL
     {Py_bf_getbuffer, (void *)get_buffer},
     {0, NULL});
 
-static PyObject *message(PyObject *Py_UNUSED(module), PyObject *value)
+static PyObject *message(PyObject *module, PyObject *value)
 {
-    fl_item *item = fl_encode(value);
+    fl_item *item = fl_encode(fl_state_of(module), value);
     PyObject *bytes = item == NULL ? NULL : PyBytes_FromStringAndSize(item->bytes, (Py_ssize_t)item->size);
     fl_item_unref(item);
     return bytes;
 }
 
-static PyObject *from_message(PyObject *Py_UNUSED(module), PyObject *bytes)
+static PyObject *from_message(PyObject *module, PyObject *bytes)
 {
     if (!PyBytes_Check(bytes)) {
         PyErr_SetString(PyExc_TypeError, "a message is bytes");
         return NULL;
     }
-    return fl_decode_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    return fl_decode(fl_state_of(module), PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
 }
 
 PyMethodDef fl_view_functions[] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import queue
+import struct
 import sys
 import weakref
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
-from fairlead.sync import SimpleQueue
+from fairlead.sync import Queue, SimpleQueue
 
 
 def test_objects_come_out_as_they_went_in() -> None:
@@ -182,3 +183,13 @@ def test_queue_shows_its_state() -> None:
     assert line.statistics() == (1, 0)
     with pytest.raises(TypeError):
         line.put()  # type: ignore[call-arg]
+
+
+@pytest.mark.skipif(sys.implementation.name == "pypy", reason="PyPy's sys.getsizeof knows no sizes")
+def test_size_counts_the_memory_of_the_queue() -> None:
+    line = SimpleQueue()
+    empty = sys.getsizeof(line)
+    for number in range(1000):
+        line.put(number)
+    assert empty < sys.getsizeof(Queue()) < 450
+    assert sys.getsizeof(line) - empty >= 1000 * struct.calcsize("P")

@@ -121,7 +121,7 @@ static void give_up(PyObject *op)
 static PySendResult raised(PyObject *op, PyObject **result)
 {
     fl_operation *self = (fl_operation *)op;
-    bool stands = self->waiter != NULL && fl_wait_stands(self->waiter);
+    bool stands = self->waiter != NULL && fl_wait_stands(fl_wrapper_state((PyObject *)self), self->waiter);
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
     PyErr_Fetch(&type, &value, &traceback);
     give_up(op);
@@ -188,7 +188,7 @@ static int begin(fl_operation *self)
     }
     self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, holder(self));
     if (self->waiter == NULL) {
-        fl_raise("LoopClosedError",
+        fl_raise(fl_wrapper_state((PyObject *)self), LoopClosedError,
                  "the event loop of this task has been closed");
         goto done;
     }
@@ -282,7 +282,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
     }
     if (!granted && (self->waiter == NULL || state != FL_DONE)) {
         give_up((PyObject *)self);
-        fl_raise("LoopClosedError",
+        fl_raise(fl_wrapper_state((PyObject *)self), LoopClosedError,
                  "the event loop of this task was closed, or its future completed by another");
         return PYGEN_ERROR;
     }

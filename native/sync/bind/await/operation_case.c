@@ -18,17 +18,16 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
         return false;
     }
     if (fl_operation_rechecks(self)) {
-        fl_raise("UsageError", "a rate limiter cannot be selected: its permits come with time");
+        fl_raise(state, UsageError, "a rate limiter cannot be selected: its permits come with time");
         return false;
     }
     if (ops == &fl_phaser_ops && self->attempt != NULL) {
-        fl_raise("UsageError",
-                        "arriving at a phaser cannot be undone: call arrive(), and select "
-                        "wait_phase_async()");
+        fl_raise(state, UsageError,
+                 "arriving at a phaser cannot be undone: call arrive(), and select wait_phase_async()");
         return false;
     }
     if (ops->marks) {
-        fl_raise("UsageError",
+        fl_raise(state, UsageError,
                         "a barrier, a condition and a combining lock cannot be selected: "
                         "leaving them has effects");
         return false;

@@ -57,7 +57,7 @@ static PySendResult end_early(PyObject *op, PyObject **result)
     uint32_t winner = fl_choice_end(&self->choice);
     if (winner != FL_CHOICE_NONE) {
         fl_waiter *waiter = self->choice.waiters[winner];
-        stands = raised && fl_wait_stands(waiter);
+        stands = raised && fl_wait_stands(fl_wrapper_state((PyObject *)self), waiter);
         if (!stands) {
             fl_waiter_abandon(waiter, FL_CANCELLED);
         }
@@ -95,7 +95,7 @@ static PyObject *end(selection *self, fl_state *state)
     if (taken || refused) {
         return fl_selected(state, self->cases, winner, wanted, refused);
     }
-    return fl_raise("LoopClosedError",
+    return fl_raise(state, LoopClosedError,
                     "the event loop of this task was closed, or its future completed by another");
 }
 
@@ -119,7 +119,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
             fl_store(&waiter->payload, Py_NewRef(future),
                      release); /* pairs with the mailbox's taking it out */
         } else {
-            fl_raise("LoopClosedError", "the event loop of this task has been closed");
+            fl_raise(state, LoopClosedError, "the event loop of this task has been closed");
         }
     }
     if (whole) {

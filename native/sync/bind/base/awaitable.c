@@ -162,20 +162,19 @@ PyObject *fl_awaitable_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 /* Whether an exception that ends a wait, which met another all the same, comes again at the next one. */
-static bool postpone(PyObject *error)
+static bool postpone(fl_state *state, PyObject *error)
 {
-    PyObject *wait = PyImport_ImportModule("fairlead.wait");
-    PyObject *answer = wait == NULL ? NULL : PyObject_CallMethod(wait, "postponed", "O", error);
+    PyObject *asked = fl_imported(&state->postponed, "fairlead.wait", "postponed");
+    PyObject *answer = asked == NULL ? NULL : PyObject_CallOneArg(asked, error);
     bool postponed = answer == Py_True;
     if (answer == NULL) {
         fl_raise_later(error);
     }
     Py_XDECREF(answer);
-    Py_XDECREF(wait);
     return postponed;
 }
 
-bool fl_wait_stands(fl_waiter *waiter)
+bool fl_wait_stands(fl_state *state, fl_waiter *waiter)
 {
     PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
     PyErr_Fetch(&type, &value, &traceback);
@@ -188,7 +187,7 @@ bool fl_wait_stands(fl_waiter *waiter)
         if (traceback != NULL) {
             PyException_SetTraceback(value, traceback);
         }
-        stands = postpone(value);
+        stands = postpone(state, value);
     }
     if (stands) {
         Py_XDECREF(type);

@@ -28,14 +28,15 @@ int fl_in_greenlet(fl_state *state)
 
 PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline)
 {
-    PyObject *adapter = operation == NULL ? NULL : PyImport_ImportModule("fairlead.wait._gevent");
+    PyObject *wait = operation == NULL ? NULL
+                                       : fl_imported(&fl_wrapper_state(operation)->greenlet_wait,
+                                                     "fairlead.wait._gevent", "wait");
     PyObject *result = NULL;
-    if (adapter != NULL) {
+    if (wait != NULL) {
         int64_t left = deadline == FL_FOREVER ? 0 : deadline - fl_clock_now();
         PyObject *seconds = deadline == FL_FOREVER ? Py_NewRef(Py_None)
                                                    : PyFloat_FromDouble(left > 0 ? (double)left / 1e9 : 0);
-        result = PyObject_CallMethod(adapter, "wait", "ON", operation, seconds);
-        Py_DECREF(adapter);
+        result = PyObject_CallFunction(wait, "ON", operation, seconds);
     }
     Py_XDECREF(operation);
     return result;

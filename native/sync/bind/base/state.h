@@ -93,10 +93,18 @@ int fl_run_handlers(void);
     X(trio_context, NULL)    /* and what the other adapters say of theirs */                               \
     X(greenlet_of, NULL)                                                                                   \
     X(in_greenlet, NULL)                                                                                   \
+    X(greenlet_wait, NULL)                                                                                 \
+    X(postponed, NULL)                                                                                     \
+    X(dumps, NULL)                                                                                         \
+    X(loads, NULL)                                                                                         \
+    X(find_errors, NULL)                                                                                   \
+    X(errors, NULL)            /* see imports.h */                                                         \
+    X(errors_of_asyncio, NULL) /* the same, once the program has imported asyncio */                       \
     X(name_done, "done")                                                                                   \
     X(name_set_result, "set_result")                                                                       \
     X(name_asyncio, "asyncio")                                                                             \
     X(name_asyncio_tasks, "asyncio.tasks")                                                                 \
+    X(name_asyncio_queues, "asyncio.queues")                                                               \
     X(name_trio, "trio")                                                                                   \
     X(name_dict, "__dict__")                                                                               \
     X(name_task, "task")                                                                                   \
@@ -117,8 +125,8 @@ int fl_run_handlers(void);
     X(view)                                                                                                \
     X(waits)
 
-/* Per interpreter. Written when the module is made, by fairlead.wait at its import, and once each by task.c,
-   so that threads may read it without a lock. */
+/* Per interpreter. Written when the module is made, by fairlead.wait at its import, and once each by
+   imports.c, so that threads may read it without a lock. */
 typedef struct {
 #define FL_TYPE_FIELD(field, ...) PyTypeObject *field;
 #define FL_OBJECT_FIELD(field, text) PyObject *field;

@@ -8,54 +8,6 @@
 
 #include "machine/thread.h"
 
-/* What keep() has kept in this place of the state, borrowed; or NULL. */
-static PyObject *kept(PyObject **place)
-{
-    fl_atomic(PyObject *) *kept_at = (void *)place;
-    return fl_load(kept_at, acquire); /* pairs with keep() */
-}
-
-/* Keeps what was found, whose reference is stolen, until the module goes. NULL stays NULL. */
-static PyObject *keep(PyObject **place, PyObject *found)
-{
-    fl_atomic(PyObject *) *kept_at = (void *)place;
-    PyObject *first = NULL;
-    if (found != NULL && !fl_cas(kept_at, &first, found, acq_rel, acquire)) {
-        Py_DECREF(found); /* without a GIL another thread was quicker; pairs with itself, and kept() */
-        return first;
-    }
-    return found;
-}
-
-/* What this module of asyncio has under a name, borrowed; NULL: not there, or an exception is set. */
-static PyObject *of_asyncio(PyObject **place, PyObject *module_name, const char *name)
-{
-    PyObject *found = kept(place);
-    PyObject *module = found == NULL ? fl_dict_get(PyImport_GetModuleDict(), module_name) : NULL;
-    if (module != NULL) {
-        found = keep(place, PyObject_GetAttrString(module, name));
-        Py_DECREF(module);
-        if (found == NULL) { /* another thread is about to import it */
-            PyErr_Clear();
-        }
-    }
-    return found;
-}
-
-int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
-                  PyObject **found)
-{
-    *found = kept(place);
-    int imported = *found != NULL ? 1 : PyDict_Contains(PyImport_GetModuleDict(), library);
-    if (*found == NULL && imported > 0) {
-        PyObject *module = PyImport_ImportModule(adapter); /* waits, if another thread imports it */
-        *found = module == NULL ? NULL : keep(place, PyObject_GetAttrString(module, name));
-        Py_XDECREF(module);
-        imported = *found == NULL ? -1 : 1;
-    }
-    return imported;
-}
-
 /* A new reference; NULL for None. */
 static PyObject *not_none(PyObject *found)
 {
@@ -67,17 +19,17 @@ static PyObject *not_none(PyObject *found)
 
 PyObject *fl_running_loop(fl_state *state)
 {
-    PyObject *function = of_asyncio(&state->running_loop, state->name_asyncio, "_get_running_loop");
+    PyObject *function = fl_of_asyncio(&state->running_loop, state->name_asyncio, "_get_running_loop");
     return function == NULL ? NULL : not_none(PyObject_CallNoArgs(function));
 }
 
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    PyObject *function = of_asyncio(&state->task_of, state->name_asyncio_tasks, "current_task");
+    PyObject *function = fl_of_asyncio(&state->task_of, state->name_asyncio_tasks, "current_task");
     return function == NULL ? NULL : not_none(PyObject_CallOneArg(function, loop));
 #else /* where that function is Python, and allocates */
-    PyObject *tasks = of_asyncio(&state->task_of, state->name_asyncio_tasks, "_current_tasks");
+    PyObject *tasks = fl_of_asyncio(&state->task_of, state->name_asyncio_tasks, "_current_tasks");
     return tasks == NULL ? NULL : fl_dict_get(tasks, loop);
 #endif
 }

@@ -16,7 +16,8 @@ PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq)
     if (waitq == NULL) {
         return PyErr_NoMemory();
     }
-    fl_wrapper *self = (fl_wrapper *)type->tp_alloc(type, 0);
+    PyObject *errors = fl_errors((fl_state *)PyType_GetModuleState(type));
+    fl_wrapper *self = errors == NULL ? NULL : (fl_wrapper *)type->tp_alloc(type, 0);
     if (self == NULL) {
         fl_waitq_unref(waitq);
         return NULL;
@@ -130,44 +131,17 @@ int64_t fl_next_look(int *looks)
     return fl_clock_now() + pause;
 }
 
-static PyObject *error_class(const char *module, const char *name)
-{
-    PyObject *errors = PyImport_ImportModule(module);
-    PyObject *class = errors == NULL ? NULL : PyObject_GetAttrString(errors, name);
-    Py_XDECREF(errors);
-    return class;
-}
-
-void *fl_raise_of(const char *module, const char *name, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    PyObject *class = error_class(module, name);
-    PyObject *arguments = class == NULL ? NULL : Py_VaBuildValue(format, values);
-    if (arguments != NULL) {
-        PyErr_SetObject(class, arguments);
-    }
-    Py_XDECREF(arguments);
-    Py_XDECREF(class);
-    va_end(values);
-    return NULL;
-}
-
 #define A_THREAD "a thread that has ended, or by a task of it,"
 
 /* -1: it raised. */
 static int warn_of_death(PyObject *what, const char *holder)
 {
-    PyObject *category = error_class(FL_ERRORS, "OwnerDeathWarning");
-    int result = -1;
-    if (category != NULL) {
-        result = PyErr_WarnFormat(category, 1,
-                                  "%R is held by %s and is waited for; the waiter goes on only if another "
-                                  "thread or task releases it",
-                                  what, holder);
-    }
-    Py_XDECREF(category);
-    return result;
+    PyObject *errors = fl_errors(fl_wrapper_state(what));
+    return errors == NULL ? -1
+                          : PyErr_WarnFormat(PyTuple_GET_ITEM(errors, FL_ERROR_OwnerDeathWarning), 1,
+                                             "%R is held by %s and is waited for; the waiter goes on only "
+                                             "if another thread or task releases it",
+                                             what, holder);
 }
 
 int fl_holder_ended(PyObject *what, fl_waitq *waitq)

@@ -8,6 +8,7 @@
 #ifndef FL_SYNC_BIND_BASE_WAIT_H
 #define FL_SYNC_BIND_BASE_WAIT_H
 
+#include "sync/bind/base/imports.h"
 #include "sync/bind/base/state.h"
 
 #include <stddef.h>
@@ -160,7 +161,7 @@ int fl_operation_join(PyObject *operation);
 /* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
    that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
    up. */
-bool fl_wait_stands(fl_waiter *waiter);
+bool fl_wait_stands(fl_state *state, fl_waiter *waiter);
 
 /* What every awaitable that waits begins with. One step of it is taken at a time. */
 typedef struct {
@@ -220,11 +221,6 @@ static inline fl_sem_result fl_permits_give(fl_waitq *waitq, uint32_t count)
     fl_sem_result result;
     return fl_sem_give_at_once(waitq, count, &result) ? result : fl_permits_give_slow(waitq, count);
 }
-
-/* What an adapter says of its library under a name, borrowed. 1: *found is that, which is kept in this place
-   of the state; 0: the program has not imported the library; -1: an exception. */
-int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
-                  PyObject **found);
 
 /* The task that runs in this thread, as its library knows it: a new reference. NULL: none does, or an
    exception is set. */
@@ -348,13 +344,6 @@ PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool
    the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an
    error of the loop's side, and unraisable. */
 void fl_raise_later(PyObject *where);
-
-/* Raises the class of this name in a module with these arguments, a tuple as Py_BuildValue makes it, and
-   returns NULL. */
-void *fl_raise_of(const char *module, const char *name, const char *format, ...);
-#define FL_ERRORS "fairlead.errors"
-#define fl_raise_with(name, ...) fl_raise_of(FL_ERRORS, name, __VA_ARGS__)
-#define fl_raise(name, message) fl_raise_with(name, "(s)", message)
 
 /* The value of a key, a new reference: without a GIL another thread may delete the key meanwhile. NULL: not
    there, or an exception is set. */

@@ -14,7 +14,7 @@ typedef struct {
 fl_shared *fl_barrier_share(PyObject *op, uint32_t type)
 {
     if (((barrier *)op)->action != NULL || ((barrier *)op)->timeout != Py_None) {
-        return fl_raise("UsageError",
+        return fl_raise(fl_wrapper_state(op), UsageError,
                         "a barrier with an action or a timeout of its own is of one interpreter; "
                         "give the timeout to wait(), and act where wait() returns 0");
     }
@@ -22,9 +22,9 @@ fl_shared *fl_barrier_share(PyObject *op, uint32_t type)
     return shared != NULL ? shared : (fl_shared *)PyErr_NoMemory();
 }
 
-static PyObject *broken(void)
+static PyObject *broken(PyObject *self)
 {
-    return fl_raise("BrokenBarrierError",
+    return fl_raise(fl_wrapper_state(self), BrokenBarrierError,
                     "the barrier is broken, or was reset; reset() makes it usable again");
 }
 
@@ -50,12 +50,12 @@ static PyObject *pass(PyObject *self, uint32_t wanted)
     }
     bool tripped;
     FL_WAKING(tripped = fl_barrier_trip(waitq, wanted));
-    return tripped ? PyLong_FromUnsignedLong(waitq->limit - 1) : broken();
+    return tripped ? PyLong_FromUnsignedLong(waitq->limit - 1) : broken(self);
 }
 
 static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
 {
-    return refused ? broken() : pass(self, wanted);
+    return refused ? broken(self) : pass(self, wanted);
 }
 
 static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
@@ -64,7 +64,7 @@ static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
     PyObject *result = fl_greenlet_wait(operation, deadline);
     if (result == Py_None) {
         Py_DECREF(result);
-        return broken(); /* by its leaving */
+        return broken(self); /* by its leaving */
     }
     return result;
 }
@@ -102,7 +102,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (through == 1 || (through == 0 && (wanted & FL_BARRIER_THROUGH))) {
         return pass(self, wanted);
     }
-    return through < 0 ? NULL : broken();
+    return through < 0 ? NULL : broken(self);
 }
 
 static PyObject *barrier_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))

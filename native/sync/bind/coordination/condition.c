@@ -22,7 +22,7 @@ static int let_go(loan *lent)
     if (lent->recursive) {
         lent->hold = fl_rlock_save(lent->lock);
     } else if (fl_permits_give(fl_wrapper_waitq(lent->lock), 1) != FL_SEM_OK) {
-        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
+        fl_raise(fl_wrapper_state(lent->lock), NotHeldError, "cannot wait on un-acquired lock");
         return -1;
     }
     return 0;
@@ -43,8 +43,9 @@ static int check(fl_state *state, loan *lent)
     PyObject *task = fl_task_here(state);
     if (task != NULL) {
         Py_DECREF(task);
-        fl_raise("DeadlockError", "a task that waits in its loop's thread stops all that could hand it the "
-                                  "lock again; await wait_async()");
+        fl_raise(state, DeadlockError,
+                 "a task that waits in its loop's thread stops all that could hand it the "
+                 "lock again; await wait_async()");
         return -1;
     }
     if (PyErr_Occurred()) {
@@ -53,7 +54,7 @@ static int check(fl_state *state, loan *lent)
     int held =
         lent->recursive ? fl_rlock_is_mine(lent->lock) : fl_sem_value(fl_wrapper_waitq(lent->lock)) == 0;
     if (held == 0) {
-        fl_raise("NotHeldError", "cannot wait on un-acquired lock");
+        fl_raise(state, NotHeldError, "cannot wait on un-acquired lock");
     }
     return held > 0 ? 0 : -1;
 }

@@ -68,7 +68,7 @@ static PyObject *change(PyObject *self, const char *method, PyObject *const *arg
     bool done;
     FL_WAKING(done = by(fl_wrapper_waitq(self), (uint32_t)number));
     if (!done) {
-        return fl_raise("TooManyReleasesError", refusal);
+        return fl_raise(fl_wrapper_state(self), TooManyReleasesError, refusal);
     }
     Py_RETURN_NONE;
 }

@@ -44,10 +44,11 @@ static PyObject *current(PyObject *op)
 }
 
 /* -1 with an exception set: nothing has changed. */
-static int checked(fl_phaser_result result)
+static int checked(PyObject *op, fl_phaser_result result)
 {
     if (result == FL_PHASER_UNREGISTERED) {
-        fl_raise("UsageError", "more have arrived than are registered: register() each party first");
+        fl_raise(fl_wrapper_state(op), UsageError,
+                 "more have arrived than are registered: register() each party first");
         return -1;
     }
     if (result == FL_PHASER_TOO_MANY) {
@@ -89,7 +90,7 @@ static int arrive_at(PyObject *op, bool deregister, uint32_t *phase, bool *over)
     if (result == FL_PHASER_LAST) {
         return advance(root_of(op), *phase) < 0 ? -1 : 1;
     }
-    return checked(result) < 0 ? -1 : *over;
+    return checked(op, result) < 0 ? -1 : *over;
 }
 
 static PyObject *arrive_with(PyObject *op, bool deregister)
@@ -106,7 +107,7 @@ static PyObject *register_many(PyObject *op, uint32_t parties)
 {
     uint32_t phase;
     fl_phaser_result result = fl_phaser_register(node_of(op), parties, &phase);
-    if (checked(result) < 0) {
+    if (checked(op, result) < 0) {
         return NULL;
     }
     return phase_or_none(phase | (result == FL_PHASER_OVER ? FL_PHASER_TERMINATED : 0));
@@ -146,7 +147,10 @@ static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const 
     if (!outcome && deadline > 0) {
         outcome = fl_wait_thread(op, waitq, phase, 0, deadline);
     }
-    return outcome > 0 ? current(op) : outcome < 0 ? NULL : fl_raise("WaitTimeoutError", late);
+    if (outcome == 0) {
+        return fl_raise(fl_wrapper_state(op), WaitTimeoutError, late);
+    }
+    return outcome > 0 ? current(op) : NULL;
 }
 
 static PyObject *phaser_arrive_and_wait(PyObject *op, PyObject *const *args, Py_ssize_t count,
@@ -288,7 +292,8 @@ static PyObject *phaser_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     if (parent != Py_None && on_advance != Py_None) {
-        return fl_raise("UsageError", "phases are those of the root: give on_advance to it, not to a child");
+        return fl_raise(fl_state_under(type), UsageError,
+                        "phases are those of the root: give on_advance to it, not to a child");
     }
     fl_waitq *waitq = parent == Py_None ? fl_phaser_new_waitq() : fl_wrapper_waitq(parent);
     if (parent != Py_None) {
@@ -304,7 +309,7 @@ static PyObject *phaser_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         self->node.parent = node_of(parent);
     }
     self->on_advance = on_advance == Py_None ? NULL : Py_NewRef(on_advance);
-    if (checked(fl_phaser_register(&self->node, (uint32_t)parties, &phase)) < 0) {
+    if (checked((PyObject *)self, fl_phaser_register(&self->node, (uint32_t)parties, &phase)) < 0) {
         Py_CLEAR(self);
     }
     return (PyObject *)self;

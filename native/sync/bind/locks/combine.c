@@ -145,7 +145,7 @@ static PyObject *combining_run(PyObject *op, PyObject *function)
         return lead(self, function);
     }
     if (fl_load(&waitq->owner, relaxed) == fl_owner_thread()) { /* our own */
-        return fl_raise("DeadlockError",
+        return fl_raise(fl_wrapper_state(op), DeadlockError,
                         "this lock is running the function that calls run(), and would wait for itself for "
                         "ever; call what is to be run directly");
     }

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-static int raise_broken(void)
+static int raise_broken(PyObject *self)
 {
-    fl_raise("BrokenLockError", "the thread that held this lock has ended without releasing it");
+    fl_raise(fl_wrapper_state(self), BrokenLockError,
+             "the thread that held this lock has ended without releasing it");
     return -1;
 }
 
@@ -15,20 +16,20 @@ static __attribute__((noinline)) int wait_for(PyObject *self, uint32_t wanted, i
     fl_waitq *waitq = fl_wrapper_waitq(self);
     if (waitq->flags & FL_WAITQ_BREAKS && (fl_sem_closed(waitq) || fl_waitq_orphaned(waitq))) {
         fl_holder_ended(self, waitq);
-        return raise_broken();
+        return raise_broken(self);
     }
     if (deadline == 0) {
         return 0;
     }
     uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or is given */
     if (deadline == FL_FOREVER && fl_owner_place(holder) == fl_owner_task()) {
-        fl_raise("DeadlockError",
+        fl_raise(fl_wrapper_state(self), DeadlockError,
                  "a task of this thread's event loop holds this lock, and cannot release it while the "
                  "thread waits; use `async with`, or a timeout");
         return -1;
     }
     int taken = fl_wait_thread(self, waitq, wanted, fl_owner_thread(), deadline);
-    return taken == FL_REFUSAL ? raise_broken() : taken;
+    return taken == FL_REFUSAL ? raise_broken(self) : taken;
 }
 
 /* 1: taken; 0: not within the time; -1: an exception. */
@@ -42,15 +43,15 @@ static int give(PyObject *self, uint32_t count)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     if (waitq->flags & FL_WAITQ_BREAKS && fl_sem_closed(waitq)) {
-        return raise_broken(); /* it would be free, and no lock: the next waiter is refused */
+        return raise_broken(self); /* it would be free, and no lock: the next waiter is refused */
     }
     if (fl_permits_give(waitq, count) == FL_SEM_OK) {
         return 0;
     }
     if (waitq->flags & FL_WAITQ_OWNED) {
-        fl_raise("NotHeldError", "release unlocked lock");
+        fl_raise(fl_wrapper_state(self), NotHeldError, "release unlocked lock");
     } else {
-        fl_raise("TooManyReleasesError", "Semaphore released too many times");
+        fl_raise(fl_wrapper_state(self), TooManyReleasesError, "Semaphore released too many times");
     }
     return -1;
 }
@@ -84,10 +85,10 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
     return truth(take(self, (uint32_t)wanted, deadline));
 }
 
-static PyObject *finish_lock(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_lock(PyObject *self, PyObject *Py_UNUSED(item), bool refused)
 {
     if (refused) {
-        raise_broken();
+        raise_broken(self);
         return NULL;
     }
     Py_RETURN_TRUE;
@@ -233,7 +234,7 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     bool breaks = strcmp(death, "break") == 0;
     if (!breaks && strcmp(death, "warn") != 0) {
-        return fl_raise("UsageError", "on_owner_death is 'warn' or 'break'");
+        return fl_raise(fl_state_under(type), UsageError, "on_owner_death is 'warn' or 'break'");
     }
     return fl_wrapper_new(type, fl_sem_new(1, 1, FL_WAITQ_OWNED | (fair ? FL_WAITQ_FAIR : 0) |
                                                    (breaks ? FL_WAITQ_BREAKS : 0)));

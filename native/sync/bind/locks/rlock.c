@@ -58,7 +58,7 @@ static __attribute__((noinline)) int wait_for(PyObject *self, const fl_caller *m
             return -1;
         }
         if (!others_run) {
-            fl_raise("DeadlockError",
+            fl_raise(fl_wrapper_state(self), DeadlockError,
                      holder & FL_OWNER_TASK
                          ? "a task of this thread's event loop holds this lock, and cannot release it while "
                            "the thread waits; use `async with`, or a timeout"
@@ -116,9 +116,10 @@ int fl_rlock_is_mine(PyObject *self)
 
 static int raise_not_held(PyObject *self)
 {
-    fl_raise("NotHeldError", fl_sem_value(fl_wrapper_waitq(self)) == 0
-                                 ? "cannot release un-acquired lock: another thread or task holds it"
-                                 : "cannot release un-acquired lock");
+    fl_raise(fl_wrapper_state(self), NotHeldError,
+             fl_sem_value(fl_wrapper_waitq(self)) == 0
+                 ? "cannot release un-acquired lock: another thread or task holds it"
+                 : "cannot release un-acquired lock");
     return -1;
 }
 
@@ -317,7 +318,7 @@ static PyObject *rlock_release_save(PyObject *self, PyObject *Py_UNUSED(ignored)
 {
     int mine = fl_rlock_is_mine(self);
     if (mine == 0) {
-        fl_raise("NotHeldError", "cannot release un-acquired lock");
+        fl_raise(fl_wrapper_state(self), NotHeldError, "cannot release un-acquired lock");
     }
     if (mine <= 0) {
         return NULL;

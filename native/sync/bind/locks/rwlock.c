@@ -126,7 +126,8 @@ static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
     FL_END_CRITICAL();
     Py_XDECREF(me.task);
     if (inside < FL_RW_UPGRADE) {
-        return fl_raise("NotHeldError", "cannot downgrade: hold `writing` or `upgradable` first");
+        return fl_raise(fl_wrapper_state(op), NotHeldError,
+                        "cannot downgrade: hold `writing` or `upgradable` first");
     }
     if (fl_rwlock_leave(self, inside, FL_RW_READ) < 0) {
         return NULL;

@@ -59,9 +59,9 @@ fl_rwlock *fl_rwlock_of_view(PyObject *view)
     return fl_rwlock_begin(((fl_rwlock_view *)view)->lock);
 }
 
-static int refuse_upgrade(void)
+static int refuse_upgrade(fl_rwlock *self)
 {
-    fl_raise("DeadlockError",
+    fl_raise(fl_wrapper_state((PyObject *)self), DeadlockError,
              "the caller holds `reading`, and can acquire neither `writing` nor `upgradable` while it does: "
              "begin with `upgradable`, or release first");
     return -1;
@@ -85,7 +85,7 @@ static int plan(fl_rwlock *self, const fl_caller *me, uint32_t mode, uint32_t *w
         result = -1;
     }
     FL_END_CRITICAL();
-    return result < 0 ? refuse_upgrade() : result;
+    return result < 0 ? refuse_upgrade(self) : result;
 }
 
 /* Lets go of what an entry says more than `to`, and of the entry if that is nothing. */
@@ -160,7 +160,7 @@ static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wan
         int others_run = fl_in_greenlet(fl_wrapper_state(op));
         if (others_run <= 0) {
             if (others_run == 0) {
-                fl_raise("DeadlockError",
+                fl_raise(fl_wrapper_state((PyObject *)self), DeadlockError,
                          "a task of this thread, or the thread beneath this task, is inside this lock and "
                          "cannot leave while this one waits; use `async with`, or a timeout");
             }
@@ -220,7 +220,7 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
     if (held) {
         lower(self, from, to);
     } else {
-        fl_raise("NotHeldError",
+        fl_raise(fl_wrapper_state((PyObject *)self), NotHeldError,
                  "cannot release what the caller has not acquired; another thread or task may");
     }
     Py_XDECREF(task);

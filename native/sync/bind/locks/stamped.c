@@ -12,7 +12,7 @@ PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
         if (deadline == FL_FOREVER && fl_stamps_of_this_thread(self, me)) {
             int others_run = fl_in_greenlet(fl_wrapper_state(op));
             if (others_run == 0) {
-                fl_raise("DeadlockError",
+                fl_raise(fl_wrapper_state(op), DeadlockError,
                          "this thread, or a task of its loop, holds this lock, which is not reentrant, and "
                          "cannot release it while it waits: convert the stamp, release it, or use a timeout");
             }
@@ -85,8 +85,9 @@ PyObject *fl_stamped_release(PyObject *op, PyObject *number)
         return NULL;
     }
     if (fl_stamp_kind(given) < FL_STAMP_READS) {
-        fl_raise("NotHeldError", given == 0 ? "0 is no stamp: the lock was not acquired"
-                                       : "this stamp is an optimistic reader's: it holds nothing");
+        fl_raise(fl_wrapper_state(op), NotHeldError,
+                 given == 0 ? "0 is no stamp: the lock was not acquired"
+                            : "this stamp is an optimistic reader's: it holds nothing");
         return NULL;
     }
     if (fl_stamps_remove(self, number) < 0) {
@@ -136,7 +137,7 @@ static int convertible(fl_stamp_lock *self, PyObject *number, fl_stamp *given)
         return *given != 0 && unchanged(self, *given);
     }
     int held = fl_stamps_hold(self, number, *given);
-    return held == 0 ? fl_stamps_refuse() : held;
+    return held == 0 ? fl_stamps_refuse(self) : held;
 }
 
 /* True: there is nothing to convert: the answer is the stamp, of that kind already, or that it is no good. */
@@ -180,7 +181,7 @@ static PyObject *stamped_try_convert_to_write(PyObject *op, PyObject *number)
     PyObject *holder = fl_dict_get(self->holds, number), *result = NULL;
     if (holder == NULL || fl_stamps_remove(self, number) < 0) { /* now no other thread can release it */
         if (holder == NULL && !PyErr_Occurred()) {
-            fl_stamps_refuse();
+            fl_stamps_refuse(self);
         }
     } else if (fl_rw_raise_alone(self->wrapper.waitq, fl_owner_thread())) {
         result = fl_stamps_add(self, FL_STAMP_WRITES, fl_owner_thread());

@@ -49,7 +49,7 @@ static PyObject *visit_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_s
 {
     visit *self = (visit *)op;
     if (self->stamp == NULL) {
-        return fl_raise("NotHeldError", "this was not entered");
+        return fl_raise(fl_wrapper_state(op), NotHeldError, "this was not entered");
     }
     return fl_stamped_release(self->lock, self->stamp);
 }

@@ -116,9 +116,10 @@ int fl_stamps_hold(fl_stamp_lock *self, PyObject *number, fl_stamp given)
     return fl_stamp_kind(given) < FL_STAMP_READS ? 0 : PyDict_Contains(self->holds, number);
 }
 
-int fl_stamps_refuse(void)
+int fl_stamps_refuse(fl_stamp_lock *self)
 {
-    fl_raise("NotHeldError", "this stamp holds nothing any more: it was released, or converted to another");
+    fl_raise(fl_wrapper_state((PyObject *)self), NotHeldError,
+             "this stamp holds nothing any more: it was released, or converted to another");
     return -1;
 }
 
@@ -129,7 +130,7 @@ int fl_stamps_remove(fl_stamp_lock *self, PyObject *number)
     }
     if (PyErr_ExceptionMatches(PyExc_KeyError)) {
         PyErr_Clear();
-        return fl_stamps_refuse();
+        return fl_stamps_refuse(self);
     }
     return -1;
 }

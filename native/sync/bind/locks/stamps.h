@@ -52,6 +52,6 @@ int fl_stamps_parse(const fl_stamp_lock *self, PyObject *number, fl_stamp *given
 /* 1: it is a holder's; -1: an exception. */
 int fl_stamps_hold(fl_stamp_lock *self, PyObject *number, fl_stamp given);
 /* -1, and the exception that a stamp is none any more. */
-int fl_stamps_refuse(void);
+int fl_stamps_refuse(fl_stamp_lock *self);
 
 #endif

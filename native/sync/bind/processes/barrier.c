@@ -26,9 +26,10 @@ static uint32_t parties_of(PyObject *self)
     return ((fl_shm_object *)self)->amount;
 }
 
-static int broken(void)
+static int broken(PyObject *self)
 {
-    fl_raise("BrokenBarrierError", "a party gave up, so the barrier is broken; reset() repairs it");
+    fl_raise(fl_shm_state(self), BrokenBarrierError,
+             "a party gave up, so the barrier is broken; reset() repairs it");
     return -1;
 }
 
@@ -37,7 +38,7 @@ static int come_attempt(PyObject *self, void *party, bool Py_UNUSED(look), fl_sh
     fl_shm_barrier *barrier = fl_shm_part(self);
     *eventcount = &barrier->eventcount;
     int result = (int)fl_shm_barrier_come(barrier, parties_of(self), fl_process_self(), party);
-    return result == FL_SHM_SHUT_DOWN ? broken() : result;
+    return result == FL_SHM_SHUT_DOWN ? broken(self) : result;
 }
 
 static int meet_attempt(PyObject *self, void *party, bool look, fl_shm_eventcount **eventcount)
@@ -51,10 +52,10 @@ static int meet_attempt(PyObject *self, void *party, bool look, fl_shm_eventcoun
         PyOS_snprintf(text, sizeof text,
                       "process %d arrived and died, so the barrier is broken: reset() repairs it",
                       fl_process_number(dead));
-        fl_raise("BrokenBarrierError", text);
+        fl_raise(fl_shm_state(self), BrokenBarrierError, text);
         return -1;
     }
-    return result == FL_SHM_SHUT_DOWN ? broken() : result;
+    return result == FL_SHM_SHUT_DOWN ? broken(self) : result;
 }
 
 static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -72,7 +73,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     result = fl_shm_wait_thread(self, meet_attempt, &party, deadline);
     /* all may have come in the last moment */
     if (result != FL_SHM_DONE && fl_shm_barrier_leave(fl_shm_part(self), &party) && result >= 0) {
-        broken();
+        broken(self);
         return NULL;
     }
     return result < 0 ? NULL : PyLong_FromUnsignedLong(party.place);

@@ -42,7 +42,7 @@ static int lock_take(PyObject *self, bool inherit, int64_t deadline)
     lock_call call = {.inherit = inherit};
     int result = fl_shm_wait_thread(self, lock_attempt, &call, deadline);
     if (result == FL_SHM_DIED) {
-        fl_raise_with("OwnerDiedError", "(si)",
+        fl_raise_with(fl_shm_state(self), FL_ERROR_OwnerDiedError, "(si)",
                       "the process that held the lock died; what it protects may be half done: recover() "
                       "takes the lock nevertheless",
                       fl_process_number(call.dead));
@@ -78,7 +78,7 @@ static PyObject *lock_recover(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     if (!fl_shm_lock_release(fl_shm_part(self), fl_process_self())) {
-        return fl_raise("NotHeldError", "this process does not hold the lock");
+        return fl_raise(fl_shm_state(self), NotHeldError, "this process does not hold the lock");
     }
     Py_RETURN_NONE;
 }

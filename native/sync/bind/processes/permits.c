@@ -62,10 +62,11 @@ static PyObject *give(PyObject *self, uint32_t count)
     fl_shm_permits *permits = fl_shm_part(self);
     if (object->flags & OWNED) {
         if (!fl_shm_owned_give(permits, object->amount, fl_process_self(), count)) {
-            return fl_raise("NotHeldError", "this process does not have that many permits of the semaphore");
+            return fl_raise(fl_shm_state(self), NotHeldError,
+                            "this process does not have that many permits of the semaphore");
         }
     } else if (!fl_shm_count_give(permits, count)) {
-        return fl_raise("TooManyReleasesError", "Semaphore released too many times");
+        return fl_raise(fl_shm_state(self), TooManyReleasesError, "Semaphore released too many times");
     }
     Py_RETURN_NONE;
 }

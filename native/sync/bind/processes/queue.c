@@ -58,7 +58,7 @@ static bool goes_on(PyObject *self, fl_shm_lock *end, int *result, uint64_t dead
         fl_shm_queue_give_up(end, fl_process_self());
         *result = FL_SHM_NOT;
         if (!(((fl_shm_object *)self)->flags & TAKES_OVER)) {
-            fl_raise_with("OwnerDiedError", "(si)", what, fl_process_number(dead));
+            fl_raise_with(fl_shm_state(self), FL_ERROR_OwnerDiedError, "(si)", what, fl_process_number(dead));
             *result = -1;
         }
         return false;
@@ -97,7 +97,8 @@ static int get_attempt(PyObject *self, void *arg, bool look, fl_shm_eventcount *
             if (*message == NULL) {
                 fl_shm_queue_give_up(&queue->getting, me);
                 if (!whole) {
-                    fl_raise("WrongSegmentError", "the queue was damaged from outside; make it anew");
+                    fl_raise(fl_shm_state(self), WrongSegmentError,
+                             "the queue was damaged from outside; make it anew");
                 }
                 return -1;
             }
@@ -107,14 +108,14 @@ static int get_attempt(PyObject *self, void *arg, bool look, fl_shm_eventcount *
     return result;
 }
 
-static void *refuse(int result, bool gets)
+static void *refuse(PyObject *self, int result, bool gets)
 {
     if (result == FL_SHM_SHUT_DOWN) {
-        return fl_raise("QueueShutDown", "the queue has been shut down");
+        return fl_raise(fl_shm_state(self), QueueShutDown, "the queue has been shut down");
     }
     if (result == FL_SHM_NOT) {
-        return gets ? fl_raise("QueueEmpty", "there is nothing to get")
-                    : fl_raise("QueueFull", "there is no room to put it");
+        return gets ? fl_raise(fl_shm_state(self), QueueEmpty, "there is nothing to get")
+                    : fl_raise(fl_shm_state(self), QueueFull, "there is no room to put it");
     }
     return NULL;
 }
@@ -164,7 +165,7 @@ static PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t cou
     int result = fl_shm_wait_thread(self, put_attempt, &message, deadline);
     PyBuffer_Release(&message);
     if (result != FL_SHM_DONE) {
-        return refuse(result, false);
+        return refuse(self, result, false);
     }
     Py_RETURN_NONE;
 }
@@ -177,7 +178,7 @@ static PyObject *queue_get(PyObject *self, PyObject *const *args, Py_ssize_t cou
         return NULL;
     }
     int result = fl_shm_wait_thread(self, get_attempt, &message, deadline);
-    return result == FL_SHM_DONE ? message : refuse(result, true);
+    return result == FL_SHM_DONE ? message : refuse(self, result, true);
 }
 
 static PyObject *queue_try_put(PyObject *self, PyObject *data)
@@ -193,7 +194,7 @@ static PyObject *queue_try_put(PyObject *self, PyObject *data)
         return number_of(fl_shm_part(self), eventcount);
     }
     if (result != FL_SHM_DONE) {
-        return refuse(result, false);
+        return refuse(self, result, false);
     }
     Py_RETURN_NONE;
 }
@@ -206,7 +207,7 @@ static PyObject *queue_try_get(PyObject *self, PyObject *Py_UNUSED(ignored))
     if (result == FL_SHM_NOT) {
         return number_of(fl_shm_part(self), eventcount);
     }
-    return result == FL_SHM_DONE ? message : refuse(result, true);
+    return result == FL_SHM_DONE ? message : refuse(self, result, true);
 }
 
 static PyObject *queue_shutdown(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)

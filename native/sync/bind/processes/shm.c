@@ -18,34 +18,37 @@ static void body_unref(void *arg)
     }
 }
 
-static void *wrong(const char *what)
+static void *wrong(fl_state *state, const char *what)
 {
-    return fl_raise("WrongSegmentError", what);
+    return fl_raise(state, WrongSegmentError, what);
 }
 
 /* NULL with an exception: this is no segment that this process can use as one of that kind. */
-static void *check(const fl_shm_header *header, size_t size, fl_shm_kind kind, const char *token)
+static void *check(fl_state *state, const fl_shm_header *header, size_t size, fl_shm_kind kind,
+                   const char *token)
 {
     if (size < sizeof *header || header->magic != FL_SHM_MAGIC) {
-        return wrong("the segment is not one of fairlead's; choose another name");
+        return wrong(state, "the segment is not one of fairlead's; choose another name");
     }
     if (header->version != FL_SHM_VERSION) {
-        return wrong("the segment was made by another version of fairlead; use the same one in all "
+        return wrong(state, "the segment was made by another version of fairlead; use the same one in all "
                      "processes, or another name");
     }
     if (header->kind != kind) {
-        return wrong("the segment is that of another kind of primitive; choose another name");
+        return wrong(state, "the segment is that of another kind of primitive; choose another name");
     }
     if (token != NULL && memcmp(header->token, token, sizeof header->token) != 0) {
-        return fl_raise("HandleGoneError", "the process that made this pickle no longer has the primitive; "
-                                           "keep it until it has arrived");
+        return fl_raise(state, HandleGoneError,
+                        "the process that made this pickle no longer has the primitive; "
+                        "keep it until it has arrived");
     }
     if (header->space != fl_process_space()) {
-        return wrong("the segment belongs to another pid namespace, whose processes cannot be told dead or "
+        return wrong(state,
+                     "the segment belongs to another pid namespace, whose processes cannot be told dead or "
                      "alive from here; share it within one container, or give both the same pid namespace");
     }
     if (header->size != size) {
-        return wrong("the segment has been cut off; make it anew");
+        return wrong(state, "the segment has been cut off; make it anew");
     }
     return (void *)(uintptr_t)header;
 }
@@ -85,8 +88,8 @@ static fl_shm_header *make(int fd, const fl_shm_type *kind, const char *token, u
     return header;
 }
 
-static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, uint32_t *amount,
-                           uint32_t *flags, size_t *size)
+static fl_shm_header *find(fl_state *state, int fd, const fl_shm_type *kind, const char *token,
+                           uint32_t *amount, uint32_t *flags, size_t *size)
 {
     int error = fl_segment_size(fd, size);
     if (error != 0) {
@@ -94,7 +97,7 @@ static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, u
         return (void *)PyErr_SetFromErrno(PyExc_OSError);
     }
     if (*size < sizeof(fl_shm_header)) {
-        return wrong("the segment is not one of fairlead's; choose another name");
+        return wrong(state, "the segment is not one of fairlead's; choose another name");
     }
     fl_shm_header *header = map(fd, *size);
     if (header == NULL) {
@@ -104,10 +107,10 @@ static fl_shm_header *find(int fd, const fl_shm_type *kind, const char *token, u
     atomic_signal_fence(memory_order_acq_rel); /* nothing of it is read a second time */
     *amount = seen.amount;
     *flags = seen.flags;
-    if (check(&seen, *size, kind->kind, token) == NULL ||
+    if (check(state, &seen, *size, kind->kind, token) == NULL ||
         *size != sizeof seen + kind->size(seen.amount, seen.flags)) {
         if (!PyErr_Occurred()) {
-            wrong("the segment has been cut off; make it anew");
+            wrong(state, "the segment has been cut off; make it anew");
         }
         fl_segment_unmap(header, *size);
         return NULL;
@@ -131,13 +134,13 @@ PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args
         return NULL;
     }
     if (fl_process_self() == 0) {
-        return fl_raise("UsageError", "memory is shared on Linux only, where /proc shows this process");
+        return fl_raise(state, UsageError, "memory is shared on Linux only, where /proc shows this process");
     }
     size_t size = 0;
     fl_shm_header *header =
         making ? make(fd, kind, token, amount, flags, &size)
-               : find(fd, kind, token, &amount, &flags, &size);
-    fl_shm_body *body = header == NULL ? NULL : calloc(1, sizeof *body);
+               : find(state, fd, kind, token, &amount, &flags, &size);
+    fl_shm_body *body = header == NULL || fl_errors(state) == NULL ? NULL : calloc(1, sizeof *body);
     fl_shm_object *self = body == NULL ? NULL : (fl_shm_object *)type->tp_alloc(type, 0);
     if (self == NULL) {
         if (header != NULL) {

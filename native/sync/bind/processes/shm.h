@@ -55,6 +55,12 @@ static inline void *fl_shm_part_of(const fl_shm_body *body)
     return body->map + 1;
 }
 
+/* Of a type that Python derived, too. */
+static inline fl_state *fl_shm_state(PyObject *self)
+{
+    return ((fl_shm_object *)self)->state;
+}
+
 static inline void *fl_shm_part(PyObject *self)
 {
     return fl_shm_part_of(((fl_shm_object *)self)->body);

@@ -53,8 +53,11 @@ static void storage_free(void *body)
 static fl_storage *storage_new(fl_order order, uint32_t maxsize, uint32_t flags)
 {
     fl_storage *storage = PyMem_RawCalloc(1, sizeof *storage);
-    bool bounded = storage != NULL && order != FL_SIMPLE;
-    if (bounded && !(storage->slots = fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags))) {
+    if (storage == NULL) {
+        return NULL;
+    }
+    if (order != FL_SIMPLE &&
+        !(storage->slots = fl_sem_new(maxsize ? maxsize : FL_SEM_MOST, FL_SEM_MOST, flags))) {
         PyMem_RawFree(storage);
         return NULL;
     }
@@ -88,11 +91,17 @@ void fl_bounded_dealloc(fl_bounded *self)
     fl_wrapper_dealloc((PyObject *)self);
 }
 
+static fl_state *state_of(fl_bounded *self)
+{
+    return fl_wrapper_state((PyObject *)self);
+}
+
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type)
 {
     fl_storage *storage = ((fl_bounded *)op)->storage;
     if (storage->elements.count > 0) {
-        return fl_raise("UsageError", "hand a queue to another interpreter before something is put into it");
+        return fl_raise(fl_wrapper_state(op), UsageError,
+                        "hand a queue to another interpreter before something is put into it");
     }
     fl_shared *shared = fl_shared_new(fl_wrapper_waitq(op), type, storage, storage_free);
     if (shared == NULL) {
@@ -152,16 +161,17 @@ void fl_bounded_recover(fl_bounded *self)
     END_STORAGE(self);
 }
 
-void *fl_bounded_raise(int result, bool putting)
+void *fl_bounded_raise(fl_bounded *self, int result, bool putting)
 {
+    fl_state *state = state_of(self);
     if (result == FL_REFUSAL) {
-        return fl_raise_queue_error("QueueShutDown", "the queue has been shut down");
+        return fl_raise(state, QueueShutDown, "the queue has been shut down");
     }
     if (result == 0 && putting) {
-        return fl_raise_queue_error("QueueFull", "the queue is full");
+        return fl_raise(state, QueueFull, "the queue is full");
     }
     if (result == 0) {
-        return fl_raise_queue_error("QueueEmpty", "the queue is empty");
+        return fl_raise(state, QueueEmpty, "the queue is empty");
     }
     return NULL;
 }
@@ -193,7 +203,7 @@ static int try_to_store(fl_bounded *self, PyObject *object, fl_item *copy)
     fl_mailbox *mailbox = NULL;
     FL_BEGIN_CRITICAL(self);
     fl_heap_path path;
-    if (storage->order != FL_PRIORITY || fl_heap_find_push(elements, object, &path) == 0) {
+    if (storage->order != FL_PRIORITY || fl_heap_find_push(state_of(self), elements, object, &path) == 0) {
         fl_mutex_lock_if(elements->lock);
         if (fl_load(&storage->shut, relaxed)) { /* with the storage */
             result = FL_REFUSAL;
@@ -231,7 +241,7 @@ int fl_bounded_store(fl_bounded *self, PyObject *object)
     int result;
     do {
         bool shared = fl_load(&self->wrapper.shared, acquire) != NULL; /* pairs with the store in handle.c */
-        if (shared && copy == NULL && (copy = fl_encode(object)) == NULL) {
+        if (shared && copy == NULL && (copy = fl_encode(state_of(self), object)) == NULL) {
             result = -1;
         } else {
             result = try_to_store(self, object, copy);
@@ -244,14 +254,14 @@ int fl_bounded_store(fl_bounded *self, PyObject *object)
         fl_item_unref(copy);
     }
     free_slot(self->storage);
-    fl_bounded_raise(result, true);
+    fl_bounded_raise(self, result, true);
     return -1;
 }
 
 /* Of a copy, whose reference it steals. */
-static PyObject *made_of(fl_item *copy)
+static PyObject *made_of(fl_bounded *self, fl_item *copy)
 {
-    PyObject *object = fl_decode(copy);
+    PyObject *object = fl_unpack(state_of(self), copy);
     fl_item_unref(copy);
     return object;
 }
@@ -264,7 +274,7 @@ static int try_to_fetch(fl_bounded *self, void **element, bool *copied)
     int result = -1;
     FL_BEGIN_CRITICAL(self);
     fl_heap_path path;
-    if (storage->order != FL_PRIORITY || fl_heap_find_pop(&storage->elements, &path) == 0) {
+    if (storage->order != FL_PRIORITY || fl_heap_find_pop(state_of(self), &storage->elements, &path) == 0) {
         fl_mutex_lock_if(storage->elements.lock);
         result = 1;
         if (storage->elements.count == 0) {
@@ -294,10 +304,10 @@ PyObject *fl_bounded_fetch(fl_bounded *self)
     } while (result == 0);
     if (result == 1) {
         free_slot(self->storage);
-        return copied ? made_of(element) : element;
+        return copied ? made_of(self, element) : element;
     }
     fl_permits_give(fl_bounded_objects(self), 1);
-    return fl_bounded_raise(result, false);
+    return fl_bounded_raise(self, result, false);
 }
 
 PyObject *fl_bounded_look_at(fl_bounded *self)
@@ -317,14 +327,14 @@ PyObject *fl_bounded_look_at(fl_bounded *self)
         }
     }
     END_STORAGE(self);
-    return copy != NULL ? made_of(copy) : object;
+    return copy != NULL ? made_of(self, copy) : object;
 }
 
 PyObject *fl_bounded_look(fl_bounded *self)
 {
     PyObject *object = fl_bounded_look_at(self);
     fl_permits_give(fl_bounded_objects(self), 1);
-    return object != NULL || PyErr_Occurred() ? object : fl_bounded_raise(FL_REFUSAL, false);
+    return object != NULL || PyErr_Occurred() ? object : fl_bounded_raise(self, FL_REFUSAL, false);
 }
 
 /* With the storage, so that no join begins between the end of the work and the word of it. */

@@ -57,7 +57,7 @@ static inline fl_bounded *fl_bounded_begin(PyObject *op)
 }
 
 /* Raises what a wait without success means; NULL. */
-void *fl_bounded_raise(int result, bool putting);
+void *fl_bounded_raise(fl_bounded *self, int result, bool putting);
 
 /* Takes a slot, or an object's permit. 1: taken; 0: not within the time; FL_REFUSAL: shut down; -1: an
    exception. */

@@ -47,7 +47,7 @@ fl_shared *fl_broadcast_share(PyObject *op, uint32_t type)
         copy->latest = objects->latest;
         for (uint32_t i = 0; i < copy->capacity && self->ring == objects; i++) {
             PyObject *object = Py_XNewRef((PyObject *)objects->at[i]);
-            copy->at[i] = object == NULL ? NULL : fl_encode(object);
+            copy->at[i] = object == NULL ? NULL : fl_encode(fl_wrapper_state((PyObject *)self), object);
             Py_XDECREF(object);
             if (object != NULL && copy->at[i] == NULL) {
                 ring_free(copy);
@@ -123,7 +123,7 @@ static PyObject *ring_put(PyObject *op, PyObject *item)
     fl_mailbox *mailbox = NULL;
     int result;
     do {
-        if (copy == NULL && is_shared(self) && (copy = fl_encode(item)) == NULL) {
+        if (copy == NULL && is_shared(self) && (copy = fl_encode(fl_wrapper_state(op), item)) == NULL) {
             return NULL;
         }
         result = try_to_put(self, item, copy, &gone, &mailbox);
@@ -140,7 +140,7 @@ static PyObject *ring_put(PyObject *op, PyObject *item)
         Py_XDECREF((PyObject *)gone);
     }
     if (result == FL_REFUSAL) {
-        return fl_raise("ChannelClosedError", "the channel is closed, and takes nothing");
+        return fl_raise(fl_wrapper_state(op), ChannelClosedError, "the channel is closed, and takes nothing");
     }
     Py_RETURN_NONE;
 }

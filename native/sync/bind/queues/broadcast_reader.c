@@ -11,9 +11,10 @@ typedef struct {
     uint64_t place; /* within the broadcast's critical section: how many it has seen or missed */
 } reader;
 
-static void *closed(void)
+static void *closed(reader *self)
 {
-    return fl_raise("ChannelClosedError", "the channel is closed, and there is nothing left to receive");
+    return fl_raise(fl_wrapper_state((PyObject *)self), ChannelClosedError,
+                    "the channel is closed, and there is nothing left to receive");
 }
 
 PyObject *fl_reader_at(PyObject *broadcast, uint64_t place)
@@ -68,7 +69,7 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
     fl_mutex_unlock_if(ring->lock);
     FL_END_CRITICAL();
     if (copy != NULL) {
-        *object = fl_decode(copy);
+        *object = fl_unpack(fl_wrapper_state((PyObject *)self), copy);
         fl_item_unref(copy);
     }
     return found;
@@ -84,9 +85,10 @@ static PyObject *take(reader *self, bool *again)
     case FOUND:
         return object;
     case MISSED:
-        return fl_raise_with("LaggedError", "(K)", (unsigned long long)missed);
+        return fl_raise_with(fl_wrapper_state((PyObject *)self), FL_ERROR_LaggedError,
+                             "(K)", (unsigned long long)missed);
     case ENDED:
-        return closed();
+        return closed(self);
     default:
         *again = true;
         return NULL;
@@ -118,7 +120,7 @@ static PyObject *receive_within(reader *self, int64_t deadline)
             return NULL;
         }
         if (outcome == 0) {
-            return fl_raise_queue_error("QueueEmpty", "there is nothing to receive");
+            return fl_raise(fl_wrapper_state((PyObject *)self), QueueEmpty, "there is nothing to receive");
         }
     }
 }
@@ -167,7 +169,7 @@ static PyObject *reader_latest(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     PyObject *object;
     uint64_t missed;
-    return look((reader *)op, true, &object, &missed) == FOUND ? object : closed();
+    return look((reader *)op, true, &object, &missed) == FOUND ? object : closed((reader *)op);
 }
 
 static PyObject *reader_pending(PyObject *op, PyObject *Py_UNUSED(ignored))

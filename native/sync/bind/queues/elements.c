@@ -52,8 +52,9 @@ void fl_elements_drop(fl_elements *all)
 }
 
 /* A way that has nowhere led yet; how many there are. */
-static uint32_t begin(const fl_elements *elements, fl_heap_path *path)
+static uint32_t begin(fl_state *state, const fl_elements *elements, fl_heap_path *path)
 {
+    path->state = state;
     fl_mutex_lock_if(elements->lock);
     uint32_t count = elements->count;
     path->changes = elements->changes;
@@ -79,7 +80,7 @@ static PyObject *object_at(const fl_elements *elements, const fl_heap_path *path
     if (item == NULL) {
         return NULL;
     }
-    PyObject *object = fl_decode(item);
+    PyObject *object = fl_unpack(path->state, item);
     fl_item_unref(item);
     return object;
 }
@@ -106,9 +107,9 @@ static int less_at(const fl_elements *elements, const fl_heap_path *path, uint32
     return less(first, first == NULL ? NULL : object_at(elements, path, other));
 }
 
-int fl_heap_find_push(const fl_elements *elements, PyObject *object, fl_heap_path *path)
+int fl_heap_find_push(fl_state *state, const fl_elements *elements, PyObject *object, fl_heap_path *path)
 {
-    uint32_t at = begin(elements, path);
+    uint32_t at = begin(state, elements, path);
     path->steps[0] = at;
     while (at > 0) {
         uint32_t parent = (at - 1) / 2;
@@ -138,9 +139,9 @@ bool fl_heap_push(fl_elements *elements, void *element, const fl_heap_path *path
 }
 
 /* The last object goes to the top, sinks to the bottom on the side of the smaller ones, and rises again. */
-int fl_heap_find_pop(const fl_elements *elements, fl_heap_path *path)
+int fl_heap_find_pop(fl_state *state, const fl_elements *elements, fl_heap_path *path)
 {
-    uint32_t count = begin(elements, path), left = count - 1, child;
+    uint32_t count = begin(state, elements, path), left = count - 1, child;
     path->steps[0] = 0;
     while (count > 0 && (child = 2 * path->steps[path->depth] + 1) < left) {
         if (child + 1 < left) {

@@ -10,7 +10,7 @@
 #ifndef FL_SYNC_BIND_QUEUES_ELEMENTS_H
 #define FL_SYNC_BIND_QUEUES_ELEMENTS_H
 
-#include <Python.h>
+#include "sync/bind/base/state.h"
 
 #include <stdbool.h>
 
@@ -70,6 +70,7 @@ void fl_elements_drop(fl_elements *all);
 
 /* Where a push or a pop of a heap leads, and the state of the elements that this is true of. */
 typedef struct {
+    fl_state *state;
     uint64_t changes;
     int depth, rise;
     uint32_t steps[FL_HEAP_DEPTH + 1];
@@ -77,8 +78,8 @@ typedef struct {
 
 /* 0: found; -1: a comparison, or making an object of a copy, raised. After it the elements may have changed:
    then fl_heap_push and fl_heap_pop do nothing, and the way is to be found anew. */
-int fl_heap_find_push(const fl_elements *elements, PyObject *object, fl_heap_path *path);
-int fl_heap_find_pop(const fl_elements *elements, fl_heap_path *path);
+int fl_heap_find_push(fl_state *state, const fl_elements *elements, PyObject *object, fl_heap_path *path);
+int fl_heap_find_pop(fl_state *state, const fl_elements *elements, fl_heap_path *path);
 /* In room that was reserved; if it is true the reference is the elements's. */
 bool fl_heap_push(fl_elements *elements, void *element, const fl_heap_path *path);
 /* The smallest; NULL: the elements has changed. */

@@ -8,43 +8,45 @@
 #include "sync/bind/queues/queues.h"
 #include "sync/bind/base/wait.h"
 
-static void *raise_unmet(int result, fl_meeting_side side)
+static void *raise_unmet(PyObject *self, int result, fl_meeting_side side)
 {
     if (side == FL_MEET_SWAP && result == FL_REFUSAL) {
-        return fl_raise("ChannelClosedError", "the exchanger has been closed");
+        return fl_raise(fl_wrapper_state(self), ChannelClosedError, "the exchanger has been closed");
     }
     if (side == FL_MEET_SWAP && result == 0) {
-        return fl_raise("WaitTimeoutError",
+        return fl_raise(fl_wrapper_state(self), WaitTimeoutError,
                         "no other party came within the time; the item is still yours");
     }
     if (result == FL_REFUSAL) {
-        return fl_raise_queue_error("QueueShutDown", "the other end of the channel has been closed");
+        return fl_raise(fl_wrapper_state(self), QueueShutDown,
+                        "the other end of the channel has been closed");
     }
     if (result == 0 && side == FL_MEET_SEND) {
-        return fl_raise_queue_error("QueueFull", "there was no receiver, and the channel has no room");
+        return fl_raise(fl_wrapper_state(self), QueueFull,
+                        "there was no receiver, and the channel has no room");
     }
     if (result == 0) {
-        return fl_raise_queue_error("QueueEmpty", "there was no sender");
+        return fl_raise(fl_wrapper_state(self), QueueEmpty, "there was no sender");
     }
     return NULL;
 }
 
-static PyObject *finish_send(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_send(PyObject *self, PyObject *Py_UNUSED(item), bool refused)
 {
     if (refused) {
-        return raise_unmet(FL_REFUSAL, FL_MEET_SEND);
+        return raise_unmet(self, FL_REFUSAL, FL_MEET_SEND);
     }
     Py_RETURN_NONE;
 }
 
-static PyObject *finish_receive(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+static PyObject *finish_receive(PyObject *self, PyObject *item, bool refused)
 {
-    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_RECEIVE) : Py_NewRef(item);
+    return refused ? raise_unmet(self, FL_REFUSAL, FL_MEET_RECEIVE) : Py_NewRef(item);
 }
 
-static PyObject *finish_exchange(PyObject *Py_UNUSED(self), PyObject *item, bool refused)
+static PyObject *finish_exchange(PyObject *self, PyObject *item, bool refused)
 {
-    return refused ? raise_unmet(FL_REFUSAL, FL_MEET_SWAP) : Py_NewRef(item);
+    return refused ? raise_unmet(self, FL_REFUSAL, FL_MEET_SWAP) : Py_NewRef(item);
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
@@ -62,7 +64,7 @@ static PyObject *meet_in_greenlet(PyObject *self, fl_meeting_side side, fl_hando
     if (result != NULL && PyTuple_Check(result)) {
         came = Py_NewRef(PyTuple_GET_ITEM(result, 0));
     } else if (result != NULL) {
-        raise_unmet(result == Py_None ? 0 : FL_REFUSAL, side);
+        raise_unmet(self, result == Py_None ? 0 : FL_REFUSAL, side);
     }
     Py_XDECREF(result);
     return came;
@@ -96,7 +98,7 @@ static PyObject *meet_within(PyObject *self, fl_meeting_side side, fl_handoff *h
         came = Py_NewRef(handoff == NULL ? Py_None : (PyObject *)handoff->object);
     }
     fl_handoff_drop(handoff); /* of what stays here the caller has a reference */
-    return result == 1 ? came : raise_unmet(result, side);
+    return result == 1 ? came : raise_unmet(self, result, side);
 }
 
 static PyObject *send_within(PyObject *self, PyObject *item, int64_t deadline)

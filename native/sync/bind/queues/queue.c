@@ -6,7 +6,7 @@ static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
 {
     int result = fl_bounded_take(self, self->storage->slots, deadline);
     if (result != 1) {
-        return fl_bounded_raise(result, true);
+        return fl_bounded_raise(self, result, true);
     }
     return fl_bounded_store(self, item) < 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -14,7 +14,7 @@ static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
 static PyObject *get_within(fl_bounded *self, int64_t deadline)
 {
     int result = fl_bounded_take(self, fl_bounded_objects(self), deadline);
-    return result == 1 ? fl_bounded_fetch(self) : fl_bounded_raise(result, false);
+    return result == 1 ? fl_bounded_fetch(self) : fl_bounded_raise(self, result, false);
 }
 
 static PyObject *peek_within(fl_bounded *self, int64_t deadline)
@@ -27,7 +27,7 @@ static PyObject *peek_within(fl_bounded *self, int64_t deadline)
         }
     }
     int result = fl_bounded_take(self, fl_bounded_objects(self), deadline);
-    return result == 1 ? fl_bounded_look(self) : fl_bounded_raise(result, false);
+    return result == 1 ? fl_bounded_look(self) : fl_bounded_raise(self, result, false);
 }
 
 static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -59,7 +59,7 @@ static PyObject *queue_put_nowait(PyObject *op, PyObject *item)
 static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
 {
     if (refused) {
-        return fl_bounded_raise(FL_REFUSAL, true);
+        return fl_bounded_raise((fl_bounded *)op, FL_REFUSAL, true);
     }
     if (fl_bounded_store((fl_bounded *)op, item) < 0) {
         return NULL;
@@ -91,7 +91,8 @@ static PyObject *queue_get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
 {
-    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_fetch((fl_bounded *)op);
+    fl_bounded *self = (fl_bounded *)op;
+    return refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_fetch(self);
 }
 
 static PyObject *queue_get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -115,7 +116,8 @@ static PyObject *queue_peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
 {
-    return refused ? fl_bounded_raise(FL_REFUSAL, false) : fl_bounded_look((fl_bounded *)op);
+    fl_bounded *self = (fl_bounded *)op;
+    return refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_look(self);
 }
 
 static PyObject *queue_peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -265,10 +267,12 @@ static PyObject *simple_repr(PyObject *op)
 
 static PyObject *queue_sizeof(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_bounded *self = fl_bounded_begin(op);
-    size_t waitqs = fl_load(&self->storage->finished, relaxed) == NULL ? 2 : 3; /* a figure to show */
-    size_t elements = self->storage->elements.room * sizeof(void *);
-    return PyLong_FromSize_t(sizeof *self + sizeof *self->storage + waitqs * sizeof(fl_waitq) + elements);
+    const fl_bounded *self = fl_bounded_begin(op);
+    const fl_storage *storage = self->storage;
+    bool joined = fl_load(&storage->finished, relaxed) != NULL; /* a figure to show */
+    size_t waitqs = 1u + (storage->slots != NULL) + joined;
+    size_t elements = storage->elements.room * sizeof(void *);
+    return PyLong_FromSize_t(sizeof *self + sizeof *storage + waitqs * sizeof(fl_waitq) + elements);
 }
 
 static PyObject *get_maxsize(PyObject *op, void *Py_UNUSED(closure))
@@ -376,6 +380,7 @@ static void queue_dealloc(PyObject *op)
 #define simple_get_async queue_get_async
 #define simple_qsize queue_qsize
 #define simple_empty queue_empty
+#define simple_sizeof queue_sizeof
 
 #define QUEUE(type, prefix, new, ...)                                                                       \
     FL_TYPE("fairlead.sync." #type, fl_bounded, Py_TPFLAGS_HAVE_GC,                                        \

@@ -1,4 +1,4 @@
-/* What all queues share: the arguments of their calls, and their errors. */
+/* What all queues share: the arguments of their calls. */
 #ifndef FL_SYNC_BIND_QUEUES_QUEUES_H
 #define FL_SYNC_BIND_QUEUES_QUEUES_H
 
@@ -12,9 +12,5 @@ int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline);
 /* The deadline that the arguments block=True, timeout=None of this method mean; -1 with an exception set. */
 int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                        int64_t *deadline);
-
-/* Raises fairlead.errors' class of this name; where asyncio is imported it is asyncio's of that name as well.
-   Returns NULL. */
-#define fl_raise_queue_error(name, message) fl_raise_of("fairlead.sync._queue_errors", name, "(s)", message)
 
 #endif
