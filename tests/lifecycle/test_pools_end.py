@@ -99,8 +99,10 @@ def test_workers_end_with_a_program_that_is_killed(method: str, tmp_path: Path) 
     with subprocess.Popen(
         command, cwd=tmp_path, env=mark(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        until((tmp_path / "begun").exists)
-        process.kill()
+        try:
+            until((tmp_path / "begun").exists)
+        finally:
+            process.kill()
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))
 
 

@@ -74,13 +74,17 @@ def announce_and_spin(path: str) -> None:
     spin()
 
 
-def announce_and_ask(path: str) -> None:
+def ask() -> None:
     """Ends only because it asks whether it was cancelled."""
     from fairlead.pools import check_cancelled
 
-    open(path, "w").close()  # noqa: PTH123
     while True:
         check_cancelled()
+
+
+def announce_and_ask(path: str) -> None:
+    open(path, "w").close()  # noqa: PTH123
+    ask()
 
 
 def remember(number: int) -> None:

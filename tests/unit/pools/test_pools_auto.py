@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from cancelling import Cancelling
-from pooltasks import announce_and_ask, square, wait_for
+from pooltasks import announce_and_ask, ask, square, wait_for
 from waiting import until
 
 from fairlead import errors, machine
@@ -244,9 +244,9 @@ def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Pa
 @pytest.mark.skipif(
     machine.cores().usable < 2 or not has_gil(), reason="without a GIL, or with one core, nothing is won"
 )
-def test_pool_sends_computing_functions_to_workers_with_their_own_gil(tmp_path: Path) -> None:
+def test_pool_sends_computing_functions_to_workers_with_their_own_gil() -> None:
     with pool(max_workers=1) as chosen:
-        first = chosen.submit(announce_and_ask, str(tmp_path / "begun"))
+        first = chosen.submit(ask)
         assert chosen.choice is not None
         assert chosen.choice.kind in ("interpreters", "processes")
         assert chosen.submit(square, 3).result() == 9
