@@ -14,6 +14,8 @@ import subprocess
 import sys
 from typing import Any
 
+from fairlead import errors
+
 Operation = tuple[str, tuple[Any, ...]]
 
 
@@ -50,7 +52,7 @@ def tried(subject: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     try:
         result = getattr(subject, name)(*arguments)
     except Exception as error:  # noqa: BLE001 - the machine looks at it
-        return type(error)
+        return getattr(errors, type(error).__name__, type(error))  # not asyncio's as well
     return tuple(result) if isinstance(result, tuple) else result
 
 
