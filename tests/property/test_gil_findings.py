@@ -161,7 +161,8 @@ def test_find_long_hold_is_said_where_other_holds_lost_their_core() -> None:
     ("overrun_off_cpu", "kinds"), [(0.5, ["long-hold"]), (0.99, ["convoy"])], ids=["C code", "no core"]
 )
 def test_find_convoy_is_behind_holders_that_drop_when_asked(overrun_off_cpu: float, kinds: list[str]) -> None:
-    """Half of the holds are not asked to end, so that more was held before requests than after them."""
+    """Half of the holds are not asked to end, so that more was held before requests than after them. That
+    holders had no core is said, too."""
     holder = GilThread(
         serial=1, name="a", native_id=1, acquisitions=49, held_seconds=2.72, max_held_seconds=0.13,
         overrun_seconds=1.0, overrun_off_cpu_seconds=overrun_off_cpu, max_overrun_seconds=0.12,
@@ -172,7 +173,7 @@ def test_find_convoy_is_behind_holders_that_drop_when_asked(overrun_off_cpu: flo
         waited_seconds=1.24, max_wait_seconds=0.16, max_held_seconds=0.001, overrun_seconds=0.0,
     )  # fmt: skip
     found = find([holder, brief], wall_seconds=5, switch_interval=0.005)
-    assert [finding.kind for finding in found] == kinds
+    assert sorted(finding.kind for finding in found) == [*kinds, "no-core"]
 
 
 def test_find_long_hold_that_sleeps_is_said() -> None:
@@ -235,6 +236,27 @@ def test_find_one_starved_thread_is_named() -> None:
     assert [finding.threads[0] for finding in starved] == ["b"]
     assert starved[0].title == "b once waited 300 ms for its turn"
     assert starved[0].evidence["longest_wait_ms"] == pytest.approx(300)
+
+
+@pytest.mark.parametrize(("off_cpu", "asleep"), [(0.2, 0.0), (1.7, 0.0), (1.7, 1.5)])
+def test_holder_without_a_core_is_no_saturation(off_cpu: float, asleep: float) -> None:
+    """It was preempted or stopped; a call into C that sleeps is another matter."""
+    holder = GilThread(
+        serial=1, name="holder", native_id=1, acquisitions=20, contended=20, held_seconds=1.9,
+        waited_seconds=0.1, max_wait_seconds=0.006, max_held_seconds=0.3,
+        held_off_cpu_seconds=off_cpu, held_asleep_seconds=asleep,
+    )  # fmt: skip
+    other = dataclasses.replace(
+        holder, serial=2, name="other", held_seconds=0.05, waited_seconds=1.8, max_wait_seconds=0.3,
+        held_off_cpu_seconds=0.0, held_asleep_seconds=0.0,
+    )  # fmt: skip
+    found = find([holder, other], wall_seconds=2, switch_interval=0.005)
+    if off_cpu - asleep < 1:
+        assert "no-core" not in {finding.kind for finding in found}
+    else:
+        assert (found[0].kind, found[0].threads) == ("no-core", ("holder",))
+        assert found[0].title == "holder had no core for 1.7 s of the 1.95 s that the GIL was held"
+        assert found[0].cost_seconds == pytest.approx(1.9 * 1.7 / 1.95)
 
 
 @pytest.mark.parametrize("free", [0.0, 0.1, 0.47])

@@ -25,8 +25,8 @@ FindingKind = Literal[
 ]
 """convoy: short holds, each followed by a wait of about a switch interval. long-hold: C code that does not
 let go when it is asked to. lock-square: threads woken together each wait behind all that run. starvation:
-one thread waits far longer than its peers. no-core: threads could not take a free GIL, for want of a
-core. switch-storm: the GIL is passed round faster than work gets
+one thread waits far longer than its peers. no-core: threads could not take a free GIL, or go on
+holding it, for want of a core. switch-storm: the GIL is passed round faster than work gets
 done. saturation: more threads compute than one GIL can carry. not-the-gil: waiting for the GIL is not what
 costs the time."""
 

@@ -46,7 +46,7 @@ from fairlead.gil.analysis.scene import (
     sane,
     verb,
 )
-from fairlead.gil.analysis.thread_findings import long_holds, no_core, starvation
+from fairlead.gil.analysis.thread_findings import holders_without_core, long_holds, no_core, starvation
 from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
 
 CONVOY_HOLD = 0.1
@@ -115,7 +115,7 @@ def find(
 
 
 def _of_one_gil(scene: Scene) -> list[Finding]:
-    found = [*long_holds(scene), *starvation(scene), *no_core(scene)]
+    found = [*long_holds(scene), *starvation(scene), *no_core(scene), *holders_without_core(scene)]
     if scene.waited >= WORTH_A_WORD * scene.wall:
         square = _lock_square(scene)
         found += [*_convoy(scene), *(square or _switch_storm(scene))]
@@ -322,7 +322,7 @@ def _saturation(scene: Scene) -> Finding:
             " free-threaded build; more threads on this GIL"
             " make it no faster."
         ),
-        cost_seconds=scene.waited,
+        cost_seconds=scene.waited * max(0.0, 1 - scene.without_core / scene.held),
     )
 
 

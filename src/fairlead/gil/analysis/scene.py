@@ -38,6 +38,11 @@ class Scene:
         """And made use of: not asleep meanwhile."""
         return sum(used_seconds(thread) for thread in self.threads)
 
+    @property
+    def without_core(self) -> float:
+        """For how long holders wanted to go on and had no core, as far as that is known."""
+        return sum(preempted_seconds(thread) for thread in self.threads)
+
     def computing(self) -> list[GilThread]:
         """Threads that hold about as long as they are let, and do not sleep, largest share first."""
         least = COMPUTING_HOLD * self.interval
@@ -72,9 +77,17 @@ def kept_seconds(thread: GilThread) -> float:
     return _by_itself(thread, thread.held_seconds, thread.held_off_cpu_seconds)
 
 
+def preempted_seconds(thread: GilThread) -> float:
+    """For how long it held and had no core, though it did not sleep."""
+    return _preempted(thread, thread.held_off_cpu_seconds)
+
+
+def _preempted(thread: GilThread, off_cpu: float | None) -> float:
+    return max(0.0, (off_cpu or 0.0) - (thread.held_asleep_seconds or 0.0))
+
+
 def _by_itself(thread: GilThread, seconds: float | None, off_cpu: float | None) -> float:
-    preempted = max(0.0, (off_cpu or 0.0) - (thread.held_asleep_seconds or 0.0))
-    return max(0.0, (seconds or 0.0) - preempted)
+    return max(0.0, (seconds or 0.0) - _preempted(thread, off_cpu))
 
 
 def lets_go(thread: GilThread, interval: float) -> bool:

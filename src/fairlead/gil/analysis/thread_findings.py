@@ -10,21 +10,38 @@ The thresholds, in switch intervals I, as findings.py explains:
 * starvation: one wait of 20 I or longer, and of at least 4 I for each thread that competes, four times as
   long as the longest waits of its peers, and not simply one long hold. What the thread waited while the GIL
   was free does not count: then it waited for a core.
-* no-core: a wait of 4 I or longer, by a thread that waited at least half of its time with the GIL free. An
-  awake thread takes a free GIL within microseconds.
+* no-core: a wait of 4 I or longer, by a thread that waited at least half of its time with the GIL free: an
+  awake thread takes a free GIL within microseconds. Or holders that had no core for half of the time for
+  which they held it, and others that waited for a tenth of the time because of that.
 """
 
 from __future__ import annotations
 
 from pathlib import PurePath
 
-from fairlead.gil.analysis.scene import WORTH_A_WORD, Scene, duration, lets_go, listed, names_of, overrun_of
+from fairlead.gil.analysis.scene import (
+    WORTH_A_WORD,
+    Scene,
+    duration,
+    lets_go,
+    listed,
+    names_of,
+    overrun_of,
+    preempted_seconds,
+    used_seconds,
+)
 from fairlead.record.gil_summary import Finding
 
 LONG_HOLD = 4.0
 STARVED = 20.0
 STARVED_PER_RIVAL = 4.0
 STARVED_OVER_PEERS = 4.0
+HELD_WITHOUT_CORE = 0.5
+WAITED_FOR_CORES = 0.1
+MORE_CORES = (
+    "This is the machine, not the GIL: give the process more of it (cores, a CPU quota, a nice value), or let"
+    " less run beside it."
+)
 
 
 def long_holds(scene: Scene) -> list[Finding]:
@@ -159,10 +176,35 @@ def no_core(scene: Scene) -> list[Finding]:
                 "waited_seconds": waited,
                 "longest_wait_ms": max(thread.max_wait_seconds for thread in victims) * 1e3,
             },
-            advice=(
-                "This is the machine, not the GIL: give the process more of it (cores, a CPU quota, a nice"
-                " value), or let less run beside it."
+            advice=MORE_CORES,
+            cost_seconds=cost,
+        )
+    ]
+
+
+def holders_without_core(scene: Scene) -> list[Finding]:
+    share = scene.without_core / scene.held if scene.held else 0.0
+    cost = scene.waited * min(1.0, share)
+    if share < HELD_WITHOUT_CORE or cost < WAITED_FOR_CORES * scene.wall:
+        return []
+    holders = [t for t in scene.threads if preempted_seconds(t) >= HELD_WITHOUT_CORE * used_seconds(t) > 0]
+    holders.sort(key=lambda thread: -preempted_seconds(thread))
+    lost = f"{duration(scene.without_core)} of the {duration(scene.held)}"
+    return [
+        Finding(
+            kind="no-core",
+            title=f"{listed(holders)} had no core for {lost} that the GIL was held",
+            threads=names_of(holders),
+            summary=(
+                f"For {lost} that the GIL was held its holder, mostly {listed(holders)}, had no core to run"
+                f" on, or was stopped. No thread made progress then: others waited {duration(cost)} for that."
             ),
+            evidence={
+                "held_without_core_seconds": scene.without_core,
+                "held_seconds": scene.held,
+                "waited_seconds": scene.waited,
+            },
+            advice=MORE_CORES,
             cost_seconds=cost,
         )
     ]
