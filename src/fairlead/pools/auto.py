@@ -22,7 +22,7 @@ from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
-from fairlead.pools.serialization import calls, function
+from fairlead.pools.serialization import calls, function, pickling
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.threads import ThreadWorker
 
@@ -311,6 +311,11 @@ class _Auto(TaskScheduler):
             calls.pack(task)
             for value in self._results:
                 calls.pack_result(_function(task), value)
+            begin, end = self._hooks["initializer"], self._hooks["finalizer"]
+            if begin is not None:
+                calls.shipped("initializer", begin, lambda: pickling.dumps((begin, self._hooks["initargs"])))
+            if end is not None:
+                calls.shipped("finalizer", end, lambda: pickling.dumps(end))
         except SerializationError as refusal:
             return str(refusal)
         return None

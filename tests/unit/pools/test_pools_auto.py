@@ -246,11 +246,12 @@ def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Pa
 )
 def test_pool_sends_computing_functions_to_workers_with_their_own_gil() -> None:
     with pool(max_workers=1) as chosen:
-        first = chosen.submit(ask)
-        assert chosen.choice is not None
-        assert chosen.choice.kind in ("interpreters", "processes")
-        assert chosen.submit(square, 3).result() == 9
+        first, choice = chosen.submit(ask), chosen.choice
+        result = chosen.submit(square, 3).result()
         assert first.cancel()
+    assert result == 9
+    assert choice is not None
+    assert choice.kind in ("interpreters", "processes")
 
 
 def test_cancel_of_a_task_while_it_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +309,25 @@ def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:
         assert chosen.choice.kind == "threads"
         stop.set()
         future.result()
+
+
+@pytest.mark.parametrize("which", ["initializer", "initargs", "finalizer"])
+def test_pool_whose_hooks_cannot_be_sent_stays_in_this_process(which: str) -> None:
+    lock = threading.Lock()
+
+    def hook(*_: object) -> bool:
+        return lock.locked()
+
+    hooks: dict[str, dict[str, Any]] = {
+        "initializer": {"initializer": hook},
+        "initargs": {"initializer": isinstance, "initargs": (lock, object)},
+        "finalizer": {"finalizer": hook},
+    }
+    with pool(**hooks[which]) as chosen:
+        future, choice = chosen.submit(ask), chosen.choice
+        assert future.cancel()
+    assert choice is not None
+    assert choice.kind == "threads"
 
 
 def test_pool_runs_coroutines_on_a_loop() -> None:
