@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "pools.serialization": {"pools.engine"},
     "pools.process": {"pools.engine", "pools.serialization", "_native"},
     "pools.interpreter": {"pools.engine", "pools.serialization", "_native"},
-    "pools.event_loop": {"pools.engine", "pools.serialization", "_native"},
+    "pools.event_loop": {"pools.engine", "pools.serialization", "wait", "_native"},
     "pools.distributed": {"pools.engine", "pools.serialization", "_native"},
     "pools.from_thread": set(),
     "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},

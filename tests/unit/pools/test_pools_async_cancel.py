@@ -175,6 +175,24 @@ def test_a_coroutine_that_an_interrupt_keeps_from_its_first_step_is_closed(
     assert RuntimeWarning not in {one.exc_type for one in warned}
 
 
+def test_loop_that_looks_before_it_is_noted_that_it_was_asked_looks_again(
+    pool: AsyncPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked as a task ended between two attempts."""
+    assert pool.submit(square, 2).result(LIMIT_S) == 4
+    soon = pool._engine.soon
+
+    def soon_and_at_once(call: Callable[[], object]) -> None:
+        made = threading.Event()
+        soon(lambda: (call(), made.set()))
+        made.wait(0.1)  # for no longer: it may need a lock that this thread has
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pool._engine, "soon", soon_and_at_once)
+        pool._engine._perhaps_over()
+    assert pool.submit(square, 3).result(LIMIT_S) == 9
+
+
 class Large:
     """What a task computes with."""
 

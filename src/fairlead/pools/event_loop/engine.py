@@ -9,6 +9,7 @@ when the computing is over and the loop itself is running: see :class:`Step`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import math
@@ -26,6 +27,7 @@ from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
+from fairlead.wait import current_mailbox
 
 T = TypeVar("T")
 
@@ -127,7 +129,8 @@ class Loop(TaskScheduler):
         self._call_loop()
 
     def _perhaps_over(self) -> None:
-        self._call_loop()
+        with self._lock:
+            self._call_loop()
 
     def _begun_tasks(self) -> list[Task]:
         return list(self._running)
@@ -145,6 +148,7 @@ class Loop(TaskScheduler):
         self._thread = thread
 
     def _call_loop(self) -> None:
+        """With the lock held: else the call may be over before it is noted, and none be made any more."""
         if self._ready and not self._called:
             self.soon(self._pump)
             self._called = True  # after it: an interrupt in between costs a call in vain, and no task
@@ -182,9 +186,7 @@ class Loop(TaskScheduler):
         try:
             asyncio.set_event_loop(loop)
             try:
-                if self._initialize is not None:
-                    function, args = self._initialize
-                    loop.run_until_complete(_awaited(function, *args))
+                loop.run_until_complete(_begun(self._initialize))
             except BaseException as error:  # noqa: BLE001 - every task's error from now on
                 self._break(error)
                 return
@@ -265,6 +267,14 @@ class Loop(TaskScheduler):
             task.fail(value.error)
         else:
             task.succeed(value)
+
+
+async def _begun(initialize: tuple[Callable[..., object], tuple[Any, ...]] | None) -> None:
+    with contextlib.suppress(NotImplementedError):  # a loop that watches no descriptors
+        current_mailbox()  # made now: an exception that is sent to a task would end that halfway
+    if initialize is not None:
+        function, args = initialize
+        await _awaited(function, *args)
 
 
 async def _awaited(function: Callable[..., object], *args: Any) -> None:
