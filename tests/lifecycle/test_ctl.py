@@ -118,6 +118,18 @@ def files(pid: int) -> list[Path]:
     return list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}"))
 
 
+@contextmanager
+def parent_and_child() -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A scheduled program and the child that it has forked, once both take orders."""
+    with program(SERVE) as process:
+        line(process)
+        child = int(line(process, FORK))
+        assert line(process) == "interactive False"
+        while not files(child):
+            pass  # it makes its own once it runs
+        yield process, child
+
+
 def test_program_is_switched_to_and_fro_and_says_so() -> None:
     with program(SERVE) as process:
         assert line(process) == "interactive False"
@@ -218,13 +230,8 @@ def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
 
 
 def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes() -> None:
-    with program(SERVE) as process:
-        line(process)
-        child = int(line(process, FORK))
-        assert line(process) == "interactive False"
+    with parent_and_child() as (process, child):
         (page,) = files(process.pid)
-        while not files(child):
-            pass  # it makes its own once it runs
         (inner,) = files(child)
         assert stat.S_IMODE(page.stat().st_mode) == stat.S_IMODE(inner.stat().st_mode) == 0o600
         outside.send(child, "stock", wait_s=0.1)  # if it sleeps in read(2) by now, it obeys when it wakes
@@ -242,12 +249,7 @@ def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes(
 
 
 def test_order_reaches_the_children_and_what_is_forked_later() -> None:
-    with program(SERVE) as process:
-        line(process)
-        child = int(line(process, FORK))
-        assert line(process) == "interactive False"
-        while not files(child):
-            pass  # it makes its own once it runs
+    with parent_and_child() as (process, child):
         ran = ctl("--pid", process.pid, "--children", "off")
         assert re.findall(r"^process (\d+): ", ran.stdout, re.MULTILINE) == [str(process.pid), str(child)]
         assert line(process, "os.close(w); os.waitpid(child, 0)") == "stock True"
@@ -270,12 +272,7 @@ def test_all_of_a_family_have_the_order_before_an_answer_is_waited_for(
         seen.append(requests())
         return answer(asked)
 
-    with program(SERVE) as process:
-        line(process)
-        child = int(line(process, FORK))
-        line(process)
-        while not files(child):
-            pass
+    with parent_and_child() as (process, child):
         family = process.pid, child
         before = requests()
         seen: list[list[bytes]] = []
@@ -287,12 +284,7 @@ def test_all_of_a_family_have_the_order_before_an_answer_is_waited_for(
 
 
 def test_process_of_a_family_that_takes_no_order_is_named() -> None:
-    with program(SERVE) as process:
-        line(process)
-        child = int(line(process, FORK))
-        line(process)
-        while not files(child):
-            pass
+    with parent_and_child() as (process, child):
         (page,) = files(child)
         with page.open("r+b") as file:
             file.seek(4)

@@ -322,7 +322,7 @@ def _saturation(scene: Scene) -> Finding:
             " free-threaded build; more threads on this GIL"
             " make it no faster."
         ),
-        cost_seconds=scene.waited * max(0.0, 1 - scene.without_core / scene.held),
+        cost_seconds=scene.waited - scene.waited_for_holders_core,
     )
 
 

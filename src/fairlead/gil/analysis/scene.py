@@ -43,6 +43,11 @@ class Scene:
         """For how long holders wanted to go on and had no core, as far as that is known."""
         return sum(preempted_seconds(thread) for thread in self.threads)
 
+    @property
+    def waited_for_holders_core(self) -> float:
+        """The part of ``waited`` that this cost, as far as waits are spread evenly over the holds."""
+        return self.waited * min(1.0, self.without_core / self.held) if self.held else 0.0
+
     def computing(self) -> list[GilThread]:
         """Threads that hold about as long as they are let, and do not sleep, largest share first."""
         least = COMPUTING_HOLD * self.interval

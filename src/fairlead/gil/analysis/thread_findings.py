@@ -183,9 +183,8 @@ def no_core(scene: Scene) -> list[Finding]:
 
 
 def holders_without_core(scene: Scene) -> list[Finding]:
-    share = scene.without_core / scene.held if scene.held else 0.0
-    cost = scene.waited * min(1.0, share)
-    if share < HELD_WITHOUT_CORE or cost < WAITED_FOR_CORES * scene.wall:
+    cost = scene.waited_for_holders_core
+    if scene.without_core < HELD_WITHOUT_CORE * scene.held or cost < WAITED_FOR_CORES * scene.wall:
         return []
     holders = [t for t in scene.threads if preempted_seconds(t) >= HELD_WITHOUT_CORE * used_seconds(t) > 0]
     holders.sort(key=lambda thread: -preempted_seconds(thread))
