@@ -78,9 +78,10 @@ site: $(VENV)/.installed $(VENV)/.site  ## the documents as a site in build/site
 test-site: $(VENV)/.installed $(VENV)/.test $(VENV)/.site  ## the site in a browser: search, dark, telephone, no other host
 	$(VENV)/bin/python -m pytest tests/e2e/test_site_browser.py
 
-lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, C warnings as errors, layers, C style, words
+lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, mdformat, C warnings as errors, layers, C style, words
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mdformat --check $$(git ls-files '*.md')
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest fairlead._native fairlead._probe
 	$(VENV)/bin/ninja -C build/lint --quiet

@@ -22,6 +22,9 @@ from typing import Any
 from programs import PROGRAMS
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tools"))
+from markdown_format import formatted  # noqa: E402
+
 RESULTS = HERE / "results"
 TEXT = HERE / "page.md"
 PAGE = HERE.parent / "docs" / "reference" / "other-programs.md"
@@ -101,7 +104,7 @@ def written(directory: Path) -> str:
         "unhelped": table({UNHELPED: unhelped}),
         "recording": f"```text\n{said}\n```",
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: tables[match[1]], TEXT.read_text())
+    return formatted(re.sub(r"\{\{(\w+)\}\}", lambda match: tables[match[1]], TEXT.read_text()))
 
 
 def main() -> None:

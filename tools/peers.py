@@ -40,6 +40,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from markdown_format import formatted
 from peer_suites.outcomes import matches
 from test_all import CLONE, Failure, prepare, quietly
 
@@ -210,7 +211,7 @@ def explained(suite: Suite) -> Iterator[str]:
     groups = {"Differs": suite.differences, "Sometimes": suite.sometimes, "Left out": suite.left_out}
     for title, reasons in groups.items():
         for why, names in reasons.items():
-            yield f"* {title}: {why} ({', '.join(f'`{name}`' for name in names)})"
+            yield f"- {title}: {why} ({', '.join(f'`{name}`' for name in names)})"
     yield ""
 
 
@@ -220,7 +221,7 @@ def write(known: Mapping[str, Suite], measured: Mapping[str, str]) -> None:
     old = {line.split("`")[1]: line for line in rest.splitlines() if line.startswith("| `")}
     rows = [row for name in known if (row := measured.get(name, old.get(name))) is not None]
     told = [line for suite in known.values() for line in explained(suite)]
-    PAGE.write_text(before + BEGIN + "\n".join([*HEAD, *rows, "", *told[:-1]]) + "\n")
+    PAGE.write_text(formatted(before + BEGIN + "\n".join([*HEAD, *rows, "", *told])))
 
 
 def main(arguments: Sequence[str]) -> int:

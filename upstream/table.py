@@ -6,15 +6,19 @@ python upstream/table.py [--quick]
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from variants import arguments, results
+from variants import ROOT, arguments, results
 
 from fairlead.lab.analysis.statistics import LEVEL, paired
+
+sys.path.insert(0, str(ROOT / "tools"))
+from markdown_format import formatted
 
 MODES = {
     "stock": "stock",
@@ -252,7 +256,7 @@ def page(where: Path) -> str:
         path = where / f"{name}.json"
         if path.exists():
             lines += make(json.loads(path.read_text()))
-    return "\n".join(lines) + "\n"
+    return formatted("\n".join(lines) + "\n")
 
 
 def main() -> None:
