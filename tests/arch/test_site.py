@@ -122,6 +122,10 @@ def test_pictures_of_the_first_page_show_what_their_results_say(claim: Any) -> N
         assert re.search(rf"\b{re.escape(name)} +{re.escape(f'{bar.median * claim.scale:.10g}')}\b", printed)
 
 
+def test_the_picture_of_readme_is_what_the_results_say() -> None:
+    assert claims.PICTURE.read_text(encoding="utf-8") == claims.svg(), "run tools/site/claims.py"
+
+
 def test_no_picture_is_made_of_figures_that_were_taken_in_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,8 +117,8 @@ def man_pages() -> dict[str, str]:
 
 
 def main(directory: Path) -> None:
-    # Nothing of the core is called here. A build may have none that this interpreter can load: not yet, or, if
-    # it is for another processor, never.
+    # Nothing of the core is called here. A build may have none that this interpreter can load: not yet, or,
+    # if it is for another processor, never.
     sys.modules["fairlead._native"] = MagicMock()
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in man_pages().items():
