@@ -1,5 +1,6 @@
 """The documents as a whole: every page is in the navigation, every link leads somewhere, and what is
-generated from the code (man pages, API) is whole. ``make site``, which builds the site, is as strict.
+generated from the code (man pages, API, experiments, pictures) is
+whole. ``make site``, which builds the site, is as strict.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-api, claims, cli = tool("api"), tool("claims"), tool("cli")
+api, claims, cli, experiments, rooms = map(tool, ("api", "claims", "cli", "experiments", "rooms"))
 
 
 def without_code(text: str) -> str:
@@ -53,14 +54,16 @@ def anchors(page: Path) -> set[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
-    written = [page for page in NAVIGATION if not page.startswith(("project/", "reference/api/"))]
-    assert sorted(written) == sorted([*pages, "reference/cli.md"])
+    generated = ["reference/cli.md"]
+    generated += [f"reference/experiments/{family.id}.md" for family in experiments.known()]
+    others = [page for page in NAVIGATION if not page.startswith(("project/", "reference/api/"))]
+    assert sorted(others) == sorted([*pages, *generated])
 
 
 def test_every_page_but_parts_of_a_whole_is_in_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
-    parts = {page for page in pages if page.startswith(("reference/pools/", "reference/experiments/"))}
+    parts = {page for page in pages if page.startswith("reference/pools/")}
     assert set(re.findall(r"\]\(([\w/.-]+\.md)\)", index)) == pages - parts
 
 
@@ -120,6 +123,12 @@ def test_pictures_of_the_first_page_show_what_their_results_say(claim: Any) -> N
     for bar in drawn:
         name = re.sub(r"(?<=\d),(?=\d)", "", bar.name)
         assert re.search(rf"\b{re.escape(name)} +{re.escape(f'{bar.median * claim.scale:.10g}')}\b", printed)
+
+
+def test_the_floors_of_the_architecture_are_those_of_the_sources() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for rooms_and_edges in (rooms.native(), rooms.package()):
+        assert f"```\n{rooms.floors_text(*rooms_and_edges)}```\n" in text, "run tools/site/rooms.py"
 
 
 def test_the_picture_of_readme_is_what_the_results_say() -> None:

@@ -1,15 +1,10 @@
-"""Draw who runs on each pass while n threads are started, under three schedulers, as the simulator has it.
-
-    tools/schedule_picture.py OUT.svg [N]
+"""Which threads run on each pass while n threads are started, under three schedulers, by the simulator.
 
 Each column is a turn on the GIL, each line a thread, the starting thread at the top; the same program,
-kernel, cores and seed for all three. docs/images/thread-start-schedules.svg is made by this, with N = 40.
+kernel, cores and seed for all three.
 """
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 from fairlead.gil import simulation as sim
 
@@ -43,7 +38,7 @@ def turns(policy: sim.SimulatedPolicy, n: int) -> list[int]:
     return lines
 
 
-def picture(n: int) -> str:
+def picture(n: int = 40) -> str:
     """The drawing, as SVG."""
     schedules = {policy: turns(policy, n) for policy in POLICIES}
     longest = max(map(len, schedules.values()))
@@ -84,9 +79,3 @@ def picture(n: int) -> str:
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 13) -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
     return f'<text {place} fill="{COLOURS["text"]}">{text}</text>'
-
-
-if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    Path(sys.argv[1]).write_text(picture(int(sys.argv[2]) if len(sys.argv) == 3 else 40), encoding="utf-8")

@@ -1,20 +1,21 @@
-"""Draws which room includes or imports which, as SVG: `python tools/graph.py docs/images`.
+"""Which room includes or imports which: as SVG for the site, as text for ARCHITECTURE.md.
 
 One picture for native/ (``#include "..."``) and one for src/fairlead (imports, also inside functions). A
 box is a room: a directory of native/, or a package of src/fairlead, with its number of files. An arrow
 leads from the room that uses to the room that is used, with the number of such lines. A room stands
 above those that it uses; an arrow that leads back up is red.
+
+python tools/site/rooms.py      prints the floors, as ARCHITECTURE.md has them
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 Edges = Counter[tuple[str, str]]
 
 
@@ -94,15 +95,22 @@ def drawing(title: str, rooms: Counter[str], edges: Edges) -> str:
     )
 
 
-def main() -> None:
-    place = Path(sys.argv[1])
-    for name, title, (rooms, edges) in (
-        ("rooms-native", "native/: includes between rooms (files)", native()),
-        ("rooms-python", "src/fairlead: imports between packages (modules)", package()),
-    ):
-        (place / f"{name}.svg").write_text(drawing(title, rooms, edges), encoding="utf-8")
-        print(f"{name}: {len(rooms)} rooms, {len(edges)} arrows")
+def floors_text(rooms: Counter[str], edges: Edges) -> str:
+    """The rooms of each floor in a line, from the highest down."""
+    floor = floors(sorted(rooms), edges)
+    levels = sorted(set(floor.values()), reverse=True)
+    return "".join(
+        "  ".join(room for room in sorted(rooms) if floor[room] == level) + "\n" for level in levels
+    )
+
+
+def native_picture() -> str:
+    return drawing("native/: includes between rooms (files)", *native())
+
+
+def package_picture() -> str:
+    return drawing("src/fairlead: imports between packages (modules)", *package())
 
 
 if __name__ == "__main__":
-    main()
+    print(floors_text(*native()), floors_text(*package()), sep="\n", end="")
