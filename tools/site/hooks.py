@@ -8,6 +8,7 @@ from pathlib import Path
 
 import experiments
 import policy_map
+import results_schema
 import rooms
 import schedules
 from api import MODULES
@@ -54,7 +55,7 @@ _ordered: list[Page] = []
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    generated = {"reference/cli.md": cli_page()}
+    generated = {"reference/cli.md": cli_page(), "reference/lab.schema.json": results_schema.text()}
     generated |= {f"reference/api/{name}.md": api_page(name) for name in MODULES}
     generated |= {
         f"reference/experiments/{family.id}.md": experiments.page(family) for family in experiments.known()

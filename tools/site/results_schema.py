@@ -1,6 +1,6 @@
-"""Write docs/reference/lab.schema.json: the JSON Schema of what ``fairlead lab report --format json`` prints.
+"""The JSON Schema of what ``fairlead lab report --format json`` prints.
 
-    tools/results_schema.py
+    python tools/site/results_schema.py    prints it
 
 The types come from the records of ``fairlead.record.summary``; how a report puts them together is said here.
 """
@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import types
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.record import summary
 from fairlead.report.summary.json import VERSION
-
-FILE = Path(__file__).parents[1] / "docs" / "reference" / "lab.schema.json"
 
 TEXT: dict[str, Any] = {"type": "string"}
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -108,9 +105,9 @@ def of(kind: Any) -> dict[str, Any]:
     return NAMES[kind]
 
 
-def main() -> None:
-    FILE.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+def text() -> str:
+    return json.dumps(schema(), indent=1) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    print(text(), end="")
