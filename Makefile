@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all regrtest peers wheels test-wheel site test-site lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly regrtest peers wheels test-wheel site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -46,7 +46,13 @@ test-native: build/native/build.ninja
 	$(RUN_TESTS) -C build/native
 
 test-python: $(VENV)/.installed $(VENV)/.test
-	$(VENV)/bin/python -m pytest -m "not long" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -m "not long and not nightly and not timing" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test-timing: $(VENV)/.installed $(VENV)/.test  ## the tests that judge real time, one after another; refused where other programs use the machine
+	$(VENV)/bin/python -m pytest -m timing
+
+test-nightly: $(VENV)/.installed $(VENV)/.test  ## the tests that take more than the gate has: clusters, builds of their own
+	$(VENV)/bin/python -m pytest -m nightly
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, the long ones, and some on PyPy
 	$(VENV)/bin/python tools/test_all.py
@@ -76,7 +82,7 @@ site: $(VENV)/.installed $(VENV)/.site  ## the documents as a site in build/site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
 
 test-site: $(VENV)/.installed $(VENV)/.test $(VENV)/.site  ## the site in a browser: search, dark, telephone, no other host
-	$(VENV)/bin/python -m pytest tests/e2e/test_site_browser.py
+	$(VENV)/bin/python -m pytest -m "" tests/e2e/test_site_browser.py
 
 lint: $(VENV)/.installed $(VENV)/.test build/lint/build.ninja  ## ruff, mypy, mdformat, C warnings as errors, layers, C style, words
 	$(VENV)/bin/ruff check

@@ -140,7 +140,14 @@ def try_wheel(interpreter: Interpreter, wheel: Path, sources: Path, suite: bool)
     where = run(python, "-c", "import fairlead; print(fairlead.__file__)", cwd=sources, env=bare).strip()
     if not Path(where).is_relative_to(place):
         raise Failure(f"the tests would run with {where}, which is not the installed wheel")
-    selection = [*(IN_PARALLEL if suite else SMOKE), "-m", "not long", "-q", "-p", "no:cacheprovider"]
+    selection = [
+        *(IN_PARALLEL if suite else SMOKE),
+        "-m",
+        "not long and not nightly and not timing",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
     return run(python, "-m", "pytest", *selection, cwd=sources, env=bare).strip().splitlines()[-1].strip(" =")
 
 

@@ -61,7 +61,7 @@ def test_wheel_has_the_extension_and_nothing_that_is_only_for_the_clone(wheel: s
 
 
 @needs_build_tools
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path) -> None:
     build = tmp_path / "build"

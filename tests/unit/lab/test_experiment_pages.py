@@ -6,9 +6,13 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
 from fairlead.record.sample import Sample
+
+pytestmark = pytest.mark.ends
 
 ROOT = Path(__file__).parents[3]
 
