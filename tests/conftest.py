@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import quiet
 from hypothesis import settings
 from watchdog import Watchdog
 
@@ -38,5 +39,6 @@ settings.load_profile("fairlead")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(quiet)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(Watchdog(config))

@@ -2,7 +2,8 @@
 
 Each interpreter gets an environment of its own under build/envs, with a wheel that was built
 for it. The one that make test runs on has its environment, and gets the tests that are marked
-long, which that left out; named on the command line, it gets a wheel like the others.
+long, which that left out; named on the command line, it gets a wheel like the others. Which tests
+the others get is said by the marks in the tests' files, which pyproject.toml explains.
 
     tools/test_all.py [NAME...] [-- PYTEST ARGUMENTS...]
 """
@@ -26,147 +27,7 @@ from fairlead.lab.catalogue.interpreters import Interpreter, discover
 CLONE = Path(__file__).parents[1]
 ENVIRONMENTS = CLONE / "build" / "envs"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.13t", "3.14", "3.15", "pypy3.11")
-ONCE = (
-    # pages drawn by a browser
-    "tests/e2e/test_gil_browser.py",
-    "tests/e2e/test_report_browser.py",
-    "tests/e2e/test_advise_browser.py",
-    # experiments, which are run on every interpreter whichever runs the tests
-    "tests/interp/test_experiments.py",
-    "tests/interp/test_identify.py",
-    "tests/interp/test_lab_subjects.py",
-    "tests/lifecycle/test_discovery.py",
-    "tests/lifecycle/test_probes_end.py",
-    # the benchmarks' own working, and that of the examples, whose packages one interpreter has
-    "tests/e2e/test_benchmarks.py",
-    "tests/e2e/test_examples.py",
-    "tests/e2e/test_load_generator.py",
-    # the dashboard's expressions, in a real Prometheus
-    "tests/e2e/test_dashboard.py",
-    # servers, profilers and other tools beside fairlead, which one interpreter has
-    "tests/e2e/test_companions.py",
-    "tests/e2e/test_pools_sklearn.py",
-    "tests/e2e/test_recipes.py",
-    # how the tests themselves are run
-    "tests/e2e/test_watchdog.py",
-    # programs of which something is found
-    "tests/e2e/test_gil_findings.py",
-    # what the documents say to type, and the command of the lab
-    "tests/e2e/test_contributing.py",
-    "tests/e2e/test_docs.py",
-    "tests/e2e/test_command.py",
-    # runs of the lab with programs that end in every way there is, and with disks that are full
-    "tests/lifecycle/test_lab_run.py",
-    "tests/lifecycle/test_results_survive.py",
-    # servers that are measured, which are programs of their own
-    "tests/e2e/test_advise_server.py",
-    # the tests of an interpreter, which tools/regrtest.py runs on every one
-    "tests/lifecycle/test_gil_survives_regrtest.py",
-    # pools under random failures
-    "tests/stress/test_pools_conservation.py",
-    # clusters, which are the same library's on every interpreter
-    "tests/lifecycle/test_pools_dask.py",
-    "tests/lifecycle/test_lab_cluster.py",
-    # processes that are killed while they hold what is in shared memory: C that calls no interpreter
-    "tests/lifecycle/test_shared_stress.py",
-    # laws of arithmetic
-    "tests/property",
-    # the standard library's tests of pools, which make peers runs on others
-    "tests/lifecycle/test_stdlib_suites.py",
-    # the text of the sources and documents: who imports whom, the style of the C, what the guarantees name
-    "tests/arch/test_c_style.py",
-    "tests/arch/test_compared.py",
-    "tests/arch/test_compatibility.py",
-    "tests/arch/test_contributing.py",
-    "tests/arch/test_cross_compile.py",
-    "tests/arch/test_errors.py",
-    "tests/arch/test_examples.py",
-    "tests/arch/test_layers.py",
-    "tests/arch/test_peers.py",
-    "tests/arch/test_release.py",
-    "tests/arch/test_site.py",
-    "tests/arch/test_sync_guarantees.py",
-    "tests/arch/test_words.py",
-    "tests/unit/test_upstream.py",
-)
-"""Tests whose outcome does not depend on the interpreter that runs them: the one that make test has run on
-runs them, once."""
-
-ENDS = (
-    # the lab, its reports, advice, the commands, and what begins a program: Python that asks nothing of an
-    # interpreter's insides
-    "tests/e2e/test_advise.py",
-    "tests/lifecycle/test_advise_ends.py",
-    "tests/lifecycle/test_isolation.py",
-    "tests/e2e/test_gil_recording.py",
-    "tests/e2e/test_run_hook.py",
-    "tests/lifecycle/test_launchers.py",
-    "tests/unit/advice",
-    "tests/unit/lab",
-    "tests/unit/report",
-    *(
-        f"tests/unit/test_{name}.py"
-        for name in ("demo", "explain", "machine", "pytest_plugin", "results", "run_command", "words")
-    ),
-    # the simulator, which is C that calls no interpreter, and what is made of a recording
-    *(
-        f"tests/unit/gil/test_{name}.py"
-        for name in ("gil_intervals", "gil_simulation", "gil_trace", "recording_reader")
-    ),
-)
-"""Tests that the oldest interpreter runs, which is that of make test, and the newest."""
-
-ENDS_AND_FREE = (
-    *(f"tests/unit/pools/test_pools_{name}.py" for name in ("hooks", "mishaps", "stream_mishaps", "streams")),
-    *(
-        f"tests/unit/sync/test_sync_{name}.py"
-        for name in (
-            "barrier",
-            "bounded_queue",
-            "channels",
-            "combining",
-            "counter",
-            "countdown",
-            "exchanger",
-            "phaser",
-            "priority_queue",
-            "queue",
-            "queue_ends",
-            "rate",
-            "rendezvous",
-            "rwlock",
-            "select",
-            "stamped",
-            "startgate",
-        )
-    ),
-)
-"""Tests that these two run and the one without a GIL: primitives whose waits are those of others, and what
-pools make of the tasks that other tests send through them, which every interpreter runs. So it is with all
-that is marked long."""
-
-BY_HAND = (
-    # clusters: of a library that the environments here never had
-    "tests/lifecycle/test_pools_dask.py",
-    "tests/lifecycle/test_lab_cluster.py",
-    "tests/stress/test_pools_conservation.py::test_every_future_ends_once_and_nothing_is_left[dask-100]",
-    # the site, which make test-site builds and looks at
-    "tests/e2e/test_site_browser.py",
-    # a build of its own, in what stands for an image of docker: make companions runs it
-    "tests/e2e/test_recipes.py::test_docker_and_process_1_is_scheduled_and_takes_orders",
-    # another, for systems of which the native tests have the platform file
-    "tests/platform/test_build.py::test_extension_with_the_portable_platform_says_what_it_cannot",
-)
-"""Long tests that are left to who changes what they are about: pytest -m long FILE, in the environment of
-make test."""
-
-ON_PYPY = (
-    *(f"tests/unit/sync/test_sync_{name}.py" for name in ("lock", "event", "semaphore", "queue")),
-    "tests/unit/pools/test_pools.py",
-    *(f"tests/unit/pools/test_pools_{name}.py" for name in ("async", "futures", "interface", "stopping")),
-    "--timeout=30",
-)
-"""What PyPy runs. A test of these files that cannot hold there says so itself."""
+IN_THE_GATE = "not nightly and not timing"
 SILENCE_ON_PYPY_S = "45"
 """A run in which no test begins or ends for so long is ended: see tests/support/watchdog.py."""
 
@@ -176,8 +37,8 @@ than the cores of the machine of .ci/run: tests wait for programs that start and
 
 GROUPS = ("--group", "test")
 COMPARED_WITH = ("--group", "oracle", "--group", "browser")
-"""Libraries for tests of ONCE and ENDS, of which an interpreter in the middle runs none unless it is asked:
-they are more than half of what there would be to unpack and to compile."""
+"""Libraries for tests that are marked once or ends, of which an interpreter in the middle runs none unless
+it is asked: they are more than half of what there would be to unpack and to compile."""
 GUESTS = ("--group", "guests")
 """Libraries that the scheduler must get on with: for interpreters that it schedules."""
 
@@ -260,19 +121,30 @@ def dependencies(lab: bool) -> list[str]:
     return [*project["dependencies"], *(project["optional-dependencies"]["lab"] if lab else ())]
 
 
+def files_marked(*names: str) -> list[str]:
+    """The files of tests that are marked so as a whole, by what they say: an interpreter may lack what they
+    import."""
+    found = []
+    for path in sorted((CLONE / "tests").rglob("test_*.py")):
+        marks = re.search(r"^pytestmark = (\[.*?^\]|.*?$)", path.read_text(encoding="utf-8"), re.M | re.S)
+        if marks and set(names) & set(re.findall(r"\bmark\.(\w+)", marks[1])):
+            found.append(str(path.relative_to(CLONE)))
+    return found
+
+
 def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str]:
     """Pytest's arguments: on the interpreter of make test what that left out, else what is not for once."""
     if interpreter == own:
-        left_out = [f"--deselect={name}" for name in BY_HAND]
-        return ["-m", "long", "--numprocesses", "4", "--dist", "worksteal", *left_out]  # most are in one file
+        return ["-m", f"long and {IN_THE_GATE}", "--numprocesses", "4", "--dist", "worksteal"]
     if on_pypy(interpreter):
-        return [*BY_FILE, *ON_PYPY]
-    left_out = [*ONCE]
+        return [*BY_FILE, "-m", IN_THE_GATE, "--timeout=30", *files_marked("pypy")]
+    left_out = ["once"]
     if not newest:
-        left_out += ENDS
-    if newest or interpreter.free_threaded:
-        return [*BY_FILE, *(f"--ignore={name}" for name in left_out)]
-    return [*BY_FILE, "-m", "not long", *(f"--ignore={name}" for name in [*left_out, *ENDS_AND_FREE])]
+        left_out.append("ends")
+    if not newest and not interpreter.free_threaded:
+        left_out += ["ends_and_free", "long"]
+    chosen = " and ".join([IN_THE_GATE, *(f"not {name}" for name in left_out)])
+    return [*BY_FILE, "-m", chosen, *(f"--ignore={path}" for path in files_marked(*left_out))]
 
 
 def run_tests(python: Path, arguments: list[str], environment: dict[str, str]) -> tuple[int, str, list[str]]:
@@ -311,9 +183,6 @@ def main(arguments: list[str]) -> int:
         and (not wanted or one.name in wanted)
     ]
     found.sort(key=lambda one: one.version_key)  # the newest, which runs more, is the last
-    for name in (*ONCE, *ENDS, *ENDS_AND_FREE, *BY_HAND, *ON_PYPY[:-1]):
-        if not (CLONE / name.partition("::")[0]).exists():
-            sys.exit(f"tools/test_all.py: there is no {name} any more; correct the lists of tests")
     results: dict[str, str] = {}
     totals: Counter[str] = Counter()
     failures: list[str] = []

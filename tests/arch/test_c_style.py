@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 NATIVE = Path(__file__).parents[2] / "native"
 
 MAY_INCLUDE = {

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from fairlead.gil.observe import tested
+
+pytestmark = pytest.mark.once
 
 CLONE = Path(__file__).parents[2]
 PAGE = (CLONE / "docs" / "reference" / "compatibility.md").read_text()

@@ -12,6 +12,8 @@ from poolkinds import KINDS
 from fairlead import pools
 from fairlead.gil.observe import tested
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LISTS = PAGE[PAGE.index("## Where a new thing goes") : PAGE.index("## Make a release")]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 NATIVE = Path(__file__).parents[2] / "native"
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "cross_compile.py"))
 

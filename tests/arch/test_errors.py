@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import fairlead.errors
 import fairlead.gil
 from fairlead.errors import FairleadError
+
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text()

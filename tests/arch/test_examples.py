@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 LISTING = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PUBLIC = [

@@ -12,6 +12,8 @@ import pytest
 import fairlead
 from fairlead.lab.catalogue import registry
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(fairlead.__file__).parent
 
 BOTTOM = {"errors", "machine"}

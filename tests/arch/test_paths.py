@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("native", "src", "tests", "tools", "benchmarks", "upstream", "examples", "docs", "changes")
 PATH = re.compile(rf"(?<![\w./*~\x22-])(?:{'|'.join(FOLDERS)})(?:/[\w.-]*[\w-])+(?![\w*{{])")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FIRST_BLOCK = re.search(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

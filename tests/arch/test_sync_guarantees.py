@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
 NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)`", PAGE)

@@ -17,6 +17,8 @@ import pytest
 import fairlead
 from fairlead import errors
 
+pytestmark = pytest.mark.once
+
 SPEC = importlib.util.spec_from_file_location("words", Path(__file__).parents[2] / "tools" / "words.py")
 assert SPEC is not None
 assert SPEC.loader is not None

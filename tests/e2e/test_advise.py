@@ -20,6 +20,8 @@ import fairlead
 from fairlead.errors import AdviceError
 from fairlead.record.advice import Advice, load
 
+pytestmark = pytest.mark.ends
+
 PROGRAM = "from fairlead.cli import main; main()"
 SHOP = """
 import asyncio, os, threading, time

@@ -12,7 +12,7 @@ from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.report.advice import html as advice_html
 
-pytestmark = [*NEEDED, pytest.mark.long]
+pytestmark = [pytest.mark.once, *NEEDED, pytest.mark.long]
 
 
 @pytest.fixture

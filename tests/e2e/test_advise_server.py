@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 PROGRAM = (
     "from fairlead.advice import servers; servers.MOST_ROUNDS = 1\nfrom fairlead.cli import main; main()"
 )

@@ -15,7 +15,7 @@ from fairlead.gil.observe.access import why_not
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 
 def samples(script: str, path: Path, *arguments: str) -> tuple[list[dict[str, Any]], str]:

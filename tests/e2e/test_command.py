@@ -22,6 +22,8 @@ from fairlead import __version__, cli
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
 
+pytestmark = pytest.mark.once
+
 PROGRAM = "from fairlead.cli import main; main()"
 FEW_ROUNDS = (
     "from fairlead.lab.run import runner, sampling; sampling.AT_MOST = 6; runner.ATTEMPTS = 1\n" + PROGRAM

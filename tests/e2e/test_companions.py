@@ -23,6 +23,7 @@ ENVIRONMENT = environment()
 OBSERVE_IN_CODE = (CLONE / "docs" / "how-to" / "observe-in-code.md").read_text(encoding="utf-8")
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
     pytest.mark.long,
     pytest.mark.timeout(120),

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fairlead.lab.catalogue import registry
+
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,6 +22,7 @@ from waiting import until
 from fairlead.gil.observe.access import why_not
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
     pytest.mark.skipif(not shutil.which("prometheus"), reason="no prometheus: apt-get install prometheus"),
     pytest.mark.long,  # Prometheus begins to scrape five seconds after its start

@@ -26,6 +26,8 @@ from fairlead.gil.observe.counters import NAMES as COUNTERS
 from fairlead.record import advice, gil_summary, server_advice
 from fairlead.record.sample import Sample
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^>]+ -->\s*)?(?:<!-- file: (?P<file>[\w.]+) -->\s*)?"

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = runpy.run_path(str(EXAMPLES / "programs.py"))["PROGRAMS"]
 ENVIRONMENT = runpy.run_path(str(EXAMPLES / "environment.py"))["Environment"]()
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 
 def run(*arguments: str, timeout: float = 140) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ from fairlead.report.gil import html as gil_html
 
 pytest.importorskip("jinja2")
 pytest.importorskip("selenium", reason="selenium is not installed: pip install --group browser")
-pytestmark = NEEDED
+pytestmark = [pytest.mark.once, *NEEDED]
 
 Open = Callable[..., Any]
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"

@@ -16,7 +16,7 @@ from scheduled import HEAD, HELD, run
 
 from fairlead.gil.observe.access import why_not
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 NO_SYSCALL_FILE = not Path("/proc/self/syscall").exists() or not os.access("/proc/self/syscall", os.R_OK)
 
 REAL_TIME = """

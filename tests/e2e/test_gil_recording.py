@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.gil.observe.access import why_not
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.ends, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
 PROGRAM = """
 import hashlib, re, threading, time

@@ -18,7 +18,10 @@ import pytest
 LOAD = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "load" / "__init__.py"))
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 COMPILERS = (os.environ.get("CC"), *map(shutil.which, ("cc", "gcc", "clang")))
-pytestmark = pytest.mark.skipif(not any(COMPILERS), reason="no C compiler: the load generator is compiled")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not any(COMPILERS), reason="no C compiler: the load generator is compiled"),
+]
 
 
 @contextmanager

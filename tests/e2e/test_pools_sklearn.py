@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from companions import environment, variables
 
+pytestmark = pytest.mark.once
+
 ENVIRONMENT = environment()
 ESTIMATOR = """
 import os, signal

@@ -29,6 +29,7 @@ RECORDING = (CLONE / "docs" / "how-to" / "see-the-gil.md").read_text(encoding="u
 NO_WAIT_YET = "no thread has waited for the GIL yet"  # of a master, whose threads need not meet
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
     pytest.mark.long,
     pytest.mark.timeout(120),
@@ -297,6 +298,7 @@ def built(steps: list[list[str]], directory: Path) -> Path:
     return made / "bin"
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_docker_and_process_1_is_scheduled_and_takes_orders(tmp_path: Path) -> None:
     """No engine builds the image: its steps are taken here, one by one."""

@@ -20,7 +20,7 @@ pytest.importorskip("jinja2")
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install --group browser"
 )
-pytestmark = [*NEEDED, pytest.mark.long]
+pytestmark = [pytest.mark.once, *NEEDED, pytest.mark.long]
 
 waiting = pytest.importorskip("selenium.webdriver.support.wait")
 

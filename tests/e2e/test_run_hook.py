@@ -15,6 +15,8 @@ import pytest
 
 from fairlead.gil.observe.access import why_not
 
+pytestmark = pytest.mark.ends
+
 NAME = "fairlead-gil.pth"
 LOOK = "import fairlead.gil; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)"
 LOADED = "import sys; print([name for name in sys.modules if name.startswith('fairlead')])"

@@ -19,7 +19,7 @@ from chromium import NEEDED, chromium, prefer, resize
 
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install --group site")
 pytest.importorskip("selenium", reason="selenium is not installed: pip install --group browser")
-pytestmark = [*NEEDED, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly, *NEEDED, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 PAGES = (

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from programs import living
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("xdist")
 
 HANGS_IN_C = """

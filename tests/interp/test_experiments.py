@@ -23,6 +23,8 @@ from fairlead.lab.catalogue.interpreters import Interpreter, contrast
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation import subprocess_runner
 
+pytestmark = pytest.mark.once
+
 DISCOVERY = here()
 FOUND = tuple(i for i in DISCOVERY.interpreters if "#" not in i.name)
 CONTRAST = contrast(DISCOVERY)

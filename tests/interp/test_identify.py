@@ -10,6 +10,8 @@ from interpreters import here
 
 from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
+pytestmark = pytest.mark.once
+
 FOUND = here().interpreters
 
 

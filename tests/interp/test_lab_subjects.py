@@ -13,6 +13,8 @@ from interpreters import here
 from fairlead.lab.catalogue.interpreters import contrast
 from fairlead.record.results import read_results
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.long
 @pytest.mark.timeout(120)

@@ -18,6 +18,8 @@ from fairlead.cli.root import root
 from fairlead.errors import AdviceError, SerializationError, UsageError
 from fairlead.record.advice import load
 
+pytestmark = pytest.mark.ends
+
 PROGRAMS = """
 import os, subprocess, sys, time
 

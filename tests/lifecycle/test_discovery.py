@@ -15,6 +15,8 @@ from fairlead.lab.catalogue.identify import identify
 from fairlead.lab.catalogue.interpreters import Discovery, choose_interpreters, discover, running
 from fairlead.lab.isolation.stop import Stop
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

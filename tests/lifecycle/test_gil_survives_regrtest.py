@@ -14,6 +14,7 @@ from fairlead.gil.observe.access import why_not
 MODULES = ("test_thread", "test_threading_local", "test_fork1")
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.long,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
     pytest.mark.skipif(

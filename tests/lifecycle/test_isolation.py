@@ -19,6 +19,8 @@ from fairlead.errors import FairleadError, RunInterruptedError
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 
+pytestmark = pytest.mark.ends
+
 Run = Callable[..., subprocess_runner.Outcome]
 LIMIT_S = 30.0
 

@@ -23,6 +23,7 @@ pytest.importorskip(
     "distributed", reason="distributed has no release for this interpreter, or is not installed"
 )
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.long,
     pytest.mark.timeout(180),
     # what dask and its libraries do at the end of clusters is theirs

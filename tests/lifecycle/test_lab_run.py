@@ -20,6 +20,8 @@ from waiting import until
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 
+pytestmark = pytest.mark.once
+
 ROUNDS = 8
 # as the command, but satisfied with fewer rounds, and with samples that others have disturbed
 COMMAND = [

@@ -10,7 +10,7 @@ from commands import fairlead
 
 from fairlead.gil.observe.access import why_not
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [pytest.mark.ends, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 LOOK = "import fairlead.gil, sys; print(fairlead.gil.scheduler().policy, *sys.argv[1:])"
 
 

@@ -30,6 +30,7 @@ pytest.importorskip(
 from fairlead.pools.distributed import remote
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.long,
     pytest.mark.timeout(180),
     # what dask and its libraries do at the end of clusters is theirs

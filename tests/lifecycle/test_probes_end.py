@@ -18,12 +18,18 @@ from fairlead.lab.catalogue.interpreters import Interpreter, contrast
 
 CONTRAST = contrast(here())
 
-pytestmark = pytest.mark.parametrize(
-    "interpreter",
-    # make test has the one that runs it and the oldest, as in tests/interp/test_experiments.py
-    [i if i in (CONTRAST[0], CONTRAST[-1]) else pytest.param(i, marks=pytest.mark.long) for i in CONTRAST],
-    ids=lambda i: i.name,
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.parametrize(
+        "interpreter",
+        # make test has the one that runs it and the oldest, as in tests/interp/test_experiments.py
+        [
+            i if i in (CONTRAST[0], CONTRAST[-1]) else pytest.param(i, marks=pytest.mark.long)
+            for i in CONTRAST
+        ],
+        ids=lambda i: i.name,
+    ),
+]
 
 
 def run(interpreter: Interpreter, tmp_path: Path, body: str, timeout_s: float = 30) -> tuple[int, str]:

@@ -12,6 +12,8 @@ import pytest
 
 from fairlead.record.results import ResultsWriter, read_results
 
+pytestmark = pytest.mark.once
+
 PROGRAM = """
 import sys
 from fairlead.errors import OutputError

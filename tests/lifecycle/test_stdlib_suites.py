@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 PROGRAM = Path(__file__).parents[2] / "tools" / "peers.py"
 
 

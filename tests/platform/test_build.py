@@ -67,7 +67,7 @@ def test_wheel_has_a_man_page_of_every_command(wheel: set[str]) -> None:
 
 
 @needs_build_tools
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_extension_with_the_portable_platform_says_what_it_cannot(tmp_path: Path) -> None:
     build = tmp_path / "build"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.record.sample import STATUSES, Sample
+
+pytestmark = pytest.mark.once
 
 
 @st.composite

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead.gil.schedule.canary import LOOKS, CanaryVerdict, CanaryWindow, judge, percentile
 
+pytestmark = pytest.mark.once
+
 
 def trial(rng: random.Random, factor: float, noise: float) -> CanaryVerdict:
     """Load that wanders, windows that scatter, and a scheduler that makes waits longer by a factor."""

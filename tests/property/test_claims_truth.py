@@ -15,6 +15,8 @@ from fairlead.lab.run.questions import Question
 from fairlead.lab.run.sampling import ENOUGH, PlannedCell, SampleOrder
 from fairlead.record.sample import Sample
 
+pytestmark = pytest.mark.once
+
 SEEDS = 100
 THRESHOLD = 1.1
 ROUNDS = 12

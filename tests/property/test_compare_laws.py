@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from fairlead.lab.analysis.compare import holm
 from fairlead.lab.analysis.statistics import contrast
 
+pytestmark = pytest.mark.once
+
 times = st.floats(min_value=1e-5, max_value=1e5)
 samples = st.lists(times, min_size=1, max_size=20)
 probabilities = st.lists(st.floats(min_value=0, max_value=1), max_size=20)

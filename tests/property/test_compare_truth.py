@@ -14,6 +14,8 @@ from fairlead.lab.analysis.statistics import contrast
 from fairlead.record.comparison import CellChange, Comparison
 from fairlead.record.summary import Cell, Conditions, Series, Subject, Summary
 
+pytestmark = pytest.mark.once
+
 SEEDS = 100
 CELLS = 25
 """As a default run has them."""

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fairlead.lab.analysis.fit import fit
 
+pytestmark = pytest.mark.once
+
 TRIALS = 150
 times = st.floats(min_value=1e-5, max_value=1e5)
 series = st.dictionaries(st.integers(min_value=1, max_value=10**6), st.lists(times, max_size=8), max_size=6)

@@ -15,6 +15,8 @@ from fairlead.record import gil_intervals
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 
+pytestmark = pytest.mark.once
+
 steps = st.lists(
     st.one_of(
         st.integers(1, 30 * MS).map(Run),

@@ -18,6 +18,8 @@ from fairlead.gil.analysis.findings import find
 from fairlead.record.gil_summary import HISTOGRAM_BUCKETS, Blame, Finding, GilSummary, GilThread
 from fairlead.record.recording import Recording
 
+pytestmark = pytest.mark.once
+
 counts = st.integers(-5, 10**9)
 seconds = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 100)
 histograms = st.just(()) | st.lists(counts, min_size=HISTOGRAM_BUCKETS, max_size=HISTOGRAM_BUCKETS).map(tuple)

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from fairlead.gil import simulation as sim
 
+pytestmark = pytest.mark.once
+
 LONGEST_CALL_NS = 200_000
 THREADS = 24
 

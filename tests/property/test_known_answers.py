@@ -26,6 +26,8 @@ from fairlead.record.sample import Sample
 from fairlead.record.summary import Subject, Summary
 from fairlead.report.summary import text
 
+pytestmark = pytest.mark.once
+
 SIZES = (10, 100, 1_000, 10_000)
 SEEDS = 100
 FEW = 6

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from fairlead import _native
 from fairlead.errors import SerializationError
 
+pytestmark = pytest.mark.once
+
 ATOMS = st.one_of(
     st.none(),
     st.booleans(),

@@ -9,6 +9,8 @@ import pytest
 
 from fairlead.lab.analysis.modes import FEWEST, modes
 
+pytestmark = pytest.mark.once
+
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 TRIALS = 600
 

@@ -35,6 +35,8 @@ from waiting import PATIENCE_S, until
 from fairlead.errors import PoolClosedError, TaskTimeoutError, WorkerDiedError
 from fairlead.pools import Pool
 
+pytestmark = pytest.mark.once
+
 WORKERS = 2
 
 

@@ -23,6 +23,8 @@ from fairlead import _native
 from fairlead.pools.process.channel import HEADER, INLINE, MARK, Channel, Corrupt
 from fairlead.pools.serialization.messages import OUT_OF_BAND, pickled
 
+pytestmark = pytest.mark.once
+
 SIZES = st.sampled_from(
     [0, 1, 63, 64, 65, OUT_OF_BAND - 1, OUT_OF_BAND, INLINE - 30, INLINE, INLINE + 1, 300_000]
 )

@@ -18,6 +18,8 @@ import pytest
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.declared import Declared
 
+pytestmark = pytest.mark.once
+
 np = pytest.importorskip("numpy")
 
 from fairlead.lab.analysis.summarise import summarise  # noqa: E402

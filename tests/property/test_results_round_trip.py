@@ -7,12 +7,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import RecordError
 from fairlead.record.results import ResultsWriter, read_results
 from fairlead.record.sample import STATUSES, Sample, parse
+
+pytestmark = pytest.mark.once
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from fairlead.lab.analysis.modes import FEWEST, modes
 from fairlead.lab.analysis.statistics import describe, interval
 
+pytestmark = pytest.mark.once
+
 times = st.floats(min_value=1e-5, max_value=1e5)
 any_time = st.floats(min_value=1e-12, max_value=1e12)
 

@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fairlead.errors import ChannelClosedError, LaggedError, QueueEmpty, QueueFull
 from fairlead.sync import broadcast, channel, watch
 
+pytestmark = pytest.mark.once
+
 AT = st.integers(0, 3)
 
 

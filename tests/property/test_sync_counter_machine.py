@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from actors import CANCELLED, Staged
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,6 +10,8 @@ from hypothesis.stateful import invariant, rule
 from waiting import Thread
 
 from fairlead.sync import Lock, StripedCounter
+
+pytestmark = pytest.mark.once
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 

@@ -7,12 +7,15 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import PATIENCE_S, Thread, until
 
 from fairlead.errors import NotHeldError
 from fairlead.sync import Lock, RLock, find_deadlocks
+
+pytestmark = pytest.mark.once
 
 THREADS, TASKS = 4, 3
 PARTIES = THREADS + TASKS

@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fairlead.errors import AlreadyHeldError, NotHeldError
 from fairlead.sync import CapacityLimiter, RLock
 
+pytestmark = pytest.mark.once
+
 ACTORS = st.integers(0, 3)
 
 

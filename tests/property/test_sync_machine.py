@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fairlead.sync import BoundedSemaphore, Lock
+
+pytestmark = pytest.mark.once
 
 
 class Permits(RuleBasedStateMachine):

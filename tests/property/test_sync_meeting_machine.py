@@ -13,6 +13,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from fairlead.errors import BrokenBarrierError, NotHeldError, TooManyReleasesError
 from fairlead.sync import Barrier, Condition, CountdownEvent, Event, Latch, Lock, RLock
 
+pytestmark = pytest.mark.once
+
 ACTORS = st.integers(0, 4)
 
 

@@ -14,6 +14,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from fairlead.errors import UsageError
 from fairlead.sync import Phaser
 
+pytestmark = pytest.mark.once
+
 AT = st.integers(0, 4)
 NODE = st.integers(0, 2)
 

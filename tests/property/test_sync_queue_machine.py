@@ -15,6 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fairlead.errors import QueueEmpty, QueueFull, QueueShutDown
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
 
+pytestmark = pytest.mark.once
+
 
 class Model:
     """What a queue holds, in the order of its kind."""

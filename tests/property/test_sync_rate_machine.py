@@ -10,6 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from fairlead.sync import ManualClock, RateLimiter
 
+pytestmark = pytest.mark.once
+
 ACTORS = st.integers(0, 4)
 COUNTS = st.integers(1, 3)
 EACH = 4

@@ -14,6 +14,8 @@ from hypothesis.stateful import invariant, precondition, rule
 from fairlead.errors import ChannelClosedError, QueueEmpty, QueueFull, WaitTimeoutError
 from fairlead.sync import Exchanger, channel
 
+pytestmark = pytest.mark.once
+
 AT = st.integers(0, 4)
 LATE = "done, and then cancelled"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from actors import CANCELLED, Actor, Stage
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,6 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import RWLock, RWLockView
+
+pytestmark = pytest.mark.once
 
 ACTORS = st.integers(0, 3)
 MODES = st.sampled_from(["reading", "upgradable", "writing"])

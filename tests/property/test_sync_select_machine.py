@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from actors import CANCELLED, Actor, Stage
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fairlead.sync import Semaphore, select_async
+
+pytestmark = pytest.mark.once
 
 AT = st.integers(0, 3)
 WHICH = st.integers(0, 2)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from actors import CANCELLED, Actor, Staged
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from fairlead.sync import channel, select_async
+
+pytestmark = pytest.mark.once
 
 AT = st.integers(0, 4)
 SEND, RECEIVE = "send", "receive"

@@ -26,7 +26,10 @@ from fairlead.errors import (
 )
 from fairlead.sync import shared
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc"),
+]
 
 HERE, THERE, DEAD = "here", "there", "dead"
 PLACES = st.sampled_from([HERE, THERE])

@@ -17,6 +17,8 @@ from waiting import PATIENCE_S, Thread, until
 from fairlead.errors import QueueEmpty, ResourceBusyError
 from fairlead.sync import CombiningLock, Flag, ResourceGuard, SimpleQueue, StartGate, once
 
+pytestmark = pytest.mark.once
+
 ACTORS = st.integers(0, 4)
 
 

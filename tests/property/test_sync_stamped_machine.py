@@ -13,6 +13,8 @@ from hypothesis.stateful import invariant, precondition, rule
 from fairlead.errors import NotHeldError
 from fairlead.sync import StampedLock
 
+pytestmark = pytest.mark.once
+
 ACTORS = st.integers(0, 4)
 MODES = st.sampled_from(["read", "write"])
 ANY = st.integers(0, 99)

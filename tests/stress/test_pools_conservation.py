@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 PROGRAM = Path(__file__).parents[2] / "tools" / "pools_stress.py"
 
 
@@ -20,7 +22,7 @@ PROGRAM = Path(__file__).parents[2] / "tools" / "pools_stress.py"
         ("threads", 1000),
         ("async", 1000),
         ("processes", 600),
-        pytest.param("dask", 100, marks=pytest.mark.long),
+        pytest.param("dask", 100, marks=pytest.mark.nightly),
     ],
 )
 def test_every_future_ends_once_and_nothing_is_left(kind: str, tasks: int) -> None:

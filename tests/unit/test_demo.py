@@ -10,6 +10,8 @@ from fairlead import cli
 from fairlead.cli.demo import INTRODUCTION, conclusion, picture
 from fairlead.lab.demo import WAYS, Demonstration, WayFigures
 
+pytestmark = pytest.mark.ends
+
 
 def seen(*p99_s: float, other_load: float | None = 0.0) -> Demonstration:
     ways = (WayFigures(name, p99 / 5, p99, 1e6, 3) for name, p99 in zip(WAYS, p99_s, strict=False))

@@ -12,6 +12,8 @@ from fairlead.errors import NOTE, FairleadError, QueueEmpty, UsageError, WaitTim
 from fairlead.pools.engine.contract import Broken
 from fairlead.sync import Queue
 
+pytestmark = pytest.mark.ends
+
 
 def explain(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """(exit status, what it printed on either stream)."""

@@ -12,6 +12,8 @@ import pytest
 
 from fairlead import machine
 
+pytestmark = pytest.mark.ends
+
 
 def burn(seconds: float) -> None:
     """Use CPU time of this thread, by the thread's own CPU clock."""

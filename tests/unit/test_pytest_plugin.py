@@ -10,6 +10,8 @@ import pytest
 
 from fairlead.gil.observe.access import why_not
 
+pytestmark = pytest.mark.ends
+
 TESTS = """
 import threading
 

@@ -13,6 +13,8 @@ from fairlead.errors import OutputError, RecordError
 from fairlead.record.results import FILE_NAME, ResultsWriter, cell_key, read_results
 from fairlead.record.sample import SCHEMA, Sample
 
+pytestmark = pytest.mark.ends
+
 INTERPRETER = {
     "name": "3.13",
     "executable": "/opt/python3.13",

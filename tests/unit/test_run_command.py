@@ -15,6 +15,8 @@ from fairlead.cli import main
 from fairlead.errors import UsageError
 from fairlead.gil.observe.programs import starting
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.fixture(autouse=True)
 def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 UPSTREAM = Path(__file__).parents[2] / "upstream"
 PATCHES = sorted(UPSTREAM.glob("patches/*/*.patch"))
 

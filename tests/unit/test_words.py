@@ -9,6 +9,8 @@ import pytest
 
 from fairlead.cli import words
 
+pytestmark = pytest.mark.ends
+
 CONTEXT = click.Context(click.Command("test"))
 OPTION = click.Option(["--it"])
 

@@ -10,6 +10,8 @@ from advices import work
 
 from fairlead.advice.candidates import Facts, ways
 
+pytestmark = pytest.mark.ends
+
 CAN = sys.version_info >= (3, 13)
 WAITS = {"gil": 0.01, "free": 0.0, "waiting": 0.99}
 

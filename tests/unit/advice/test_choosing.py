@@ -8,6 +8,8 @@ from advices import advice, candidate, work
 from fairlead.advice.choosing import again, choose, notes
 from fairlead.record.advice import headline
 
+pytestmark = pytest.mark.ends
+
 
 def chosen(*others: object, **facts: object) -> tuple[str, int]:
     pick = choose([candidate("sequential", 1, 1.0), *others], work(**facts), 100, 2)  # type: ignore[list-item]

@@ -12,6 +12,8 @@ from fairlead.advice.figures import Figures
 from fairlead.advice.successive_halving import CandidateState
 from fairlead.record.advice import Kind
 
+pytestmark = pytest.mark.ends
+
 
 def state(kind: Kind, workers: int, per_call: float, **changes: Any) -> CandidateState:
     """Nine passes of a hundred calls that take 10 ms of a core each."""

@@ -6,6 +6,8 @@ import pytest
 
 from fairlead.advice.load_output import Loaded, read
 
+pytestmark = pytest.mark.ends
+
 WRK = """
 Running 2s test @ http://127.0.0.1:8000/
   Latency Distribution

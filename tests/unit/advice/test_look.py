@@ -6,6 +6,8 @@ import pytest
 
 from fairlead.advice.child.look import _Look
 
+pytestmark = pytest.mark.ends
+
 
 class Silent:
     """An activity that nobody looks at."""

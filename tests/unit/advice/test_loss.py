@@ -11,6 +11,8 @@ from advices import candidate, work
 from fairlead.advice.choosing import choose
 from fairlead.advice.loss import UNKNOWN, expected_loss, versus
 
+pytestmark = pytest.mark.ends
+
 
 def test_rounds_that_agree_lose_what_they_show() -> None:
     same = versus({1: 1.1, 2: 2.2, 3: 3.3}, {1: 1.0, 2: 2.0, 3: 3.0})

@@ -16,6 +16,8 @@ from fairlead.report.advice import html as advice_html
 from fairlead.report.advice import json as advice_json
 from fairlead.report.advice import text as advice_text
 
+pytestmark = pytest.mark.ends
+
 
 def test_advice_survives_its_file(tmp_path: Path) -> None:
     made = advice()

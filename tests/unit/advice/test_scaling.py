@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from fairlead.advice.scaling import curve
 
+pytestmark = pytest.mark.ends
+
 
 def throughput(n: int, one: float, alpha: float, beta: float) -> float:
     return one * n / (1 + alpha * (n - 1) + beta * n * (n - 1))

@@ -13,6 +13,8 @@ from fairlead.advice.successive_halving import UNBOUNDED, CandidateState, Halvin
 from fairlead.errors import AdviceError
 from fairlead.lab.isolation.stop import Stop
 
+pytestmark = pytest.mark.ends
+
 
 class Refusing:
     """Every job fails."""

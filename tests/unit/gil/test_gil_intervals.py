@@ -11,6 +11,8 @@ from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 
+pytestmark = pytest.mark.ends
+
 START = 1_000_000_000
 
 

@@ -12,6 +12,8 @@ from fairlead import gil
 from fairlead.errors import SimulationError, UsageError
 from fairlead.gil import simulation as sim
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.mark.parametrize("policy", ["old", "stock"])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 60])

@@ -21,6 +21,8 @@ from fairlead.record.sample import Sample
 from fairlead.report.summary import html, text
 from fairlead.report.summary.pictures import gil_timeline
 
+pytestmark = pytest.mark.ends
+
 EVENTS = [
     [10.0, "take", 0, None, 0.0],
     [20.0, "want", 1, 0, 0.0],

@@ -20,6 +20,8 @@ from fairlead.record.recording import (
     Recording,
 )
 
+pytestmark = pytest.mark.ends
+
 
 def small(tmp_path: Path) -> tuple[RecordingWriter, Path]:
     writer = RecordingWriter().meta()

@@ -18,6 +18,8 @@ from fairlead.lab.analysis.again import commands
 from fairlead.lab.catalogue import registry
 from fairlead.lab.run.plan import PlannedSeries, RunOptions, make_plan
 
+pytestmark = pytest.mark.ends
+
 KNOWN = registry.catalogue()
 ENVIRONMENT = {"affinity": [2, 3, 5]}
 HELP = ["-h", "--help"]

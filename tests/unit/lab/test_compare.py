@@ -18,6 +18,8 @@ from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
 
+pytestmark = pytest.mark.ends
+
 HERE = {"hostname": "here", "cores": 2, "affinity": [0, 1], "policy": "other"}
 SIZES = (50, 100, 200)
 

@@ -16,6 +16,8 @@ from fairlead.lab.run.plan import RunOptions, make_plan
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample, SampleStatus
 
+pytestmark = pytest.mark.ends
+
 
 def pilots(
     experiment: str,

@@ -6,7 +6,11 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 from fairlead.lab.catalogue import registry
+
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,6 +10,8 @@ import pytest
 from fairlead.errors import UsageError
 from fairlead.lab.analysis.fit import fit, growth
 
+pytestmark = pytest.mark.ends
+
 SIZES = (50, 100, 200, 400)
 
 

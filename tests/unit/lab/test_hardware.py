@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fairlead.lab.run.hardware import hardware
+
+pytestmark = pytest.mark.ends
 
 FILES = {
     "proc/meminfo": "MemTotal:       24576000 kB\nMemFree: 1 kB\n",

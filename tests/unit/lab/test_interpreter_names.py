@@ -7,6 +7,8 @@ import pytest
 from fairlead.errors import InterpreterFailedError, UsageError
 from fairlead.lab.catalogue.interpreters import Discovery, Interpreter, Rejected, contrast
 
+pytestmark = pytest.mark.ends
+
 
 def made(name: str, version: str, implementation: str = "CPython", *, free: bool = False) -> Interpreter:
     return Interpreter(

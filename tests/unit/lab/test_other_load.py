@@ -14,6 +14,8 @@ from waiting import until
 
 from fairlead.lab.isolation.other_load import Meter, Reading, read, spin_s
 
+pytestmark = pytest.mark.ends
+
 CORES = len(os.sched_getaffinity(0))
 
 

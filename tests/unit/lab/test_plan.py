@@ -12,6 +12,8 @@ from fairlead.errors import OutputError, UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.run.plan import BUDGETS_S, Plan, PlannedSeries, RunOptions, make_plan
 
+pytestmark = pytest.mark.ends
+
 OLD = replace(PYTHON, name="1.5", version="1.5.2")
 ENVIRONMENT = {"affinity": [2, 3, 5]}
 

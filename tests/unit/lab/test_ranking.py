@@ -10,6 +10,8 @@ import pytest
 from fairlead.lab.analysis.ranking import rankings, sped_up
 from fairlead.record.summary import Cell, Series, Subject
 
+pytestmark = pytest.mark.ends
+
 ROUNDS = 12
 PY = {"name": "3.13", "version": "3.13.0", "free_threaded": False}
 FREE = {"name": "3.13t", "version": "3.13.1", "free_threaded": True}

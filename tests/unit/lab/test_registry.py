@@ -13,6 +13,8 @@ from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.record.summary import Metric, Reference, Series
 from fairlead.report.common import words
 
+pytestmark = pytest.mark.ends
+
 DECLARED: dict[str, Any] = {
     "id": "group.one-thing",
     "title": "One thing",

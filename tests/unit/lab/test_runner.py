@@ -24,6 +24,8 @@ from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
 
+pytestmark = pytest.mark.ends
+
 ENVIRONMENT = {"hostname": "here", "affinity": [0, 1], "cores": 2, "load": 0.5}
 
 

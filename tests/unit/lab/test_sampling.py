@@ -7,9 +7,13 @@ import random
 import re
 from collections.abc import Callable
 
+import pytest
+
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
 from fairlead.record.sample import Sample, SampleStatus
+
+pytestmark = pytest.mark.ends
 
 Cost = Callable[[PlannedSeries, int], float]
 

@@ -10,6 +10,8 @@ import pytest
 from fairlead.errors import UsageError
 from fairlead.lab.analysis.statistics import describe, paired, student
 
+pytestmark = pytest.mark.ends
+
 STEADY = [1.00, 1.01, 1.02, 0.99, 0.98, 1.00, 1.03, 0.97]
 
 

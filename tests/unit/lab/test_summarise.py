@@ -13,6 +13,8 @@ from fairlead.lab.catalogue import registry
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Metric, Subject
 
+pytestmark = pytest.mark.ends
+
 PY313 = {"name": "3.13", "executable": "/opt/python3.13", "version": "3.13.0", "gil": True, "jit": False}
 PYPY = {"name": "pypy3.11", "executable": "/opt/pypy3.11", "version": "3.11.13", "gil": True, "jit": True}
 HERE = {"hostname": "here", "kernel": "6.1", "cores": 2, "affinity": [0, 1], "policy": "other", "load": 0.1}

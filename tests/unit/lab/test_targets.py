@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.ends
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 

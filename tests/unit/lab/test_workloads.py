@@ -10,6 +10,8 @@ from fairlead.lab.catalogue import registry
 from fairlead.lab.experiments import probe_workloads as workloads
 from fairlead.pools import SequentialPool
 
+pytestmark = pytest.mark.ends
+
 
 def test_workloads_have_the_answers_that_are_known() -> None:
     known = {work.name: work for work in workloads.catalogue()}

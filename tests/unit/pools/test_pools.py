@@ -30,6 +30,8 @@ from waiting import until
 from fairlead import errors
 from fairlead.pools import ThreadPool
 
+pytestmark = pytest.mark.pypy
+
 # as an executor
 
 

@@ -21,6 +21,8 @@ from fairlead.pools import AsyncPool
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.event_loop import steps
 
+pytestmark = pytest.mark.pypy
+
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
 
 

@@ -14,6 +14,8 @@ from fairlead.pools import ThreadPool
 from fairlead.pools.engine import aside
 from fairlead.pools.engine.future import Future
 
+pytestmark = pytest.mark.pypy
+
 WAITERS = 5
 
 

@@ -20,7 +20,10 @@ from waiting import run, until
 from fairlead import errors
 from fairlead.pools import AsyncPool, AutoPool, Pool, ProcessPool, ThreadPool
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.ends_and_free,
+    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
+]
 
 START_METHODS = ["forkserver", "spawn", "fork"]
 SENDING = [kind for kind in KINDS if kind in {"processes", "interpreters"}]

@@ -25,6 +25,8 @@ import fairlead
 from fairlead import errors
 from fairlead.pools import ProcessPool, SequentialPool, ThreadPool, check_cancelled, from_thread
 
+pytestmark = pytest.mark.pypy
+
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
 
 

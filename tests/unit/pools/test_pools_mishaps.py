@@ -21,6 +21,8 @@ from fairlead import errors
 from fairlead.pools import AsyncPool, ProcessPool, SequentialPool, ThreadPool
 from fairlead.pools.multiprocessing import Pool
 
+pytestmark = pytest.mark.ends_and_free
+
 # exceptions that are odd themselves
 
 

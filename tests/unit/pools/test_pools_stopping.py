@@ -28,6 +28,8 @@ from fairlead.pools.engine.contract import Task
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
 
+pytestmark = pytest.mark.pypy
+
 # time-outs, cancelling, retries
 
 

@@ -22,6 +22,8 @@ from fairlead.errors import UsageError
 from fairlead.pools import ThreadPool
 from fairlead.pools.executor.stream import Stream
 
+pytestmark = pytest.mark.ends_and_free
+
 
 class Enough(Exception):
     pass

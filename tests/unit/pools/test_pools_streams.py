@@ -25,6 +25,8 @@ from waiting import until
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
 
+pytestmark = pytest.mark.ends_and_free
+
 # map and streams
 
 

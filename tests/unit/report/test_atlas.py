@@ -14,6 +14,8 @@ from fairlead import cli
 from fairlead.record.summary import Summary
 from fairlead.report.comparison import atlas
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("jinja2")
 
 

@@ -20,6 +20,8 @@ from fairlead.report.common import names
 from fairlead.report.summary import claims, csv, html, json, sections, text
 from fairlead.report.summary.pictures import bar_charts
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("numpy")
 pytest.importorskip("rich")
 pytest.importorskip("jinja2")

@@ -23,6 +23,8 @@ from fairlead.report.comparison import json as comparison_json
 from fairlead.report.comparison import sentences
 from fairlead.report.comparison import text as comparison_text
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("rich")
 pytest.importorskip("jinja2")
 pytest.importorskip("numpy")

@@ -19,6 +19,8 @@ import summaries
 from fairlead.record.summary import Summary
 from fairlead.report.summary import claims, csv, json, pyperf
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.fixture(params=[1, 2, 3])
 def summary(request: pytest.FixtureRequest) -> Summary:

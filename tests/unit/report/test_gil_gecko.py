@@ -15,6 +15,8 @@ from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -20,6 +20,8 @@ from fairlead.record.gil_timeline import Timeline
 from fairlead.record.recording import Recording
 from fairlead.report.gil import html as gil_html
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("jinja2")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e"
 

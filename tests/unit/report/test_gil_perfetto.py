@@ -16,6 +16,8 @@ from fairlead.record import gil_intervals
 from fairlead.record.recording import CONTENDED, FORCED, EventType, Recording
 from fairlead.report.gil import perfetto as gil_perfetto
 
+pytestmark = pytest.mark.ends
+
 pb = pytest.importorskip(
     "perfetto.protos.perfetto.trace.perfetto_trace_pb2",
     reason="Perfetto's schema is the oracle: install perfetto",

@@ -19,6 +19,8 @@ from fairlead.report.gil import html as gil_html
 from fairlead.report.gil import perfetto as gil_perfetto
 from fairlead.report.gil import text as gil_text
 
+pytestmark = pytest.mark.ends
+
 BOOT = "9f0e5d0c-boot"
 
 

@@ -17,6 +17,8 @@ from fairlead.record.recording import BlockType, Recording
 from fairlead.report.gil import json as gil_json
 from fairlead.report.gil import text as gil_text
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.fixture(scope="module")
 def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,6 +18,8 @@ from fairlead.record.gil_summary import GilSummary, StackLoss
 from fairlead.record.recording import Recording
 from fairlead.report.gil import stacks as gil_stacks
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:

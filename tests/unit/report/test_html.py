@@ -19,6 +19,8 @@ from fairlead.report.common.assets import asset
 from fairlead.report.summary import claims, html
 from fairlead.report.summary.pictures import curves
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("jinja2")
 
 VOID = {"meta", "link", "input", "br"}

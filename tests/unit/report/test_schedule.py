@@ -9,6 +9,8 @@ import pytest
 
 from fairlead.report.summary.pictures import schedule
 
+pytestmark = pytest.mark.ends
+
 SIZES = range(1, 13)
 
 

@@ -15,6 +15,8 @@ from fairlead.record.summary import Metric, Summary
 from fairlead.report.common import names, words
 from fairlead.report.summary import claims, text
 
+pytestmark = pytest.mark.ends
+
 pytest.importorskip("rich")
 
 

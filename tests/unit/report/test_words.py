@@ -14,6 +14,8 @@ from fairlead.report.common import names, units, words
 from fairlead.report.summary import claims
 from fairlead.report.summary.pictures import schedule
 
+pytestmark = pytest.mark.ends
+
 
 @pytest.mark.parametrize(
     ("value", "shown"),

@@ -18,6 +18,8 @@ from waiting import Thread, main_thread_sleeps, run, until, until_async
 from fairlead import errors
 from fairlead.sync import Barrier, Event
 
+pytestmark = pytest.mark.ends_and_free
+
 
 async def task(barrier: Barrier) -> int:
     return await barrier.wait_async()

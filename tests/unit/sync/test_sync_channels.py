@@ -18,6 +18,8 @@ from waiting import Thread, until, until_async
 from fairlead import errors
 from fairlead.sync import broadcast, channel, oneshot, watch
 
+pytestmark = pytest.mark.ends_and_free
+
 KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "channel": lambda: channel(3),
     "unbounded": channel,

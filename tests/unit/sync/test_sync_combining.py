@@ -17,6 +17,8 @@ from waiting import PATIENCE_S, Thread, main_thread_sleeps, run, until, until_as
 from fairlead import errors
 from fairlead.sync import CombiningLock
 
+pytestmark = pytest.mark.ends_and_free
+
 
 class Held:
     """A thread in a section of the lock, until it is let go."""

@@ -15,6 +15,8 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import CountdownEvent, Latch
 
+pytestmark = pytest.mark.ends_and_free
+
 kinds = pytest.mark.parametrize("kind", [Latch, CountdownEvent])
 
 

@@ -14,6 +14,8 @@ from waiting import Thread
 
 from fairlead.sync import StripedCounter, handle
 
+pytestmark = pytest.mark.ends_and_free
+
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 

@@ -9,6 +9,8 @@ from waiting import Thread, until, until_async
 
 from fairlead.sync import Event, select
 
+pytestmark = pytest.mark.pypy
+
 
 def test_event_is_set_and_cleared() -> None:
     event = Event()

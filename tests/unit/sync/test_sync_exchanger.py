@@ -17,6 +17,8 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import Exchanger, handle
 
+pytestmark = pytest.mark.ends_and_free
+
 
 async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
     async def body() -> Any:

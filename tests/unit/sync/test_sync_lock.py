@@ -18,6 +18,8 @@ from waiting import Thread, main_thread_sleeps, until
 from fairlead import errors
 from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore
 
+pytestmark = pytest.mark.pypy
+
 LONGEST = 9223372036.0
 """CPython's threading.TIMEOUT_MAX; that of PyPy is a thousand times as long."""
 

@@ -18,6 +18,8 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import Event, Phaser, handle, select
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def waits(phaser: Phaser, number: int = 1) -> Any:
     return lambda: phaser.statistics().waiting == number

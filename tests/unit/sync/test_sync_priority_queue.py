@@ -12,6 +12,8 @@ from waiting import Thread
 
 from fairlead.sync import PriorityQueue
 
+pytestmark = pytest.mark.ends_and_free
+
 
 class Ranked:
     """Compares by rank alone; `before` runs in each comparison."""

@@ -16,6 +16,8 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import Queue, SimpleQueue
 
+pytestmark = [pytest.mark.ends_and_free, pytest.mark.pypy]
+
 
 def test_objects_come_out_as_they_went_in() -> None:
     line = SimpleQueue()

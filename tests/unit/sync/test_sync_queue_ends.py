@@ -15,6 +15,8 @@ from waiting import Thread, run, until
 from fairlead import errors
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
 
+pytestmark = pytest.mark.ends_and_free
+
 kinds = pytest.mark.parametrize("kind", [Queue, LifoQueue, PriorityQueue])
 
 

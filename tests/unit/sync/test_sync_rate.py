@@ -21,6 +21,8 @@ from fairlead import errors, machine
 from fairlead.sync import ManualClock, RateLimiter, select
 from fairlead.wait import Mailbox
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def slow(burst: int = 1) -> tuple[RateLimiter, ManualClock]:
     """One permit a second; those that there are have been taken."""

@@ -17,6 +17,8 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import channel
 
+pytestmark = pytest.mark.ends_and_free
+
 
 async def waiting(end: Any, call: Any, *args: Any) -> asyncio.Task[Any]:
     """A task that waits in this call."""

@@ -20,6 +20,8 @@ from waiting import Thread, until_async
 from fairlead import errors
 from fairlead.sync import RWLock, RWLockView
 
+pytestmark = pytest.mark.ends_and_free
+
 
 @pytest.fixture
 def lock() -> Iterator[RWLock]:

@@ -30,6 +30,8 @@ from fairlead.sync import (
     select_async,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def run(coroutine: Any) -> Any:
     return asyncio.run(asyncio.wait_for(coroutine, 40))

@@ -11,6 +11,8 @@ from waiting import Thread, until
 from fairlead import errors
 from fairlead.sync import BoundedSemaphore, Lock, RateLimiter, RLock, Semaphore
 
+pytestmark = pytest.mark.pypy
+
 
 def test_semaphore_counts_permits() -> None:
     semaphore = Semaphore(2)

@@ -16,6 +16,8 @@ from fairlead import sync
 from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import StampedLock, handle, select
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def waits(lock: StampedLock, count: int) -> None:
     until(lambda: lock.statistics().waiting == count)

@@ -13,6 +13,8 @@ from waiting import PATIENCE_S, Thread, until
 from fairlead.errors import UsageError
 from fairlead.sync import StartGate
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def test_gate_holds_threads_until_it_opens() -> None:
     gate, passed = StartGate(), []
