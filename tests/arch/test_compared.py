@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +110,16 @@ def test_every_kept_result_begins_with_machine_kernel_date_and_commit() -> None:
     )
     first = {file.name: file.read_text().partition("\n")[0] for file in RESULTS.glob("*.txt")}
     assert [name for name, line in first.items() if not begin.fullmatch(line)] == []
+
+
+def test_the_policy_map_has_what_the_simulator_says_of_the_present_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    script = runpy.run_path(str(ROOT / "benchmarks" / "gil_policy_map.py"))
+    kept = (RESULTS / "gil_policy_map.txt").read_text().splitlines()
+    cell = ("1ms", 0.5, 1, 0)
+    assert script["line"](cell, script["ratios"](cell)) in kept, "run benchmarks/gil_policy_map.py"
+    assert sum(line.startswith(f"{work} ") for line in kept for work in script["WORK"]) == len(
+        script["CELLS"]
+    )
