@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import pickle
 import signal
 import threading
@@ -183,51 +182,6 @@ def test_wait_for_returns_what_the_predicate_said_last(condition: Condition) -> 
         assert condition.wait_for(lambda: "at once", timeout=0) == "at once"
 
 
-@pytest.mark.parametrize("timeout", [math.nan, -0.5, -math.inf])
-def test_senseless_timeouts_are_refused_with_the_lock_held(condition: Condition, timeout: float) -> None:
-    with condition:
-        with pytest.raises(ValueError, match="timeout"):
-            condition.wait(timeout)
-        with pytest.raises(ValueError, match="timeout"):
-            condition.wait_for(lambda: False, timeout)
-        with pytest.raises(OverflowError):
-            condition.wait(math.inf)
-        with pytest.raises(ValueError, match="n must be 0 or more"):
-            condition.notify(-1)
-        assert condition.locked()
-
-
-def test_zero_does_not_wait_and_a_time_is_kept(condition: Condition) -> None:
-    with condition:
-        for timeout in [0, 1e-9] * 100 + [0.002]:
-            assert condition.wait(timeout) is False
-            assert condition.locked()
-    assert free(condition)
-
-
-@pytest.mark.parametrize("chosen", ["cancelled at once", "cancelled when its future is done"])
-def test_notified_then_cancelled_notifies_the_next(condition: Condition, chosen: str) -> None:
-    order: list[str] = []
-
-    async def main() -> None:
-        first = asyncio.ensure_future(in_task(condition, order, "first"))
-        await until_async(waiting(condition, 1))
-        second = asyncio.ensure_future(in_task(condition, order, "second"))
-        await until_async(waiting(condition, 2))
-        async with condition:
-            condition.notify(1)
-            if chosen != "cancelled at once":
-                await until_async(lambda: first._fut_waiter is None or first._fut_waiter.done())
-            first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert await second is True
-        assert order == ["second"]
-        assert free(condition)
-
-    run(main())
-
-
 def test_cancelled_while_it_takes_the_lock_again_holds_it_and_notifies_the_next(condition: Condition) -> None:
     order: list[str] = []
 
@@ -293,19 +247,6 @@ def test_trio_cancellation_comes_through_with_the_lock_held(condition: Condition
         assert free(condition)
 
     trio.run(main)
-
-
-def test_timeouts_of_asyncio_end_the_wait_with_the_lock_held(condition: Condition) -> None:
-    async def main() -> None:
-        for delay in (0, 0.0005):
-            async with condition:
-                with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(delay):
-                        await condition.wait_async()
-                assert condition.locked()
-        assert free(condition)
-
-    run(main())
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
-import threading
 import weakref
 from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until_async
 
 from fairlead import errors
 from fairlead.sync import Exchanger, handle
@@ -27,25 +25,6 @@ async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: exchanger.statistics().waiting == 1)
     return task
-
-
-def test_threads_and_tasks_get_what_the_other_brought() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-    thread = Thread(exchanger.exchange, "of a thread")
-    until(lambda: exchanger.statistics().waiting == 1)
-    assert exchanger.exchange("of another") == "of a thread"
-    assert thread.result() == "of another"
-
-    async def main() -> None:
-        task = await waiting(exchanger, "of a task")
-        assert Thread(exchanger.exchange, "of a thread").result() == "of a task"
-        assert await task == "of a thread"
-        first = await waiting(exchanger, None)
-        assert await exchanger.exchange_async("of the second") is None
-        assert await first == "of the second"
-
-    run(main())
-    assert repr(exchanger).startswith("<fairlead.sync.Exchanger open, 0 waiting, at ")
 
 
 def test_trio_tasks_exchange_and_one_cancelled_after_that_has_what_it_got() -> None:
@@ -125,19 +104,6 @@ def test_cancelled_after_it_has_met_a_task_returns_and_is_cancelled_at_its_next_
     run(main())
 
 
-def test_closing_a_loop_with_a_waiter_leaves_no_partner_for_the_next() -> None:
-    exchanger: Exchanger[int] = Exchanger()
-    loop = asyncio.new_event_loop()
-    task = loop.run_until_complete(waiting(exchanger, 1))
-    loop.close()
-    assert exchanger.statistics() == (0, False)
-    with pytest.raises(errors.WaitTimeoutError):
-        exchanger.exchange(2, timeout=0)
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    del task
-    gc.collect()
-
-
 def test_closing_ends_every_wait_and_refuses_later_calls() -> None:
     async def main() -> None:
         for kind in "thread", "task":
@@ -158,40 +124,6 @@ def test_closing_ends_every_wait_and_refuses_later_calls() -> None:
             assert "closed" in repr(exchanger)
 
     run(main())
-
-
-def test_exception_of_a_signal_handler_ends_it_and_a_destructor_may_exchange() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-
-    def handler(_number: int, _frame: object) -> None:
-        raise KeyError
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def interrupt() -> None:
-        until(lambda: exchanger.statistics().waiting == 1)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    try:
-        thread = Thread(interrupt)
-        with pytest.raises(KeyError):
-            exchanger.exchange("kept")
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert exchanger.statistics().waiting == 0
-
-    class Exchanges:
-        def __del__(self) -> None:
-            exchanger.exchange("of a destructor", timeout=0)
-
-    waits = Thread(exchanger.exchange, "of a thread")
-    until(lambda: exchanger.statistics().waiting == 1)
-    Exchanges()
-    gc.collect()
-    assert waits.result() == "of a destructor"
 
 
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:

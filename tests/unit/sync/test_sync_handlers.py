@@ -18,18 +18,13 @@ from fairlead.lowlevel import Mailbox, add_loop
 from fairlead.pools.interpreter.worker import RESULT
 from fairlead.sync import (
     CombiningLock,
-    Condition,
-    Event,
     LifoQueue,
-    Lock,
     PriorityQueue,
     Queue,
-    RateLimiter,
     Semaphore,
     SimpleQueue,
     broadcast,
     handle,
-    select,
     select_async,
 )
 
@@ -147,42 +142,6 @@ def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raise
         with pytest.raises(StopIteration):
             ticket.send(None)
     assert semaphore.statistics().value == 0
-
-
-def blocked_by_another(wait: str, release: Event) -> Callable[[], object]:
-    """A call that waits until the event is set, in the thread that calls it."""
-    if wait == "select":
-        return lambda: select(Semaphore(0).acquire_async(), release.wait_async())
-    if wait == "rate":
-        limiter = RateLimiter(1e-6, 1)
-        limiter.acquire()
-        return limiter.acquire
-    if wait == "condition":
-        condition = Condition(Lock())
-        condition.acquire()
-        return condition.wait
-    if wait == "combining":
-        lock = CombiningLock()
-        Thread(lock.run, release.wait)
-        until(lock.locked)
-        return lambda: lock.run(bool)
-    return release.wait
-
-
-@pytest.mark.parametrize("wait", ["event", "select", "rate", "condition", "combining"])
-def test_signal_that_another_thread_receives_ends_the_wait_of_the_main_thread(wait: str) -> None:
-    def receive() -> None:
-        until(main_thread_sleeps)
-        receive_signal()
-
-    release = Event()
-    call = blocked_by_another(wait, release)
-    with handling():
-        thread = Thread(receive)
-        with pytest.raises(HandlerRan):
-            call()
-        thread.result()
-    release.set()
 
 
 def test_holder_of_a_combining_lock_asks_nothing_of_python_that_a_handler_may_raise_in(

@@ -15,37 +15,6 @@ from fairlead import errors
 from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
 
 
-def test_each_thread_and_task_borrows_one_token_and_returns_it() -> None:
-    limiter, inside, most = CapacityLimiter(2), [0], [0]
-
-    def thread() -> None:
-        for _ in range(50):
-            with limiter:
-                assert limiter.borrowed_tokens <= 2
-
-    async def task(checkpoint: Any) -> None:
-        for _ in range(50):
-            async with limiter:
-                inside[0] += 1
-                await checkpoint()
-                most[0] = max(most[0], limiter.borrowed_tokens)
-                inside[0] -= 1
-
-    async def tasks() -> None:
-        await asyncio.gather(*(task(lambda: asyncio.sleep(0)) for _ in range(3)))
-
-    async def trio_tasks() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(task, trio.lowlevel.checkpoint)
-
-    threads = [Thread(thread), Thread(run, tasks()), Thread(trio.run, trio_tasks)]
-    for one in threads:
-        one.result()
-    assert most[0] <= 2
-    assert limiter.statistics() == (0, 2, 0, False)
-
-
 def test_a_second_token_is_refused_and_so_is_giving_back_none() -> None:
     async def other(limiter: CapacityLimiter) -> None:
         with pytest.raises(errors.NotHeldError):

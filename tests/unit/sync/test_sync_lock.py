@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import math
 import signal
 import sys
 import threading
@@ -79,57 +77,12 @@ def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
     assert not lock.acquire(False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"timeout": math.nan}, ValueError),
-        ({"timeout": -0.5}, ValueError),
-        ({"timeout": -math.inf}, ValueError),
-        ({"timeout": math.inf}, OverflowError),
-        ({"timeout": 1e300}, OverflowError),
-        ({"timeout": 2e10}, OverflowError),
-        ({"timeout": "1"}, TypeError),
-        ({"blocking": False, "timeout": 1}, ValueError),
-        ({"nothing": 1}, TypeError),
-    ],
-)
-def test_senseless_arguments_of_acquire_are_refused(
-    lock: Lock, arguments: Any, error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        lock.acquire(**arguments)
-    assert not lock.locked()
-
-
-@pytest.mark.parametrize("timeout", [None, -1, 0, 0.0, 5, LONGEST - 1])
-def test_a_free_lock_is_taken_whatever_the_timeout(lock: Lock, timeout: Any) -> None:
-    assert lock.acquire(timeout=timeout) is True
-
-
 def test_timeout_is_kept_and_leaves_nothing_behind(lock: Lock) -> None:
     lock.acquire()
     before = time.monotonic()
     assert lock.acquire(timeout=0.01) is False
     assert time.monotonic() - before >= 0.01
     assert lock.statistics() == (True, 0, lock.statistics().fair)
-
-
-def test_any_thread_may_release(lock: Lock) -> None:
-    lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    Thread(lock.release).result()
-    assert waiter.result() is True
-    assert lock.locked()
-
-
-def test_a_thousand_timeouts_leave_nothing_behind(lock: Lock) -> None:
-    lock.acquire()
-    for _ in range(1000):
-        assert not lock.acquire(timeout=1e-9)
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert lock.acquire(False)
 
 
 def test_fair_lock_is_taken_in_the_order_of_waiting() -> None:
@@ -172,40 +125,6 @@ def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     assert waiter.result() is True
 
 
-def test_lock_excludes_under_contention(lock: Lock) -> None:
-    inside = [0]
-
-    def work() -> None:
-        for _ in range(500):
-            with lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    for thread in [Thread(work) for _ in range(4)]:
-        thread.result()
-    assert inside == [2000]
-    assert lock.statistics() == (False, 0, lock.statistics().fair)
-
-
-def test_exception_of_a_signal_handler_ends_the_wait_without_the_lock(lock: Lock, handler: Any) -> None:
-    class Stop(Exception):
-        pass
-
-    def stop(*_: object) -> None:
-        raise Stop
-
-    handler(stop)
-    lock.acquire()
-    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
-    with pytest.raises(Stop):
-        lock.acquire()
-    sender.result()
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert lock.acquire(False)
-    assert not lock.acquire(False)
-
-
 def test_wait_goes_on_in_its_place_after_a_signal_handler_returns(handler: Any) -> None:
     lock, order, handled = Lock(fair=True), [], []
     handler(lambda *_: handled.append(1))
@@ -229,33 +148,11 @@ def test_wait_goes_on_in_its_place_after_a_signal_handler_returns(handler: Any) 
     assert order == ["first", "second"]
 
 
-def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handler: Any) -> None:
-    handler(lambda *_: lock.release())
-    lock.acquire()
-    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
-    assert lock.acquire() is True
-    sender.result()
-
-
 @pytest.mark.skipif(sys.implementation.name == "pypy", reason="PyPy's sys.getsizeof knows no sizes")
 @pytest.mark.parametrize("kind", [Lock, Semaphore, BoundedSemaphore, Event])
 def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
     cell = 64  # at most, as sync/wait/waitq.c asserts
     assert sys.getsizeof(kind()) + cell <= 128
-
-
-def test_destructor_may_release(lock: Lock) -> None:
-    class Guard:
-        def __del__(self) -> None:
-            lock.release()
-
-    lock.acquire()
-    guard = Guard()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    del guard
-    gc.collect()  # PyPy calls destructors when it collects
-    assert waiter.result() is True
 
 
 def test_lock_shows_its_state() -> None:

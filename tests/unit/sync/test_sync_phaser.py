@@ -6,13 +6,14 @@ import asyncio
 import gc
 import pickle
 import random
-import signal
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import trio
+from blockingcalls import Blocked
+from endings import each_ending
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
@@ -59,23 +60,6 @@ def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> No
     assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
 
 
-def test_trio_tasks_and_threads_meet() -> None:
-    phaser = Phaser(3)
-    thread = Thread(phaser.arrive_and_wait)
-    got: list[Any] = []
-
-    async def party() -> None:
-        got.append(await phaser.arrive_and_wait_async())
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party)
-            nursery.start_soon(party)
-
-    trio.run(main)
-    assert [*got, thread.result()] == [1, 1, 1]
-
-
 def test_parties_register_arrive_without_waiting_and_go() -> None:
     phaser = Phaser()
     assert (phaser.parties, phaser.terminated) == (0, False)
@@ -118,6 +102,22 @@ def test_timed_out_and_cancelled_parties_have_arrived() -> None:
         assert await phaser.arrive_and_wait_async() == 1
 
     run(main())
+
+
+@each_ending
+def test_party_whose_wait_ends_has_arrived(ending: Callable[[Blocked], None]) -> None:
+    phaser = Phaser(2)
+    ending(
+        Blocked(
+            phaser,
+            phaser.arrive_and_wait,
+            phaser.arrive_and_wait_async,
+            lambda: phaser.statistics().waiting,
+            phaser.arrive,
+        )
+    )
+    assert phaser.statistics() == (0, 2, 1, 0, False)
+    assert phaser.arrive_and_wait() == 1
 
 
 def test_await_phase_waits_for_a_later_phase_and_passes_an_earlier_one() -> None:
@@ -242,55 +242,6 @@ def test_terminate_wakes_all_the_tree() -> None:
         assert root.terminated
 
     run(main())
-
-
-def test_loop_closed_with_one_that_waits_has_its_arrival_counted() -> None:
-    phaser = Phaser(2)
-    loop = asyncio.new_event_loop()
-    task = loop.run_until_complete(arriving(phaser))
-    loop.close()
-    assert phaser.statistics() == (0, 2, 1, 0, False)
-    assert phaser.arrive_and_wait() == 1
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    del task
-    gc.collect()
-
-
-def test_signal_handlers_run_and_one_that_raises_ends_the_wait_and_a_destructor_may_arrive() -> None:
-    phaser = Phaser(3)
-
-    def handler(number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            raise KeyError
-        phaser.arrive()
-
-    before = [signal.signal(number, handler) for number in (signal.SIGUSR1, signal.SIGUSR2)]
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def interrupt(number: int) -> None:
-        until(waits(phaser))
-        signal.pthread_kill(main, number)
-
-    class Arrives:
-        def __del__(self) -> None:
-            phaser.arrive()
-
-    try:
-        thread = Thread(interrupt, signal.SIGUSR1)
-        with pytest.raises(KeyError):
-            phaser.arrive_and_wait()
-        thread.result()
-        assert phaser.arrived == 1
-        Arrives()
-        gc.collect()
-        assert phaser.arrived == 2
-        thread = Thread(interrupt, signal.SIGUSR2)
-        assert phaser.wait_phase(0) == 1
-        thread.result()
-    finally:
-        for number, one in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
-            signal.signal(number, one)
 
 
 def test_await_phase_can_be_selected_and_arriving_cannot() -> None:

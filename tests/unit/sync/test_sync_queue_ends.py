@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from lines import drained, getting, putting, start
+from lines import drained, getting, start
 from waiting import Thread, run, until
 
 from fairlead import errors
@@ -48,21 +48,6 @@ def test_join_waits_for_the_last_task_done(kind: Any) -> None:
         with pytest.raises(ValueError, match="too many times"):
             line.task_done()
         assert line.statistics() == (0, 0, 0, 0, 0, 0, False, False)
-
-    run(main())
-
-
-def test_join_is_cancelled_and_leaves() -> None:
-    async def main() -> None:
-        line = Queue()
-        line.put(1)
-        joiner = await start(line.join_async(), lambda: line.statistics().joining)
-        joiner.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await joiner
-        assert line.statistics().joining == 0
-        line.get()
-        line.task_done()
 
     run(main())
 
@@ -166,29 +151,6 @@ def test_immediate_shutdown_throws_away_what_was_promised_and_ends_joins() -> No
     run(main())
 
 
-def test_loop_that_ends_with_getters_and_putters_loses_nothing() -> None:
-    empty, full = Queue(), Queue(1)
-    full.put(1)
-    loop = asyncio.new_event_loop()
-
-    async def begin() -> list[asyncio.Task[Any]]:
-        return [
-            await start(empty.get_async(), getting(empty)),
-            await start(full.put_async(2), putting(full)),
-            await start(full.join_async(), lambda: full.statistics().joining),
-        ]
-
-    tasks = loop.run_until_complete(begin())
-    empty.put("thing")
-    assert full.get_nowait() == 1
-    loop.close()
-    assert empty.get(timeout=30) == "thing"
-    full.put(3, timeout=30)
-    assert full.statistics()[:6] == (1, 1, 0, 0, 0, 2)
-    for one in tasks:
-        one._log_destroy_pending = False  # type: ignore[attr-defined]
-
-
 @kinds
 def test_destructor_may_put_and_get(kind: Any) -> None:
     line = kind()
@@ -227,41 +189,3 @@ def test_queue_in_a_cycle_is_collected_with_what_it_holds(kind: Any) -> None:
     del line, thing, alone
     gc.collect()
     assert dead() is None
-
-
-@kinds
-def test_uvloop_tasks_and_threads_share_a_queue_and_lose_nothing_when_the_loop_closes(kind: Any) -> None:
-    uvloop = pytest.importorskip(
-        "uvloop", exc_type=ImportError, reason="uvloop has no wheel for this interpreter"
-    )
-    line = kind(1)
-
-    async def main() -> list[int]:
-        putter = Thread(lambda: [line.put(n) for n in range(20)])
-        got = [await line.get_async() for _ in range(20)]
-        putter.result()
-        getter = Thread(lambda: [line.get() for _ in range(20)])
-        for n in range(20):
-            async with asyncio.timeout(40):
-                await line.put_async(n)
-        assert sorted(getter.result()) == list(range(20))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001):
-                await line.get_async()
-        return got
-
-    loop = uvloop.new_event_loop()
-    assert sorted(loop.run_until_complete(main())) == list(range(20))
-    tasks = [loop.create_task(get_in(line)) for _ in range(2)]
-    for task in tasks:
-        task._log_destroy_pending = False
-    loop.run_until_complete(asyncio.sleep(0))
-    assert line.statistics().getting == 2
-    line.put("granted to one that never resumes")
-    loop.close()
-    assert line.statistics().getting == 0
-    assert line.get_nowait() == "granted to one that never resumes"
-
-
-async def get_in(line: Any) -> Any:
-    return await line.get_async()

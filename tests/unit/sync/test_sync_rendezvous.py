@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
-import threading
 import weakref
 from typing import Any
 
@@ -34,25 +32,6 @@ async def waiting(end: Any, call: Any, *args: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: count() == before + 1)
     return task
-
-
-def test_send_ends_when_it_is_received() -> None:
-    sender, receiver = channel(0)
-    thread = Thread(sender.send, "from a thread")
-    until(lambda: sender.statistics().sending == 1)
-    assert sender.statistics()[:3] == (0, 1, 1)
-    assert receiver.receive() == "from a thread"
-    thread.result()
-
-    async def main() -> None:
-        task = await waiting(sender, sender.send_async, "from a task")
-        assert Thread(receiver.receive).result() == "from a task"
-        await task
-        task = await waiting(receiver, receiver.receive_async)
-        Thread(sender.send, "to a task").result()
-        assert await task == "to a task"
-
-    run(main())
 
 
 def test_trying_succeeds_only_where_the_other_waits() -> None:
@@ -204,21 +183,6 @@ def test_trio_tasks_meet_and_a_cancellation_after_that_is_the_next_checkpoints()
     assert seen == ["late", "sent"]
 
 
-def test_closing_a_loop_with_a_waiter_and_a_granted_receiver_loses_nothing() -> None:
-    sender, receiver = channel(0)
-    loop = asyncio.new_event_loop()
-    first = loop.run_until_complete(waiting(receiver, receiver.receive_async))
-    second = loop.run_until_complete(waiting(receiver, receiver.receive_async))
-    sender.send_nowait(1)
-    loop.close()
-    assert receiver.statistics()[:5] == (1, 1, 1, 0, 0)
-    assert receiver.receive_nowait() == 1
-    for task in first, second:
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-    del first, second, task
-    gc.collect()
-
-
 @pytest.mark.parametrize("end", ["sender", "receiver"])
 def test_closing_wakes_waiters_and_refuses_later_calls(end: str) -> None:
     sender, receiver = channel(0)
@@ -267,46 +231,6 @@ def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_rec
     run(main())
 
 
-def test_signal_handler_that_raises_keeps_the_object_and_one_that_receives_may() -> None:
-    sender, receiver = channel(0)
-
-    def handler(number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            raise KeyError
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def interrupt() -> None:
-        until(lambda: sender.statistics().sending == 1)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    try:
-        thread = Thread(interrupt)
-        with pytest.raises(KeyError):
-            sender.send(1)
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive_nowait()
-
-
-def test_destructor_may_try_to_send() -> None:
-    sender, receiver = channel(0)
-
-    class Sends:
-        def __del__(self) -> None:
-            sender.send_nowait("from a destructor")
-
-    thread = Thread(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    Sends()
-    gc.collect()
-    assert thread.result() == "from a destructor"
-
-
 def test_cycle_through_sent_and_returned_items_is_collected() -> None:
     class Item:
         held: Any = None
@@ -331,45 +255,6 @@ def test_cycle_through_sent_and_returned_items_is_collected() -> None:
         gone = begin(what)
         gc.collect()
         assert gone() is None, what
-
-
-def test_many_threads_and_tasks_lose_and_double_nothing() -> None:
-    sender, receiver = channel(0)
-
-    def send(end: Any, first: int) -> None:
-        with end:
-            for number in range(60):
-                end.send(first + number)
-
-    async def send_async(end: Any, first: int) -> None:
-        with end:
-            for number in range(60):
-                while True:
-                    try:
-                        await asyncio.wait_for(end.send_async(first + number), 0.0005)
-                        break
-                    except TimeoutError:
-                        pass
-
-    def receive(end: Any) -> list[int]:
-        with end:
-            return list(end)
-
-    async def receive_async(end: Any) -> list[int]:
-        with end:
-            return [item async for item in end]
-
-    threads = [Thread(send, sender.clone(), 0), Thread(run, send_async(sender.clone(), 1000))]
-    receivers = [Thread(receive, receiver.clone()), Thread(run, receive_async(receiver.clone()))]
-    sender.close()
-    for one in threads:
-        one.result()
-    got = [one.result() for one in receivers]
-    assert sorted(got[0] + got[1]) == [first + number for first in (0, 1000) for number in range(60)]
-    for one in got:
-        for first in 0, 1000:
-            mine = [item for item in one if first <= item < first + 60]
-            assert mine == sorted(mine)
 
 
 def test_it_stays_in_its_interpreter() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import pickle
 import sys
 import threading
@@ -224,128 +223,6 @@ def test_task_that_runs_within_another_ones_step_is_not_its_holder(lock: RLock) 
             assert lock._is_owned()
 
     run(main())
-
-
-def test_threads_and_tasks_of_two_libraries_exclude_each_other(lock: RLock) -> None:
-    inside = [0]
-
-    def thread() -> None:
-        for _ in range(100):
-            with lock, lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    async def task(checkpoint: Any) -> None:
-        for _ in range(100):
-            async with lock, lock:
-                seen = inside[0]
-                await checkpoint()
-                inside[0] = seen + 1
-
-    async def tasks() -> None:
-        await asyncio.gather(*(task(lambda: asyncio.sleep(0)) for _ in range(2)))
-
-    async def trio_tasks() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(task, trio.lowlevel.checkpoint)
-            nursery.start_soon(task, trio.lowlevel.checkpoint)
-
-    threads = [Thread(thread), Thread(run, tasks()), Thread(trio.run, trio_tasks), Thread(thread)]
-    for one in threads:
-        one.result()
-    assert inside == [600]
-    assert free(lock)
-
-
-def test_granted_then_cancelled_before_it_resumes_passes_on(lock: RLock) -> None:
-    async def main() -> None:
-        await lock.acquire_async()
-        first, second = await waiter(lock), await waiter(lock)
-        lock.release()
-        first.cancel()
-        await asyncio.wait([first])
-        await until_async(lambda: lock.statistics().waiting == 0 and lock.statistics().depth == 1)
-        second.cancel()
-        await asyncio.wait([second])
-        assert free(lock)
-
-    run(main())
-
-
-def test_release_while_every_waiter_is_cancelled_lets_a_newcomer_in(lock: RLock) -> None:
-    async def main() -> None:
-        await lock.acquire_async()
-        waiters = [await waiter(lock) for _ in range(3)]
-        for one in waiters:
-            one.cancel()
-        lock.release()
-        async with asyncio.timeout(30), lock:
-            await asyncio.wait(waiters)
-        assert free(lock)
-
-    run(main())
-
-
-def test_timeout_at_any_moment_leaves_nothing_behind(lock: RLock) -> None:
-    async def main() -> None:
-        for _ in range(20):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0), lock:
-                    pass
-        assert lock.statistics().waiting == 0
-
-    holder_may_go = threading.Event()
-
-    def hold() -> None:
-        with lock:
-            holder_may_go.wait(30)
-
-    holder = Thread(hold)
-    until(lock.locked)
-    for _ in range(200):
-        assert lock.acquire(timeout=1e-9) is False
-    run(main())
-    holder_may_go.set()
-    holder.result()
-    assert free(lock)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"timeout": math.nan}, ValueError),
-        ({"timeout": -0.5}, ValueError),
-        ({"timeout": math.inf}, OverflowError),
-        ({"blocking": False, "timeout": 1}, ValueError),
-        ({"timeout": "1"}, TypeError),
-    ],
-)
-def test_senseless_arguments_are_refused_even_when_it_is_held(
-    lock: RLock, arguments: Any, error: type[Exception]
-) -> None:
-    with lock:
-        with pytest.raises(error):
-            lock.acquire(**arguments)
-        assert lock.statistics().depth == 1
-
-
-def test_acquire_async_outside_of_a_task_is_refused(lock: RLock) -> None:
-    with pytest.raises(RuntimeError, match="none runs here"):
-        lock.acquire_async().send(None)
-    assert free(lock)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on(lock: RLock) -> None:
-    lock.acquire()
-    loop = asyncio.new_event_loop()
-    tasks = [loop.run_until_complete(waiter(lock)) for _ in range(2)]
-    loop.close()
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert Thread(lock.acquire, False).result() is True
-    del tasks
-    gc.collect()
 
 
 def test_task_that_ended_with_it_is_collected_with_the_lock() -> None:

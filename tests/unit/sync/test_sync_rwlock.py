@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -353,61 +351,6 @@ def test_timeouts_leave_nothing_behind(lock: RWLock) -> None:
         Thread(give_up).result()
 
 
-def test_exception_of_a_signal_handler_ends_the_wait_outside(lock: RWLock) -> None:
-    def handler(*_: object) -> None:
-        raise KeyError
-
-    reader = Inside(lock.reading).wait()
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        main = threading.main_thread().ident
-        assert main is not None
-
-        def send() -> None:
-            waits(lock, 1)
-            signal.pthread_kill(main, signal.SIGUSR1)
-
-        sender = Thread(send)
-        with pytest.raises(KeyError), lock.writing:
-            pass
-        sender.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    reader.go()
-
-
-def test_destructor_may_release(lock: RWLock) -> None:
-    class Holder:
-        def __init__(self) -> None:
-            lock.writing.acquire()
-
-        def __del__(self) -> None:
-            lock.writing.release()
-
-    holder = [Holder()]
-    waiter = Inside(lock.reading)
-    waits(lock, 1)
-    holder.clear()
-    waiter.wait().go()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_its_place_on(lock: RWLock) -> None:
-    lock.writing.acquire()
-    log: list[str] = []
-    loop = asyncio.new_event_loop()
-    tasks = [loop.run_until_complete(queued(lock, lock.reading, log, "")) for _ in range(2)]
-    tasks.append(loop.run_until_complete(queued(lock, lock.writing, log, "")))
-    lock.writing.release()
-    assert lock.statistics() == (2, False, False, 1)
-    loop.close()
-    assert log == []
-    with lock.writing:
-        pass
-    del tasks
-    gc.collect()
-
-
 def test_many_holders_are_distinguished(lock: RWLock) -> None:
     """More than the table of holders has room for at first, and they go in another order."""
 
@@ -446,26 +389,6 @@ def test_task_that_ended_inside_is_collected_with_the_lock() -> None:
     reference = run(main())
     gc.collect()
     assert reference() is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"timeout": float("nan")}, ValueError),
-        ({"timeout": -0.5}, ValueError),
-        ({"timeout": float("inf")}, OverflowError),
-        ({"blocking": False, "timeout": 1}, ValueError),
-        ({"timeout": "1"}, TypeError),
-    ],
-)
-def test_senseless_arguments_are_refused(lock: RWLock, arguments: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        lock.reading.acquire(**arguments)
-
-
-def test_acquire_async_outside_of_a_task_is_refused(lock: RWLock) -> None:
-    with pytest.raises(RuntimeError, match="none runs here"):
-        lock.reading.acquire_async().send(None)
 
 
 def test_it_shows_its_state_and_is_neither_pickled_nor_subclassed(lock: RWLock) -> None:

@@ -38,27 +38,6 @@ async def choosing(*cases: Any, until_waiting: Any) -> asyncio.Task[Any]:
     return task
 
 
-def test_thread_that_chooses_sends_receives_and_exchanges() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
-    quiet = Event()
-    thread = Thread(select, quiet.wait_async(), sender.send_async("sent"))
-    assert receiver.receive() == "sent"
-    assert thread.result() == (1, None)
-    thread = Thread(select, receiver.receive_async(), quiet.wait_async())
-    sender.send("received")
-    assert thread.result() == (0, "received")
-    thread = Thread(select, quiet.wait_async(), exchanger.exchange_async("mine"))
-    assert exchanger.exchange("yours") == "mine"
-    assert thread.result() == (1, "yours")
-    thread = Thread(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    assert select(quiet.wait_async(), sender.send_async("at once")) == (1, None)
-    assert thread.result() == "at once"
-    assert nobody_waits(receiver)
-    assert quiet.statistics().waiting == exchanger.statistics().waiting == 0
-
-
 def test_task_that_chooses_meets_threads_and_other_tasks_that_choose() -> None:
     sender, receiver = channel(0)
     exchanger: Exchanger[str] = Exchanger()

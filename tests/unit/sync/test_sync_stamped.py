@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import signal
 import threading
-from typing import Any
 
 import pytest
-import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead import sync
 from fairlead.errors import DeadlockError, NotHeldError
-from fairlead.sync import StampedLock, handle, select
+from fairlead.sync import StampedLock, handle
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -223,29 +220,6 @@ def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
     run(main())
 
 
-def test_tasks_of_two_libraries_and_a_thread_take_turns() -> None:
-    lock = StampedLock()
-    log: list[str] = []
-
-    async def write(name: str) -> None:
-        async with lock.writing:
-            log.append(name)
-
-    stamp = lock.acquire_write()
-
-    async def main() -> None:
-        task = asyncio.ensure_future(write("asyncio"))
-        await until_async(lambda: lock.statistics().waiting == 1)
-        other = Thread(trio.run, write, "trio")
-        await until_async(lambda: lock.statistics().waiting == 2)
-        lock.release(stamp)
-        await task
-        await asyncio.to_thread(other.result)
-
-    run(main())
-    assert log == ["asyncio", "trio"]
-
-
 def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_nothing() -> None:
     async def main() -> None:
         lock = StampedLock()
@@ -267,47 +241,6 @@ def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_noth
             pass
 
     run(main())
-
-
-def test_exception_of_a_signal_handler_ends_the_wait_outside() -> None:
-    lock = StampedLock()
-    holder = Inside(lock, "reading").wait()
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def handler(*_: object) -> None:
-        raise InterruptedError
-
-    def interrupt() -> None:
-        waits(lock, 1)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        thread = Thread(interrupt)
-        with pytest.raises(InterruptedError):
-            lock.acquire_write()
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert lock.statistics() == (1, False, 0)
-    holder.go()
-
-
-def test_destructor_may_release() -> None:
-    lock = StampedLock()
-
-    class Guard:
-        def __init__(self) -> None:
-            self.stamp = lock.acquire_write()
-
-        def __del__(self) -> None:
-            lock.release(self.stamp)
-
-    guard: Any = Guard()
-    assert lock.statistics().writing
-    del guard
-    until(lambda: lock.statistics() == (0, False, 0))
 
 
 def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> None:
@@ -343,30 +276,6 @@ def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> No
     assert lock.statistics() == (0, False, 0)
 
 
-def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on() -> None:
-    lock, loop = StampedLock(), asyncio.new_event_loop()
-    stamp = lock.acquire_read()
-
-    async def queue() -> asyncio.Task[None]:
-        async def body() -> None:
-            await lock.acquire_write_async()
-
-        waiting = lock.statistics().waiting
-        task = asyncio.ensure_future(body())
-        await until_async(lambda: lock.statistics().waiting == waiting + 1)
-        return task
-
-    for _ in range(2):
-        task = loop.run_until_complete(queue())
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-    behind = Inside(lock, "writing")
-    waits(lock, 3)
-    lock.release(stamp)
-    loop.close()
-    behind.wait().go()
-    assert lock.statistics() == (0, False, 0)
-
-
 def test_waits_names_all_holders() -> None:
     lock = StampedLock()
     readers = [Inside(lock, "reading").wait() for _ in range(2)]
@@ -382,15 +291,6 @@ def test_waits_names_all_holders() -> None:
     for reader in readers:
         reader.go()
     writer.wait().go()
-
-
-def test_selected_beside_another() -> None:
-    one, other = StampedLock(), StampedLock()
-    with one.writing:
-        got = select(one.acquire_read_async(), other.acquire_write_async())
-        assert got.case == 1
-        other.release(got.value)
-    assert other.statistics() == (0, False, 0)
 
 
 def test_belongs_to_one_interpreter_and_is_not_pickled() -> None:
