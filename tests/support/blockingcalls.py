@@ -108,6 +108,10 @@ class Call:
     """Whether a wait that was granted stands, and its cancellation comes later."""
     alone: bool = False
     """Whether two that wait do not wait for the same."""
+    by_others: bool = False
+    """Whether the call waits for another thread, and not for a state of the primitive alone."""
+    greenlets: bool = True
+    """Whether others run while a greenlet waits."""
     selects: tuple[str, ...] = ("thread", "task")
     """By which it can be selected."""
     kind: str = ""
@@ -203,6 +207,19 @@ def _semaphore(make: Callable[..., Any], _: int) -> Blocked:
         lambda: int(one.statistics().waiting),
         lambda: one.release(2),
         undo=lambda _: one.release(2),
+    )
+
+
+def _limiter(_: int) -> Blocked:
+    one = CapacityLimiter(1)
+    Thread(one.acquire_on_behalf_of, "it").result()
+    return Blocked(
+        one,
+        one.acquire,
+        one.acquire_async,
+        lambda: one.statistics().waiting,
+        partial(one.release_on_behalf_of, "it"),
+        undo=lambda _: one.release(),
     )
 
 
@@ -439,15 +456,20 @@ QUEUES = (Queue, LifoQueue, PriorityQueue)
 OF_TASKS = {"RLock", "RWLock"}
 CALLS = [
     *(
-        Call(one.name, one.blocked, selects=("task",) if one.kind in OF_TASKS else ("thread", "task"))
+        Call(
+            one.name,
+            one.blocked,
+            by_others=True,
+            selects=("task",) if one.kind in OF_TASKS else ("thread", "task"),
+        )
         for one in HOLDINGS
     ),
-    _no_case("CapacityLimiter", LIMITER.blocked, kind="Semaphore"),
+    _no_case("CapacityLimiter", _limiter, kind="Semaphore"),
     Call("Semaphore", partial(_semaphore, Semaphore)),
     Call("fair Semaphore", partial(_semaphore, partial(Semaphore, fair=True))),
     Call("BoundedSemaphore", partial(_semaphore, BoundedSemaphore)),
-    _no_case("CombiningLock", _combining, None, kind="Section"),
-    _no_case("once", _once, None, kind="RLock"),
+    _no_case("CombiningLock", _combining, None, by_others=True, greenlets=False, kind="Section"),
+    _no_case("once", _once, None, by_others=True, kind="RLock"),
     _no_case("Condition over a Lock", partial(_condition, Lock), stays=False, each=True),
     _no_case("Condition over an RLock", partial(_condition, RLock), stays=False, each=True),
     _no_case("RateLimiter", _rate, each=True),
