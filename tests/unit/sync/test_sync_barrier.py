@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -239,11 +238,3 @@ def test_senseless_actions_are_refused() -> None:
         Barrier(2, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         Barrier("2")  # type: ignore[arg-type]
-
-
-def test_it_shows_its_state_and_is_not_pickled_with_what_is_of_one_interpreter() -> None:
-    barrier = Barrier(2)
-    assert repr(barrier).startswith("<fairlead.sync.Barrier whole, 0 of 2 waiting, at 0x")
-    assert barrier.parties == 2
-    with pytest.raises(errors.UsageError, match="action or a timeout"):
-        pickle.dumps(Barrier(2, timeout=1))

@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 import pytest
-from lines import drained, getting, putting, start
-from waiting import Thread, run, until
+from lines import drained, putting, start
+from waiting import run
 
 from fairlead import errors
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
@@ -109,27 +109,6 @@ def test_putters_come_in_the_order_in_which_they_began_to_wait() -> None:
     run(main())
 
 
-def test_peek_waits_and_takes_nothing() -> None:
-    async def main() -> None:
-        line = Queue()
-        in_a_thread = Thread(line.peek)
-        until(lambda: line.statistics().getting == 1)
-        in_a_task = await start(line.peek_async(), getting(line))
-        line.put("thing")
-        assert in_a_thread.result() == "thing"
-        assert await in_a_task == "thing"
-        assert await line.peek_async() == line.peek() == line.peek_nowait() == line.get() == "thing"
-        with pytest.raises(errors.QueueEmpty):
-            line.peek_nowait()
-        line.shutdown()
-        with pytest.raises(errors.QueueShutDown):
-            line.peek()
-        with pytest.raises(errors.QueueShutDown):
-            await line.peek_async()
-
-    run(main())
-
-
 def test_resize_makes_room_for_waiting_putters_and_shrinks_without_losing_items() -> None:
     async def main() -> None:
         line = Queue(1)
@@ -161,25 +140,6 @@ def test_resize_makes_room_for_waiting_putters_and_shrinks_without_losing_items(
             line.put_nowait(number)
         with pytest.raises(errors.QueueFull):
             line.put_nowait(7)
-
-    run(main())
-
-
-def test_put_and_get_between_grant_and_resume_take_nothing_that_was_promised() -> None:
-    async def main() -> None:
-        line = Queue(1, fair=True)
-        getter = await start(line.get_async(), getting(line))
-        line.put("promised")
-        with pytest.raises(errors.QueueEmpty):
-            line.get_nowait()
-        assert await getter == "promised"
-        line.put(1)
-        putter = await start(line.put_async(2), putting(line))
-        line.get()
-        with pytest.raises(errors.QueueFull):
-            line.put_nowait(3)
-        await putter
-        assert drained(line) == [2]
 
     run(main())
 

@@ -44,32 +44,6 @@ async def receiving(receiver: Any) -> asyncio.Task[Any]:
     return task
 
 
-@each_kind
-def test_closing_the_last_sender_wakes_waiting_receivers(make: Callable[[], tuple[Any, Any]]) -> None:
-    sender, receiver = make()
-
-    async def main() -> None:
-        task = await receiving(receiver)
-        thread = Thread(receiver.clone().receive) if make is not KINDS["oneshot"] else None
-        if thread is not None:
-            second = sender.clone()
-            second.close()
-            second.close()  # which is once
-            await until_async(lambda: receiver.statistics().receiving == 2)
-        sender.close()
-        with pytest.raises(errors.ChannelClosedError):
-            await task
-        if thread is not None:
-            with pytest.raises(errors.ChannelClosedError):
-                thread.result()
-        assert receiver.statistics().senders == receiver.statistics().receiving == 0
-        assert receiver.statistics().closed
-        with pytest.raises(errors.ChannelClosedError):
-            receiver.receive_nowait()
-
-    run(main())
-
-
 def test_receivers_get_what_was_sent_before_the_end() -> None:
     sender, receiver = channel(5)
     other = sender.clone()
@@ -166,17 +140,6 @@ def test_oneshot_sent_by_two_threads_at_once_is_sent_by_one() -> None:
         assert receiver.receive() == sent.index(True)
 
 
-def test_broadcast_reaches_every_receiver_from_its_beginning_on() -> None:
-    sender, first = broadcast(8)
-    assert sender.send(0) == 1
-    second = sender.subscribe()
-    assert sender.send(1) == 2
-    third = second.clone()
-    sender.send(2)
-    sender.close()
-    assert [list(one) for one in (first, second, third)] == [[0, 1, 2], [1, 2], [1, 2]]
-
-
 def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_with_the_oldest() -> None:
     sender, receiver = broadcast(3)
     for number in range(8):
@@ -198,34 +161,6 @@ def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_wi
         assert await receiver.receive_async() == 1
 
     run(main())
-
-
-def test_broadcast_without_receivers_is_dropped_and_a_late_receiver_starts_after_it() -> None:
-    sender, receiver = broadcast(2)
-    receiver.close()
-    assert sender.send(1) == 0
-    late = sender.subscribe()
-    assert sender.send(2) == 1
-    assert late.receive() == 2
-
-
-def test_watch_returns_the_latest_value_and_wakes_for_a_new_one() -> None:
-    sender, receiver = watch("first")
-    assert receiver.value == "first"
-    assert not receiver.has_changed()
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive_nowait()
-    other = receiver.clone()
-    for value in ("second", "third"):
-        sender.send(value)
-    assert receiver.has_changed()
-    assert receiver.value == "third"
-    assert receiver.receive() == "third"
-    assert not receiver.has_changed()
-    assert sender.subscribe().has_changed() is False
-    sender.close()
-    assert list(other) == ["third"]
-    assert other.value == "third"
 
 
 def test_what_is_replaced_is_let_go() -> None:

@@ -45,15 +45,6 @@ def queue(lock: CombiningLock, function: Callable[[], Any]) -> Thread:
     return thread
 
 
-def test_section_returns_and_raises_to_its_caller() -> None:
-    lock = CombiningLock()
-    assert lock.run(lambda: (1, 2)) == (1, 2)
-    with pytest.raises(KeyError, match="mine"):
-        lock.run(lambda: {}["mine"])
-    assert lock.statistics() == (False, 0, 0, 1024)
-    assert "unlocked" in repr(lock)
-
-
 def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> None:
     lock, order = CombiningLock(), []
 
@@ -83,22 +74,6 @@ def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -
         loser.result()
     assert caught.traceback[-1].name == "fail"
     assert winner.result() == "went on"
-
-
-def test_holder_that_fails_still_runs_the_sections_of_others_and_raises_its_own() -> None:
-    lock, go = CombiningLock(), threading.Event()
-
-    def fail() -> None:
-        go.wait(PATIENCE_S)
-        raise ValueError("mine")
-
-    holder = Thread(lock.run, fail)
-    until(lock.locked)
-    other = queue(lock, threading.get_ident)
-    go.set()
-    with pytest.raises(ValueError, match="mine"):
-        holder.result()
-    assert other.result() == holder.ident
 
 
 def test_batch_bounds_what_a_holder_runs_for_others() -> None:

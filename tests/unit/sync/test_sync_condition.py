@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -390,12 +389,3 @@ def test_senseless_locks_are_refused() -> None:
         Condition(threading.Lock())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="fair"):
         Condition(Lock(), fair=True)
-
-
-def test_it_shows_its_state_and_is_not_pickled() -> None:
-    condition = Condition(fair=True)
-    assert condition.statistics() == (0, (False, 0, 0, True))
-    assert repr(condition).startswith("<fairlead.sync.Condition <fairlead.sync.RLock unlocked")
-    assert repr(condition).endswith(", 0 waiting>")
-    with pytest.raises(TypeError, match="cannot pickle"):
-        pickle.dumps(condition)

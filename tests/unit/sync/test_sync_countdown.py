@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
-import weakref
 from typing import Any
 
 import pytest
@@ -90,18 +88,6 @@ def test_waiters_wake_when_the_count_reaches_zero_even_if_it_rises_at_once() -> 
     with pytest.raises(errors.TooManyReleasesError, match="no further"):
         event.count_up(2**31 - 2)
     assert event.value == 2
-
-
-@kinds
-def test_it_shows_its_state_and_its_pickle_is_the_same_one(kind: Any) -> None:
-    subject = kind(2)
-    assert repr(subject).startswith(f"<fairlead.sync.{kind.__name__} value=2, 0 waiting, at 0x")
-    assert subject.value == 2
-    assert kind(0).is_set()
-    assert pickle.loads(pickle.dumps(subject)).value == 2
-    with pytest.raises(AttributeError):
-        subject.value = 1
-    assert weakref.ref(subject)() is subject
 
 
 def test_countdown_starts_at_zero_and_a_latch_needs_a_count() -> None:

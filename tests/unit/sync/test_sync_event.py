@@ -68,11 +68,3 @@ def test_wait_after_a_clear_lasts_until_the_next_set() -> None:
     until(lambda: event.statistics().waiting == 1)
     event.set()
     assert thread.result() is True
-
-
-def test_event_shows_its_state() -> None:
-    event = Event()
-    assert repr(event).startswith("<fairlead.sync.Event unset, 0 waiting, at 0x")
-    event.set()
-    assert repr(event).startswith("<fairlead.sync.Event set, 0 waiting, at 0x")
-    assert event.statistics().is_set is True

@@ -104,28 +104,6 @@ def test_cancelled_after_it_has_met_a_task_returns_and_is_cancelled_at_its_next_
     run(main())
 
 
-def test_closing_ends_every_wait_and_refuses_later_calls() -> None:
-    async def main() -> None:
-        for kind in "thread", "task":
-            exchanger: Exchanger[int] = Exchanger()
-            if kind == "thread":
-                waits: Any = Thread(exchanger.exchange, 1)
-                await until_async(lambda: exchanger.statistics().waiting == 1)  # noqa: B023
-            else:
-                waits = await waiting(exchanger, 1)
-            exchanger.close()
-            exchanger.close()
-            with pytest.raises(errors.ChannelClosedError, match="exchanger"):
-                waits.result() if kind == "thread" else await waits
-            with pytest.raises(errors.ChannelClosedError):
-                exchanger.exchange(1, timeout=0)
-            with pytest.raises(errors.ChannelClosedError):
-                await exchanger.exchange_async(1)
-            assert "closed" in repr(exchanger)
-
-    run(main())
-
-
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
     exchanger: Exchanger[tuple[int, int]] = Exchanger()
 

@@ -155,22 +155,6 @@ def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
     assert sys.getsizeof(kind()) + cell <= 128
 
 
-def test_lock_shows_its_state() -> None:
-    lock = Lock()
-    assert lock.statistics() == (False, 0, False)
-    assert repr(lock).startswith("<fairlead.sync.Lock unlocked, 0 waiting, at 0x")
-    lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    assert lock.statistics().locked is True
-    assert repr(lock).startswith("<fairlead.sync.Lock locked, 1 waiting, at 0x")
-    with pytest.raises(AttributeError):
-        lock.statistics().locked = False  # type: ignore[misc]
-    lock.release()
-    waiter.result()
-    assert Lock(fair=True).statistics().fair is True
-
-
 def test_lock_can_be_referred_to_weakly(lock: Lock) -> None:
     assert weakref.ref(lock)() is lock
     with pytest.raises(TypeError):

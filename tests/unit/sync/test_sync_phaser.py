@@ -60,50 +60,6 @@ def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> No
     assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
 
 
-def test_parties_register_arrive_without_waiting_and_go() -> None:
-    phaser = Phaser()
-    assert (phaser.parties, phaser.terminated) == (0, False)
-    assert phaser.register() == 0
-    assert phaser.bulk_register(2) == 0
-    assert phaser.bulk_register(0) == 0
-    assert [phaser.arrive(), phaser.arrive()] == [0, 0]
-    assert phaser.arrived == 2
-    thread = Thread(phaser.wait_phase, 0)
-    until(waits(phaser))
-    assert phaser.arrive_and_deregister() == 0
-    assert thread.result() == 1
-    assert phaser.statistics() == (1, 2, 0, 0, False)
-    assert [phaser.arrive_and_deregister(), phaser.arrive_and_deregister()] == [1, 1]
-    assert phaser.terminated
-    assert phaser.phase == 1
-    assert "terminated" in repr(phaser)
-    assert phaser.register() is phaser.arrive() is phaser.arrive_and_wait() is phaser.wait_phase(1) is None
-    assert phaser.statistics() == (1, 0, 0, 0, True)
-
-
-def test_timed_out_and_cancelled_parties_have_arrived() -> None:
-    phaser = Phaser(4)
-    for timeout in 0, 1e-6:
-        with pytest.raises(errors.WaitTimeoutError, match="the caller has"):
-            phaser.arrive_and_wait(timeout)
-        with pytest.raises(TimeoutError):
-            phaser.wait_phase(0, timeout=timeout)
-    assert phaser.statistics() == (0, 4, 2, 0, False)
-
-    async def main() -> None:
-        task = await arriving(phaser)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert phaser.statistics() == (0, 4, 3, 0, False)
-        unused = phaser.arrive_and_wait_async()
-        unused.close()
-        assert phaser.arrived == 3
-        assert await phaser.arrive_and_wait_async() == 1
-
-    run(main())
-
-
 @each_ending
 def test_party_whose_wait_ends_has_arrived(ending: Callable[[Blocked], None]) -> None:
     phaser = Phaser(2)
@@ -118,32 +74,6 @@ def test_party_whose_wait_ends_has_arrived(ending: Callable[[Blocked], None]) ->
     )
     assert phaser.statistics() == (0, 2, 1, 0, False)
     assert phaser.arrive_and_wait() == 1
-
-
-def test_await_phase_waits_for_a_later_phase_and_passes_an_earlier_one() -> None:
-    phaser = Phaser(1)
-    thread = Thread(phaser.wait_phase, 2)
-    until(waits(phaser))
-    for phase in range(3):
-        assert phaser.statistics().waiting == 1
-        assert phaser.arrive() == phase
-    assert thread.result() == 3
-    assert phaser.wait_phase(0) == phaser.wait_phase(2) == 3
-
-    async def main() -> None:
-        async def watch() -> Any:
-            return await phaser.wait_phase_async(4)
-
-        task = asyncio.ensure_future(watch())
-        await until_async(waits(phaser))
-        phaser.arrive()
-        await asyncio.sleep(0)
-        assert not task.done()
-        phaser.arrive()
-        assert await task == 5
-        assert await phaser.wait_phase_async(1) == 5
-
-    run(main())
 
 
 def test_what_on_advance_returns_or_raises_ends_it() -> None:
@@ -225,23 +155,6 @@ def test_a_child_is_one_party_of_its_parent_while_it_has_some() -> None:
     assert root.terminated
     assert leaves[1].register() is None
     assert Phaser(5, parent=root).parties == 0
-
-
-def test_terminate_wakes_all_the_tree() -> None:
-    async def main() -> None:
-        root = Phaser(2)
-        child = Phaser(2, parent=root)
-        thread = Thread(root.arrive_and_wait)
-        until(waits(root))
-        task = await arriving(child)
-        child.terminate()
-        child.terminate()
-        assert await task is None
-        assert thread.result() is None
-        assert await child.arrive_and_wait_async() is None
-        assert root.terminated
-
-    run(main())
 
 
 def test_await_phase_can_be_selected_and_arriving_cannot() -> None:

@@ -21,38 +21,6 @@ kinds = pytest.mark.parametrize("kind", [Queue, LifoQueue, PriorityQueue])
 
 
 @kinds
-def test_join_waits_for_the_last_task_done(kind: Any) -> None:
-    async def main() -> None:
-        line = kind()
-        assert line.join() is True
-        assert await line.join_async() is None
-        line.put(1)
-        line.put(2)
-        assert line.join(0) is False
-        assert line.join(1e-6) is False
-        in_a_thread = Thread(line.join)
-        until(lambda: line.statistics().joining == 1)
-        in_a_task = await start(line.join_async(), lambda: line.statistics().joining)
-        drained(line)
-        line.task_done()
-        await asyncio.sleep(0)
-        assert in_a_thread.is_alive()
-        assert not in_a_task.done()
-        line.task_done()
-        line.put(3)
-        assert in_a_thread.result() is True
-        assert await in_a_task is None
-        assert line.join(0) is False
-        line.get()
-        line.task_done()
-        with pytest.raises(ValueError, match="too many times"):
-            line.task_done()
-        assert line.statistics() == (0, 0, 0, 0, 0, 0, False, False)
-
-    run(main())
-
-
-@kinds
 @pytest.mark.parametrize("immediate", [False, True])
 def test_shutdown_wakes_every_kind_of_waiter_in_every_loop(kind: Any, immediate: bool) -> None:
     empty, full = kind(), kind(1)
@@ -102,23 +70,6 @@ def test_shutdown_wakes_every_kind_of_waiter_in_every_loop(kind: Any, immediate:
         ):
             with pytest.raises(errors.QueueShutDown):
                 call()
-
-
-def test_shutdown_lets_notified_getters_take_what_is_left() -> None:
-    """The getters have been woken, and not resumed, when the queue is shut down."""
-
-    async def main() -> None:
-        line = Queue()
-        getters = [await start(line.get_async(), getting(line)) for _ in range(3)]
-        line.put("one")
-        line.put("two")
-        line.shutdown()
-        got = await asyncio.gather(*getters, return_exceptions=True)
-        assert sorted(str(one) for one in got[:2]) == ["one", "two"]
-        assert isinstance(got[2], errors.QueueShutDown)
-        assert line.empty()
-
-    run(main())
 
 
 def test_immediate_shutdown_throws_away_what_was_promised_and_ends_joins() -> None:

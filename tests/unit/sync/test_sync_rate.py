@@ -59,23 +59,6 @@ async def queue_task(limiter: RateLimiter, log: list[str], name: str, n: int = 1
     return task
 
 
-def test_permits_come_evenly_and_a_burst_of_them_gathers_at_most() -> None:
-    clock = ManualClock()
-    limiter = RateLimiter(10, 5, burst=3, clock=clock)
-    assert [limiter.acquire(False) for _ in range(4)] == [True, True, True, False]
-    assert limiter.delay() == 0.5
-    assert limiter.delay(3) == 1.5
-    clock.advance(0.499)
-    assert limiter.acquire(False) is False
-    clock.advance(0.001)
-    assert [limiter.acquire(False), limiter.acquire(False)] == [True, False]
-    clock.advance(1000)
-    assert [limiter.acquire(False, n=3), limiter.acquire(False)] == [True, False]
-    assert limiter.statistics() == (0, 3, 0)
-    assert "0 of 3 available, one each 500000000 ns, 0 waiting" in repr(limiter)
-    assert clock.now == 1000.5
-
-
 def test_time_between_permits_is_rounded_up_so_that_there_are_never_too_many() -> None:
     clock = ManualClock()
     limiter = RateLimiter(3, clock=clock)
@@ -137,23 +120,6 @@ def test_threads_and_tasks_of_two_libraries_are_served_in_the_order_of_waiting()
         await task
         for thread in threads:
             thread.result()
-
-    run(main())
-
-
-def test_cancelled_waiter_leaves_its_place_and_those_behind_are_served_sooner() -> None:
-    async def main() -> None:
-        limiter, clock = slow(burst=2)
-        log: list[str] = []
-        tasks = [await queue_task(limiter, log, name, n) for name, n in (("a", 1), ("b", 2), ("c", 1))]
-        assert limiter.delay() == 5.0
-        tasks[1].cancel()
-        await asyncio.wait([tasks[1]])
-        assert limiter.delay() == 3.0
-        clock.advance(2)
-        await tasks[0]
-        await tasks[2]
-        assert log == ["a", "c"]
 
     run(main())
 

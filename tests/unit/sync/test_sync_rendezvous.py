@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import pickle
 import weakref
 from typing import Any
 
@@ -32,24 +31,6 @@ async def waiting(end: Any, call: Any, *args: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: count() == before + 1)
     return task
-
-
-def test_trying_succeeds_only_where_the_other_waits() -> None:
-    sender, receiver = channel(0)
-    with pytest.raises(errors.QueueFull, match="no receiver"):
-        sender.send_nowait(1)
-    with pytest.raises(errors.QueueEmpty, match="no sender"):
-        receiver.receive_nowait()
-    thread = Thread(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    sender.send_nowait(1)
-    with pytest.raises(errors.QueueFull):
-        sender.send_nowait(2)
-    assert thread.result() == 1
-    thread = Thread(sender.send, 3)
-    until(lambda: receiver.statistics().sending == 1)
-    assert receiver.receive_nowait() == 3
-    thread.result()
 
 
 def test_timeouts_and_cancellations_leave_nothing_behind() -> None:
@@ -183,32 +164,6 @@ def test_trio_tasks_meet_and_a_cancellation_after_that_is_the_next_checkpoints()
     assert seen == ["late", "sent"]
 
 
-@pytest.mark.parametrize("end", ["sender", "receiver"])
-def test_closing_wakes_waiters_and_refuses_later_calls(end: str) -> None:
-    sender, receiver = channel(0)
-    calls = (
-        (receiver.receive, receiver.receive_async) if end == "sender" else (sender.send, sender.send_async)
-    )
-    arguments = () if end == "sender" else (1,)
-
-    async def main() -> None:
-        thread = Thread(calls[0], *arguments)
-        task = await waiting(sender, calls[1], *arguments)
-        await until_async(lambda: sum(sender.statistics()[3:5]) == 2)
-        (sender if end == "sender" else receiver).close()
-        with pytest.raises(errors.ChannelClosedError):
-            await task
-        with pytest.raises(errors.ChannelClosedError):
-            thread.result()
-        with pytest.raises(errors.ChannelClosedError):
-            await calls[1](*arguments)
-        with pytest.raises(errors.ChannelClosedError):
-            calls[0](*arguments)
-        assert sender.statistics().closed
-
-    run(main())
-
-
 def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
     async def main() -> None:
         for receives in True, False:
@@ -255,10 +210,3 @@ def test_cycle_through_sent_and_returned_items_is_collected() -> None:
         gone = begin(what)
         gc.collect()
         assert gone() is None, what
-
-
-def test_it_stays_in_its_interpreter() -> None:
-    sender, receiver = channel(0)
-    for end in sender, receiver:
-        with pytest.raises(TypeError, match=r"cannot pickle a channel without room.*channel\(1\)"):
-            pickle.dumps(end)

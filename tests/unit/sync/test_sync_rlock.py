@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import pickle
 import sys
 import threading
-import weakref
 from typing import Any
 
 import pytest
-import trio
-import trio.testing
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
@@ -84,110 +79,6 @@ def test_task_takes_it_again_by_either_face_and_no_other_task_does(lock: RLock) 
     run(main())
 
 
-def test_trio_task_takes_it_again_and_no_other_task_does(lock: RLock) -> None:
-    async def other() -> None:
-        assert lock.acquire(False) is False
-        with pytest.raises(errors.NotHeldError):
-            lock.release()
-
-    async def main() -> None:
-        async with lock, trio.open_nursery() as nursery:
-            with lock:
-                nursery.start_soon(other)
-                await trio.testing.wait_all_tasks_blocked()
-        assert free(lock)
-
-    trio.run(main)
-
-
-@pytest.mark.parametrize("wrong", ["nobody", "thread", "task for thread", "thread for task"])
-def test_release_by_a_thread_without_the_lock_is_refused_and_changes_nothing(lock: RLock, wrong: str) -> None:
-    async def main() -> None:
-        if wrong == "task for thread":
-            with pytest.raises(errors.NotHeldError):
-                lock.release()
-        else:
-            await lock.acquire_async()
-            with pytest.raises(errors.NotHeldError):
-                Thread(lock.release).result()
-            with pytest.raises(errors.NotHeldError):
-                Thread(lock._release_save).result()
-            lock.release()
-
-    if wrong == "nobody":
-        with pytest.raises(errors.NotHeldError, match="un-acquired"):
-            lock.release()
-        assert free(lock)
-    elif wrong == "thread":
-        lock.acquire()
-        with pytest.raises(RuntimeError):
-            Thread(lock.release).result()
-        assert lock.statistics().depth == 1
-        lock.release()
-    elif wrong == "task for thread":
-        lock.acquire()
-        run(main())
-        lock.release()
-    else:
-        run(main())
-    assert free(lock)
-
-
-def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RLock) -> None:
-    async def other() -> None:
-        with pytest.raises(errors.DeadlockError, match="a task of this thread"):
-            lock.acquire()
-        with pytest.raises(errors.DeadlockError), lock:
-            pass
-        assert lock.acquire(timeout=0.0001) is False
-
-    async def main() -> None:
-        loop, failed = asyncio.get_running_loop(), []
-
-        def callback() -> None:  # of no task: the thread itself
-            try:
-                lock.acquire()
-            except errors.DeadlockError as error:
-                failed.append(error)
-
-        async with lock:
-            await asyncio.ensure_future(other())
-            loop.call_soon(callback)
-            await until_async(lambda: failed)
-        assert free(lock)
-
-    run(main())
-
-
-def test_thread_that_would_wait_for_a_granted_task_of_its_own_gets_an_error() -> None:
-    """The lock is the task's before it resumed."""
-
-    async def main() -> None:
-        lock = RLock(fair=True)
-        await lock.acquire_async()
-        task = await waiter(lock)
-        lock.release()
-        assert lock.locked()
-        with pytest.raises(errors.DeadlockError):
-            lock.acquire()
-        task.cancel()
-        await asyncio.wait([task])
-        assert free(lock)
-
-    run(main())
-
-
-def test_task_that_would_wait_for_the_thread_beneath_it_gets_an_error(lock: RLock) -> None:
-    async def main() -> None:
-        with pytest.raises(errors.DeadlockError, match="outside of the task"):
-            lock.acquire()
-        assert lock.acquire(False) is False
-
-    with lock:
-        run(main())
-    assert free(lock)
-
-
 def test_identity_is_never_that_of_an_earlier_thread_or_task(lock: RLock) -> None:
     """Identifiers of threads, and the addresses of tasks, are used again; the lock stays with who is gone."""
     Thread(lock.acquire).result()
@@ -225,23 +116,6 @@ def test_task_that_runs_within_another_ones_step_is_not_its_holder(lock: RLock) 
     run(main())
 
 
-def test_task_that_ended_with_it_is_collected_with_the_lock() -> None:
-    async def main() -> weakref.ref[Any]:
-        lock = RLock()
-
-        async def hold() -> None:
-            await lock.acquire_async()
-
-        task = asyncio.ensure_future(hold())
-        await task
-        task.lock = lock  # type: ignore[attr-defined] # a cycle
-        return weakref.ref(lock)
-
-    reference = run(main())
-    gc.collect()
-    assert reference() is None
-
-
 def test_condition_of_threading_takes_it(lock: RLock) -> None:
     condition, woken = threading.Condition(lock), []  # type: ignore[arg-type]
 
@@ -260,15 +134,3 @@ def test_condition_of_threading_takes_it(lock: RLock) -> None:
     assert woken == [1]
     assert not lock._is_owned()
     assert lock._recursion_count() == 0
-
-
-def test_it_shows_its_state_and_is_not_pickled() -> None:
-    lock = RLock()
-    assert repr(lock).startswith("<fairlead.sync.RLock unlocked count=0, 0 waiting, at 0x")
-    with lock, lock:
-        assert lock.statistics() == (True, 2, 0, False)
-        assert repr(lock).startswith("<fairlead.sync.RLock locked count=2, 0 waiting, at 0x")
-    assert RLock(fair=True).statistics() == (False, 0, 0, True)
-    with pytest.raises(TypeError, match="RLock"):
-        pickle.dumps(lock)
-    assert weakref.ref(lock)() is lock

@@ -38,29 +38,6 @@ async def choosing(*cases: Any, until_waiting: Any) -> asyncio.Task[Any]:
     return task
 
 
-def test_task_that_chooses_meets_threads_and_other_tasks_that_choose() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
-
-    async def main() -> None:
-        def cases(mine: str) -> list[Any]:
-            return [receiver.receive_async(), exchanger.exchange_async(mine)]
-
-        task = await choosing(*cases("a"), until_waiting=lambda: exchanger.statistics().waiting == 1)
-        assert await asyncio.to_thread(exchanger.exchange, "b") == "a"
-        assert await task == (1, "b")
-        task = await choosing(*cases("c"), until_waiting=lambda: receiver.statistics().receiving == 1)
-        assert await select_async(sender.send_async("d"), Event().wait_async()) == (0, None)
-        assert await task == (0, "d")
-        task = await choosing(*cases("e"), until_waiting=lambda: exchanger.statistics().waiting == 1)
-        assert await select_async(*cases("f")) == (1, "e")
-        assert await task == (1, "f")
-
-    run(main())
-    assert nobody_waits(receiver)
-    assert exchanger.statistics().waiting == 0
-
-
 def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
     (to, of), (back, came) = channel(0), channel(0)
     rounds = range(30)
@@ -133,25 +110,6 @@ def test_cancelled_after_it_has_sent_or_exchanged_it_has_and_is_cancelled_at_its
     assert nobody_waits(receiver)
 
 
-def test_item_for_a_cancelled_select_goes_to_the_next_receiver() -> None:
-    sender, receiver = channel(0)
-
-    async def main() -> None:
-        task = await choosing(
-            receiver.receive_async(),
-            Event().wait_async(),
-            until_waiting=lambda: receiver.statistics().receiving,
-        )
-        sender.send_nowait("kept")
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert receiver.statistics().pending == 1
-        assert await select_async(Event().wait_async(), receiver.receive_async()) == (1, "kept")
-
-    run(main())
-
-
 def test_trio_cancels_one_that_has_exchanged_at_its_next_checkpoint() -> None:
     exchanger: Exchanger[str] = Exchanger()
     seen: list[Any] = []
@@ -174,23 +132,6 @@ def test_trio_cancels_one_that_has_exchanged_at_its_next_checkpoint() -> None:
     scopes: list[trio.CancelScope] = []
     trio.run(main)
     assert seen == ["mine", (1, "yours")]
-
-
-def test_closing_fails_selects_that_wait() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[int] = Exchanger()
-    threads = [
-        Thread(select, sender.send_async(1), Event().wait_async()),
-        Thread(select, Event().wait_async(), exchanger.exchange_async(1)),
-    ]
-    until(lambda: receiver.statistics().sending == exchanger.statistics().waiting == 1)
-    receiver.close()
-    exchanger.close()
-    for thread in threads:
-        with pytest.raises(errors.ChannelClosedError):
-            thread.result()
-    with pytest.raises(errors.ChannelClosedError):
-        select(exchanger.exchange_async(1), Event().wait_async())
 
 
 def test_signal_handler_that_raises_ends_it_with_nothing_sent() -> None:

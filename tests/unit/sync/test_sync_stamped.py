@@ -3,49 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import threading
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import Inside, Thread, run, until, until_async
 
 from fairlead import sync
 from fairlead.errors import DeadlockError, NotHeldError
-from fairlead.sync import StampedLock, handle
+from fairlead.sync import StampedLock
 
 pytestmark = pytest.mark.ends_and_free
-
-
-def waits(lock: StampedLock, count: int) -> None:
-    until(lambda: lock.statistics().waiting == count)
-
-
-class Inside:
-    """A thread that comes in, and goes out when it is told."""
-
-    def __init__(self, lock: StampedLock, mode: str, log: list[str] | None = None) -> None:
-        self.entered, self._go = threading.Event(), threading.Event()
-
-        def body() -> None:
-            with getattr(lock, mode):
-                if log is not None:
-                    log.append(mode)
-                self.entered.set()
-                assert self._go.wait(40)
-
-        self._thread = Thread(body)
-
-    @property
-    def ident(self) -> int | None:
-        return self._thread.ident
-
-    def wait(self) -> Inside:
-        assert self.entered.wait(40)
-        return self
-
-    def go(self) -> None:
-        self._go.set()
-        self._thread.result()
 
 
 def test_optimistic_reader_learns_whether_a_write_began() -> None:
@@ -94,28 +61,14 @@ def test_validated_optimistic_read_never_sees_half_a_write() -> None:
     assert values == [600, 600]
 
 
-def test_readers_are_inside_together_and_a_writer_alone() -> None:
-    lock = StampedLock()
-    one, other = Inside(lock, "reading").wait(), Inside(lock, "reading").wait()
-    assert lock.statistics() == (2, False, 0)
-    assert lock.acquire_write(False) == 0
-    assert lock.acquire_write(timeout=1e-6) == 0
-    one.go()
-    other.go()
-    stamp = lock.acquire_write()
-    assert Thread(lock.acquire_read, False).result() == 0
-    lock.release(stamp)
-    assert "open, 0 readers, 0 waiting" in repr(lock)
-
-
 def test_writer_is_not_starved_by_readers_and_phases_alternate() -> None:
     lock = StampedLock()
     log: list[str] = []
-    reader = Inside(lock, "reading").wait()
-    writer = Inside(lock, "writing", log)
-    waits(lock, 1)
-    late = Inside(lock, "reading", log)
-    waits(lock, 2)
+    reader = Inside(lock.reading).wait()
+    writer = Inside(lock.writing, log, "writing")
+    until(lambda: lock.statistics().waiting == 1)
+    late = Inside(lock.reading, log, "reading")
+    until(lambda: lock.statistics().waiting == 2)
     reader.go()
     writer.wait().go()
     late.wait().go()
@@ -146,20 +99,6 @@ def test_conversions_need_no_wait_or_return_nothing() -> None:
     assert lock.try_convert_to_optimistic_read(looked) == 0
     assert lock.validate(lock.try_convert_to_optimistic_read(writes))
     assert lock.statistics() == (0, False, 0)
-
-
-def test_sole_reader_converts_to_writer_ahead_of_waiting_writers() -> None:
-    lock = StampedLock()
-    log: list[str] = []
-    stamp = lock.acquire_read()
-    writer = Inside(lock, "writing", log)
-    waits(lock, 1)
-    stamp = lock.try_convert_to_write(stamp)
-    assert stamp > 0
-    assert log == []
-    lock.release(stamp)
-    writer.wait().go()
-    assert log == ["writing"]
 
 
 def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
@@ -206,8 +145,8 @@ def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
                 lock.acquire_write()
             assert lock.acquire_write(timeout=1e-6) == 0
     with lock.reading:
-        writer = Inside(lock, "writing")
-        waits(lock, 1)
+        writer = Inside(lock.writing)
+        until(lambda: lock.statistics().waiting == 1)
         with pytest.raises(DeadlockError, match="not reentrant"):
             lock.acquire_read()  # behind the writer, which waits for it
     writer.wait().go()
@@ -278,23 +217,16 @@ def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> No
 
 def test_waits_names_all_holders() -> None:
     lock = StampedLock()
-    readers = [Inside(lock, "reading").wait() for _ in range(2)]
-    writer = Inside(lock, "writing")
+    readers = [Inside(lock.reading).wait() for _ in range(2)]
+    writer = Inside(lock.writing)
     mine: list[sync.Wait] = []
     until(lambda: mine or mine.extend(wait for wait in sync.waits() if wait.kind == "StampedLock"))
     [wait] = mine
     assert "2 readers, 1 waiting" in wait.primitive
     assert sorted(owner.thread for owner in wait.owners) == sorted(
-        reader.ident
+        reader.thread.ident
         for reader in readers  # type: ignore[type-var]
     )
     for reader in readers:
         reader.go()
     writer.wait().go()
-
-
-def test_belongs_to_one_interpreter_and_is_not_pickled() -> None:
-    with pytest.raises(TypeError, match="StampedLock"):
-        handle(StampedLock())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(StampedLock())

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from waiting import Thread, run, until_async
 
-from fairlead import errors
 from fairlead.sync import Lock, Semaphore
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
@@ -169,22 +168,6 @@ def test_coroutine_that_is_closed_while_it_waits_passes_its_grant_on(fair: bool)
         lock.release()
         coroutine.close()
         assert lock.statistics()[:2] == (False, 0)
-
-    run(main())
-
-
-def test_thread_that_waits_for_a_lock_of_its_own_task_gets_a_deadlock_error() -> None:
-    async def main() -> None:
-        lock = Lock()
-        async with lock:
-            with pytest.raises(errors.DeadlockError, match="async with"):
-                lock.acquire()
-            with pytest.raises(RuntimeError), lock:
-                pass
-            assert lock.acquire(timeout=0.001) is False
-            other = Thread(lambda: lock.acquire(timeout=0.001))
-            assert other.result() is False
-        assert lock.acquire()
 
     run(main())
 
