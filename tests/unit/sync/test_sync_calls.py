@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
+from blockingcalls import CALLS, Blocked, Call
+from endings import each_ending, handling, interrupting, loop_with, queued, until_trio
 from waiting import Thread, run, until, until_async
 
 from fairlead.sync import Event, select, select_async, waits
-
-trio = pytest.importorskip("trio")
-from blockingcalls import CALLS, Blocked, Call  # noqa: E402
-from endings import each_ending, handling, interrupting, loop_with, queued, until_trio  # noqa: E402
 
 pytestmark = [pytest.mark.pypy, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, until
+from endings import handling, interrupting
+from waiting import Thread, until
+
+pytest.importorskip("trio")
 
 from fairlead import errors
 from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore
@@ -25,26 +25,6 @@ LONGEST = 9223372036.0
 @pytest.fixture(params=[False, True], ids=["barging", "fair"])
 def lock(request: pytest.FixtureRequest) -> Lock:
     return Lock(fair=request.param)
-
-
-@pytest.fixture
-def handler() -> Iterator[Any]:
-    """Sets the handler of SIGUSR1, which the test sends to its own thread."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
-    before = signal.getsignal(signal.SIGUSR1)
-    yield lambda function: signal.signal(signal.SIGUSR1, function)
-    signal.signal(signal.SIGUSR1, before)
-
-
-def interrupt(state: Any) -> None:
-    """Sends the signal to the main thread once the state is there, and the thread asleep.
-
-    Before that it has let go of the GIL and not gone to sleep yet: a signal then does not wake it.
-    """
-    until(state)
-    until(main_thread_sleeps)
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
 
 def test_lock_is_held_by_one_at_a_time(lock: Lock) -> None:
@@ -125,26 +105,25 @@ def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     assert waiter.result() is True
 
 
-def test_wait_goes_on_in_its_place_after_a_signal_handler_returns(handler: Any) -> None:
+def test_wait_goes_on_in_its_place_after_a_signal_handler_returns() -> None:
     lock, order, handled = Lock(fair=True), [], []
-    handler(lambda *_: handled.append(1))
     lock.acquire()
 
     def others() -> None:
         until(lambda: lock.statistics().waiting == 1)
         second = Thread(lambda: lock.acquire() and order.append("second"))
-        until(lambda: lock.statistics().waiting == 2)
-        interrupt(lambda: True)
+        interrupting(lambda: lock.statistics().waiting == 2).result()
         until(lambda: handled and lock.statistics().waiting == 2)
         lock.release()
         until(lambda: order)
         lock.release()
         second.result()
 
-    other = Thread(others)
-    lock.acquire()
-    order.append("first")
-    other.result()
+    with handling(lambda: handled.append(1)):
+        other = Thread(others)
+        lock.acquire()
+        order.append("first")
+        other.result()
     assert order == ["first", "second"]
 
 

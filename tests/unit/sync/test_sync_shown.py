@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import weakref
 from collections.abc import Callable
@@ -144,5 +145,5 @@ def test_pickle_within_the_process_is_the_same_primitive(make: Callable[[], Any]
     one = make()
     same = pickle.loads(pickle.dumps(one))
     assert type(same) is type(one)
-    assert handle(same) == handle(one)
+    assert handle(same) == handle(one) == handle(copy.copy(one))
     assert same.statistics() == one.statistics()
