@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -209,27 +208,46 @@ def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:
     assert reader.receive() == reader.receive() == 0
 
 
+DEPTH = 20_000
+"""Four times as deep as where a stack of this size ended without the trash can of CPython."""
+STACK = 1 << 18
+
+
+def freed_with_a_small_stack(nested: list[Any]) -> None:
+    before = threading.stack_size(STACK)
+    try:
+        thread = Thread(nested.clear)
+    finally:
+        threading.stack_size(before)
+    thread.result()
+
+
 @pytest.mark.parametrize("make", [SimpleQueue, Queue, LifoQueue, PriorityQueue])
 def test_queues_within_queues_are_freed_however_deep(make: Callable[[], Any]) -> None:
     queue = make()
-    for _ in range(200_000):
+    for _ in range(DEPTH):
         outer = make()
         outer.put(queue)
         queue = outer
+    nested = [queue]
     del queue, outer
-    gc.collect()
+    freed_with_a_small_stack(nested)
 
 
 def test_broadcasts_and_awaitables_within_one_another_are_freed_however_deep() -> None:
     end: Any = None
-    for _ in range(200_000):
+    for _ in range(DEPTH):
         sender, _receiver = broadcast(1)
         sender.send(end)
         end = sender
-    del sender, _receiver
-    end = None
+    nested = [end]
+    del sender, _receiver, end
+    freed_with_a_small_stack(nested)
     queue: Queue[Any] = Queue(1)
-    for _ in range(200_000):
-        end = queue.put_async(end)
     end = None
+    for _ in range(DEPTH):
+        end = queue.put_async(end)
+    nested = [end]
+    del end
+    freed_with_a_small_stack(nested)
     assert queue.empty()
