@@ -197,6 +197,93 @@ def test_task_of_trio_that_was_granted_and_is_cancelled_passes_that_on(call: Cal
     trio.run(main)
 
 
+def alone(blocked: Blocked) -> Any:
+    return blocked.wait_async()
+
+
+async def selected(blocked: Blocked) -> Any:
+    return (await select_async(Event().wait_async(), blocked.wait_async())).value
+
+
+each_way = pytest.mark.parametrize("take", [alone, selected])
+in_both_orders = pytest.mark.parametrize("first", ["it is cancelled", "the other comes"])
+
+
+@in_both_orders
+@each_way
+@each(lambda call: call.final)
+def test_cancellation_that_is_too_late_for_a_meeting_comes_at_the_next_wait(
+    call: Call, take: Callable[[Blocked], Any], first: str
+) -> None:
+    async def main() -> None:
+        blocked, got = call.make(1), []
+
+        async def body() -> None:
+            got.append(await take(blocked))
+            await asyncio.get_running_loop().create_future()
+
+        task = asyncio.ensure_future(body())
+        await until_async(lambda: blocked.waiting() == 1)
+        if first == "it is cancelled":
+            task.cancel()
+        blocked.end()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert [blocked.got(value) for value in got] == [True]
+
+    run(main())
+
+
+@in_both_orders
+@each_way
+@each(lambda call: call.final)
+def test_cancellation_of_trio_that_is_too_late_for_a_meeting_is_the_next_checkpoints(
+    call: Call, take: Callable[[Blocked], Any], first: str
+) -> None:
+    blocked, got = call.make(1), []
+
+    async def party(scope: trio.CancelScope) -> None:
+        with scope:
+            got.append(await take(blocked))
+            await trio.lowlevel.checkpoint()
+            got.append("never")
+
+    async def main() -> None:
+        scope = trio.CancelScope()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(party, scope)
+            await until_trio(lambda: blocked.waiting() == 1)
+            for event in (scope.cancel, blocked.end)[:: 1 if first == "it is cancelled" else -1]:
+                event()
+
+    trio.run(main)
+    assert [blocked.got(value) for value in got] == [True]
+
+
+@each(lambda call: call.final)
+def test_time_out_that_is_too_late_for_a_meeting_cancels_nothing_else(call: Call) -> None:
+    async def main() -> None:
+        blocked, limits = call.make(1), []
+
+        async def body() -> str:
+            async with asyncio.timeout(3600) as limit:
+                limits.append(limit)
+                await blocked.wait_async()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return "whole"
+
+        task = asyncio.ensure_future(body())
+        await until_async(lambda: blocked.waiting() == 1)
+        limits[0].reschedule(0)
+        await until_async(task.cancelling)
+        blocked.end()
+        assert await task == "whole"
+
+    run(main())
+
+
 @each(lambda call: call.stays)
 def test_what_comes_while_every_waiter_is_cancelled_and_none_has_resumed_is_for_a_newcomer(
     call: Call,

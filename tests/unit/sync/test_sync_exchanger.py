@@ -9,7 +9,6 @@ import weakref
 from typing import Any
 
 import pytest
-import trio
 from waiting import Thread, run, until_async
 
 from fairlead import errors
@@ -25,35 +24,6 @@ async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: exchanger.statistics().waiting == 1)
     return task
-
-
-def test_trio_tasks_exchange_and_one_cancelled_after_that_has_what_it_got() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-    seen: list[Any] = []
-
-    async def party(mine: str) -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            seen.append(await exchanger.exchange_async(mine))
-            await trio.lowlevel.checkpoint()
-            seen.append("never")
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party, "a")
-            nursery.start_soon(party, "b")
-        assert sorted(seen) == ["a", "b", "never", "never"]
-        seen.clear()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party, "c")
-            while exchanger.statistics().waiting == 0:
-                await trio.lowlevel.checkpoint()
-            scopes[-1].cancel()
-            seen.append(exchanger.exchange("d", timeout=0))
-
-    scopes: list[trio.CancelScope] = []
-    trio.run(main)
-    assert seen == ["c", "d"]
 
 
 def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
@@ -79,29 +49,6 @@ def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
     thread = Thread(exchanger.exchange, 1)
     assert exchanger.exchange(2) == 1
     assert thread.result() == 2
-
-
-def test_cancelled_after_it_has_met_a_task_returns_and_is_cancelled_at_its_next_wait() -> None:
-    async def main() -> None:
-        exchanger: Exchanger[str] = Exchanger()
-        got: list[str] = []
-
-        async def body() -> None:
-            got.append(await exchanger.exchange_async("mine"))
-            await asyncio.sleep(3600)
-
-        for first in "cancel", "exchange":
-            task = asyncio.ensure_future(body())
-            await until_async(lambda: exchanger.statistics().waiting == 1)
-            if first == "cancel":
-                task.cancel()
-            assert exchanger.exchange("yours", timeout=0) == "mine"
-            task.cancel()
-            await asyncio.wait([task])
-            assert task.cancelled()
-            assert got.pop() == "yours"
-
-    run(main())
 
 
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:

@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 
 import pytest
-import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
@@ -79,89 +78,6 @@ def test_what_came_for_cancelled_receivers_goes_to_the_next_in_the_order_of_send
         assert await second == "to the first"
 
     run(main())
-
-
-def test_cancellation_that_comes_after_an_object_was_received_comes_through_at_the_next_wait() -> None:
-    async def main() -> None:
-        sender, receiver = channel(0)
-        sent: list[int] = []
-
-        async def body(number: int) -> None:
-            await sender.send_async(number)
-            sent.append(number)
-            await asyncio.sleep(3600)
-
-        for number in range(2):
-            before = sender.statistics().sending
-            task = asyncio.ensure_future(body(number))
-            await until_async(lambda before=before: sender.statistics().sending == before + 1)  # type: ignore[misc]
-            if number:  # told first, and then received
-                task.cancel()
-            assert receiver.receive_nowait() == number
-            task.cancel()
-            await asyncio.wait([task])
-            assert task.cancelled()
-            assert sent == list(range(number + 1))
-
-    run(main())
-
-
-def test_timeout_that_ends_after_the_object_was_received_is_too_late_and_cancels_nothing_else() -> None:
-    async def main() -> None:
-        sender, receiver = channel(0)
-
-        async def body() -> str:
-            async with asyncio.timeout(3600) as limit:
-                limits.append(limit)
-                await sender.send_async(1)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            return "whole"
-
-        limits: list[asyncio.Timeout] = []
-        task = asyncio.ensure_future(body())
-        await until_async(lambda: sender.statistics().sending == 1)
-        limits[0].reschedule(0)
-        while not limits[0].expired() and task.cancelling() == 0:
-            await asyncio.sleep(0)
-            if task.cancelling() and sender.statistics().sending:
-                assert receiver.receive_nowait() == 1
-        assert await task == "whole"
-
-    run(main())
-
-
-def test_trio_tasks_meet_and_a_cancellation_after_that_is_the_next_checkpoints() -> None:
-    sender, receiver = channel(0)
-    seen: list[Any] = []
-
-    async def send() -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            await sender.send_async("late")
-            seen.append("sent")
-            await trio.lowlevel.checkpoint()
-            seen.append("never")
-
-    async def receive() -> None:
-        seen.append(await receiver.receive_async())
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send)
-            nursery.start_soon(receive)
-        assert sorted(seen) == ["late", "never", "sent"]
-        seen.clear()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send)
-            while sender.statistics().sending == 0:
-                await trio.lowlevel.checkpoint()
-            scopes[-1].cancel()
-            seen.append(receiver.receive_nowait())
-
-    scopes: list[trio.CancelScope] = []
-    trio.run(main)
-    assert seen == ["late", "sent"]
 
 
 def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
