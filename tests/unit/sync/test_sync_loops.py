@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import threading
 import weakref
 from collections.abc import Generator
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, run, until, until_async
+from endings import handling, interrupting
+from waiting import Thread, run, until_async
 
 from fairlead.sync import Semaphore
 from fairlead.wait import Mailbox, Operation, add_loop
@@ -169,21 +169,12 @@ def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> Non
     """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
     if not Path("/proc/self/task").exists():
         pytest.skip("needs /proc to see that the loop sleeps")
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
     semaphore = Semaphore(0)
-
-    def send() -> None:
-        until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
     async def main() -> None:
         await semaphore.acquire_async()
 
-    before = signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
-    try:
-        sender = Thread(send)
+    with handling(semaphore.release):
+        sender = interrupting(lambda: semaphore.statistics().waiting == 1)
         run(main())
         sender.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
