@@ -208,9 +208,13 @@ clock = ManualClock()
 limiter = RateLimiter(1, burst=2, clock=clock)
 assert limiter.acquire(False, n=2)
 others = [start(limiter.acquire) for _ in range(2)]
-until(lambda: limiter.statistics().waiting == 2)
+large = RateLimiter(1, burst=3, clock=clock)
+assert large.acquire(n=2)
+others.append(start(lambda: large.acquire(n=3)))
+until(lambda: limiter.statistics().waiting == 2 and large.statistics().waiting == 1)
 
 def child():
+    assert large.acquire(False)  # which was kept for the one that waits for three
     assert limiter.delay() == 1
     clock.advance(1)
     assert limiter.acquire(False) and limiter.delay() == 1

@@ -320,6 +320,38 @@ assert waits() == ()
 """)
 
 
+def test_first_greenlet_of_a_thread_is_the_thread_also_before_there_is_a_hub() -> None:
+    run("""
+lock = RLock()
+lock.acquire()
+gevent.sleep(0)
+with lock:
+    lock.release()
+assert not lock.locked()
+""")
+
+
+def test_greenlet_that_ended_as_holder_is_reported() -> None:
+    run(
+        CHECK
+        + """
+warnings.simplefilter("error")
+for holding in [*HOLDINGS, LIMITER]:
+    if holding.kind not in ("RLock", "RWLock", "CapacityLimiter"):
+        continue
+    print(holding.name, flush=True)
+    lock = holding.make()
+    gevent.spawn(holding.calls(lock, holding.taken)[0]).get(timeout=40)
+    try:
+        holding.calls(lock, holding.wanted)[0]()
+    except OwnerDeathWarning as warning:
+        assert "has ended" in str(warning)
+    else:
+        raise AssertionError
+"""
+    )
+
+
 def test_rlock_is_held_by_a_greenlet_and_not_by_its_thread() -> None:
     run("""
 lock, order = RLock(), []
