@@ -292,7 +292,7 @@ def test_exception_of_a_signal_handler_ends_the_wait_with_the_lock_held_and_pass
 
 
 def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_it_is_held() -> None:
-    lock = Lock()
+    lock, order = Lock(), []
     condition, came = Condition(lock), []
 
     def stop() -> None:
@@ -301,11 +301,14 @@ def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_
 
     def other() -> None:
         until(waiting(condition, 1))
+        second = in_thread(condition, order, "second")
+        until(waiting(condition, 2))
         with condition:
             condition.notify()
             interrupting(lambda: lock.statistics().waiting == 1).result()
             until(lambda: came)
             until(lambda: lock.statistics().waiting == 1)  # it is back in the queue
+        assert second.result() is True  # the notice of the first
 
     with handling(stop):
         sender = Thread(other)
@@ -314,6 +317,7 @@ def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_
                 condition.wait()
             assert condition.locked()
         sender.result()
+    assert order == ["second"]
     assert free(condition)
 
 

@@ -169,12 +169,21 @@ def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> Non
     """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
     if not Path("/proc/self/task").exists():
         pytest.skip("needs /proc to see that the loop sleeps")
-    semaphore = Semaphore(0)
+    semaphore, loops, done = Semaphore(0), [], []
 
     async def main() -> None:
+        loops.append(asyncio.get_running_loop())
         await semaphore.acquire_async()
+        done.append(1)
+
+    def wakes() -> None:
+        try:
+            until(lambda: done)
+        finally:
+            if not done:  # or this test would hang
+                loops[0].call_soon_threadsafe(bool)
 
     with handling(semaphore.release):
-        sender = interrupting(lambda: semaphore.statistics().waiting == 1)
-        run(main())
+        sender = interrupting(lambda: semaphore.statistics().waiting == 1, wakes)
+        asyncio.run(main())  # without a timer, which would wake it, too
         sender.result()
