@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from endings import handling, interrupting
-from waiting import Thread, run, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead.sync import Semaphore
 from fairlead.wait import Mailbox, Operation, add_loop
