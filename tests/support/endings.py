@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,6 +100,15 @@ async def _wait_for(blocked: Blocked, _: int) -> None:
         await asyncio.wait_for(blocked.wait_async(), 1e-4)
 
 
+async def _dropped(blocked: Blocked, before: int) -> None:
+    awaitable = blocked.wait_async()
+    awaitable.send(None)
+    assert blocked.waiting() == before + 1
+    del awaitable
+    if sys.implementation.name == "pypy":
+        gc.collect()
+
+
 async def _stepped(blocked: Blocked, before: int, throws: bool) -> None:
     awaitable = blocked.wait_async()
     awaitable.send(None)
@@ -159,6 +170,7 @@ ENDINGS: dict[str, Callable[[Blocked], None]] = {
     "asyncio.wait_for": _in_asyncio(_wait_for),
     "exception is thrown": _in_asyncio(lambda blocked, before: _stepped(blocked, before, True)),
     "awaitable is closed": _in_asyncio(lambda blocked, before: _stepped(blocked, before, False)),
+    "awaitable is dropped": _in_asyncio(_dropped),
     "asyncio.run ends": _run_ends,
     "trio's scope is over": lambda blocked: _scope_ends(blocked, 0),
     "trio's scope times out": lambda blocked: _scope_ends(blocked, 1e-4),

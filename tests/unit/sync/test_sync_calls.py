@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 import trio
 from blockingcalls import CALLS, Blocked, Call
-from endings import each_ending, handling, interrupting, loop_with, queued, until_trio
+from endings import HandlerRan, each_ending, handling, interrupting, loop_with, queued, until_trio
 from waiting import Thread, run, until, until_async
 
 from fairlead.sync import Event, select, select_async, waits
 
 pytestmark = [pytest.mark.pypy, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+
+
+LONGEST = 9223372036.0
+"""CPython's threading.TIMEOUT_MAX; that of PyPy is a thousand times as long."""
 
 
 def each(of: Callable[[Call], bool] = lambda _: True) -> pytest.MarkDecorator:
@@ -92,7 +96,7 @@ def test_senseless_time_outs_are_refused(call: Call) -> None:
 
 @each(lambda call: call.late is not None)
 def test_none_and_the_longest_time_out_are_for_ever(call: Call) -> None:
-    for timeout in [None, 9e9, *([-1] if call.forever else [])]:
+    for timeout in [None, LONGEST, *([-1] if call.forever else [])]:
         blocked = call.make(1)
         waiter = Thread(blocked.wait, timeout=timeout)
         until(lambda: blocked.waiting() == 1)  # noqa: B023
@@ -261,15 +265,23 @@ def test_cancellation_of_trio_that_is_too_late_for_a_meeting_is_the_next_checkpo
     assert [blocked.got(value) for value in got] == [True]
 
 
+@pytest.mark.parametrize("left", [True, False], ids=["left", "not left"])
 @each(lambda call: call.final)
-def test_time_out_that_is_too_late_for_a_meeting_cancels_nothing_else(call: Call) -> None:
+def test_time_out_that_is_too_late_for_a_meeting_ends_its_block_if_that_was_not_left(
+    call: Call, left: bool
+) -> None:
     async def main() -> None:
         blocked, limits = call.make(1), []
 
         async def body() -> str:
-            async with asyncio.timeout(3600) as limit:
-                limits.append(limit)
-                await blocked.wait_async()
+            try:
+                async with asyncio.timeout(3600) as limit:
+                    limits.append(limit)
+                    await blocked.wait_async()
+                    if not left:
+                        await asyncio.get_running_loop().create_future()
+            except TimeoutError:
+                return "timed out"
             for _ in range(5):
                 await asyncio.sleep(0)
             return "whole"
@@ -279,7 +291,7 @@ def test_time_out_that_is_too_late_for_a_meeting_cancels_nothing_else(call: Call
         limits[0].reschedule(0)
         await until_async(task.cancelling)
         blocked.end()
-        assert await task == "whole"
+        assert await task == ("whole" if left else "timed out")
 
     run(main())
 
@@ -340,6 +352,22 @@ def test_signal_handler_may_end_the_wait_of_its_own_thread(call: Call) -> None:
         sender = interrupting(lambda: blocked.waiting() == 1)
         assert blocked.got(blocked.take())
         sender.result()
+
+
+@each(lambda call: call.stays)
+def test_what_a_signal_handler_gave_before_it_raised_is_there_for_the_next(call: Call) -> None:
+    def give_and_stop() -> None:
+        blocked.end()
+        raise HandlerRan
+
+    blocked = call.make(1)
+    with handling(give_and_stop):
+        sender = interrupting(lambda: blocked.waiting() == 1)
+        with pytest.raises(HandlerRan):
+            blocked.wait()
+        sender.result()
+    assert blocked.waiting() == 0
+    assert blocked.got(blocked.take())
 
 
 @each()

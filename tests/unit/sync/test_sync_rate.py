@@ -201,11 +201,18 @@ def test_no_timer_and_no_cycle_keeps_a_limiter_alive() -> None:
     async def main() -> weakref.ref[RateLimiter]:
         limiter = RateLimiter(1, 3600)
         assert limiter.acquire(False)
+        before = timers()
         tasks = [await queue_task(limiter, [], str(i)) for i in range(3)]
+        assert timers() > before
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        assert timers() == before
         return weakref.ref(limiter)
+
+    def timers() -> int:
+        loop: Any = asyncio.get_running_loop()
+        return sum(not timer.cancelled() for timer in loop._scheduled)
 
     gone = run(main())
     gc.collect()
