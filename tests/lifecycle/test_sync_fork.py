@@ -137,7 +137,7 @@ for call in CALLS:
         blocked.mend()
         works(call, blocked)
 
-    for _ in range(6):
+    for _ in range(4):
         in_child(child)
     stop.append(True)
     for thread in threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from syncprograms import run
 
 
@@ -81,6 +82,33 @@ for call in CALLS:
     assert blocked.left() == before and blocked.waiting() == 0
     blocked.end() if call.stays else None
 """)
+
+
+@pytest.mark.parametrize("others", ["", "import trio"])
+def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps(others: str) -> None:
+    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends.
+
+    Where the program has no trio, native code asks asyncio itself which loop runs.
+    """
+    run(
+        f"import asyncio\n{others}"
+        + """
+from waiting import main_thread_sleeps
+semaphore = Semaphore(0)
+
+def press():
+    until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+async def main():
+    await semaphore.acquire_async()
+
+signal.alarm(30)  # without a timer, which would wake the loop, too
+signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
+start(press)
+asyncio.run(main())
+"""
+    )
 
 
 def test_signal_handler_puts_and_gets_while_the_main_thread_compares() -> None:

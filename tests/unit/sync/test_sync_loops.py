@@ -7,12 +7,10 @@ import gc
 import threading
 import weakref
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import handling, interrupting
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until_async
 
 from fairlead.sync import Semaphore
 from fairlead.wait import Mailbox, Operation, add_loop
@@ -163,27 +161,3 @@ def test_release_while_another_thread_drops_the_port_of_an_ended_loop_loses_noth
     for ticket in tickets:
         ticket.close()
     assert all(semaphore.statistics()[:2] == (1, 0) for semaphore in semaphores)
-
-
-def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> None:
-    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
-    if not Path("/proc/self/task").exists():
-        pytest.skip("needs /proc to see that the loop sleeps")
-    semaphore, loops, done = Semaphore(0), [], []
-
-    async def main() -> None:
-        loops.append(asyncio.get_running_loop())
-        await semaphore.acquire_async()
-        done.append(1)
-
-    def wakes() -> None:
-        try:
-            until(lambda: done)
-        finally:
-            if not done:  # or this test would hang
-                loops[0].call_soon_threadsafe(bool)
-
-    with handling(semaphore.release):
-        sender = interrupting(lambda: semaphore.statistics().waiting == 1, wakes)
-        asyncio.run(main())  # without a timer, which would wake it, too
-        sender.result()

@@ -46,7 +46,7 @@ LOCKS: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize(("make", "view"), LOCKS.values(), ids=LOCKS.keys())
 def test_block_excludes_threads_and_tasks_of_two_libraries(make: Callable[[], Any], view: str) -> None:
-    lock, inside, turns = make(), [0], 60
+    lock, inside, turns = make(), [0], 40
 
     def block() -> Any:
         return getattr(lock, view) if view else lock
@@ -100,7 +100,7 @@ LINES: dict[str, Callable[[], Any]] = {
     "channel(1)": lambda: channel(1),
     "channel(0)": lambda: channel(0),
 }
-EACH = 50
+EACH = 40
 END = (3, 0)
 """What a getter goes at; it is greater than what the three putters put."""
 
