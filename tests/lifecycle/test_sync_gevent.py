@@ -320,6 +320,24 @@ assert waits() == ()
 """)
 
 
+def test_notify_all_wakes_every_greenlet_and_thread() -> None:
+    run("""
+condition, woken = Condition(), []
+def wait():
+    with condition:
+        assert condition.wait()
+        woken.append(1)
+greenlets = [gevent.spawn(wait) for _ in range(3)]
+until(lambda: condition.statistics().waiting == 3)
+start(wait)
+until(lambda: condition.statistics().waiting == 4)
+with condition:
+    condition.notify_all()
+gevent.joinall(greenlets, timeout=40, raise_error=True)
+until(lambda: len(woken) == 4)
+""")
+
+
 def test_first_greenlet_of_a_thread_is_the_thread_also_before_there_is_a_hub() -> None:
     run("""
 lock = RLock()

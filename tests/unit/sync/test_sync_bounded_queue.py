@@ -131,6 +131,24 @@ def test_putters_come_in_the_order_in_which_they_began_to_wait() -> None:
     run(main())
 
 
+@kinds
+def test_peek_takes_nothing_and_says_that_a_queue_was_shut_down(kind: Any) -> None:
+    async def main() -> None:
+        line = kind()
+        looking = [Thread(line.peek), await start(line.peek_async(), getting(line))]
+        until(lambda: line.statistics().getting == 2)
+        line.put("thing")
+        assert looking[0].result() == await looking[1] == "thing"
+        assert await line.peek_async() == line.peek() == line.peek_nowait() == line.get() == "thing"
+        with pytest.raises(errors.QueueEmpty):
+            line.peek_nowait()
+        line.shutdown()
+        with pytest.raises(errors.QueueShutDown):
+            line.peek()
+
+    run(main())
+
+
 def test_resize_makes_room_for_waiting_putters_and_shrinks_without_losing_items() -> None:
     async def main() -> None:
         line = Queue(1)
