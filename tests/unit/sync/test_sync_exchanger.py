@@ -6,13 +6,14 @@ import asyncio
 import gc
 import pickle
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from waiting import Thread, run, until_async
 
 from fairlead import errors
-from fairlead.sync import Exchanger, handle
+from fairlead.sync import Exchanger, channel, handle
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -49,6 +50,36 @@ def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
     thread = Thread(exchanger.exchange, 1)
     assert exchanger.exchange(2) == 1
     assert thread.result() == 2
+
+
+@pytest.mark.parametrize("how", ["thread", "task"])
+def test_closing_ends_a_wait_and_refuses_later_calls(how: str) -> None:
+    exchanger: Exchanger[int] = Exchanger()
+    sender, receiver = channel(0)
+
+    async def in_a_task(call: Callable[[int], Any]) -> None:
+        await call(1)
+
+    for call, call_async, waits, close in [
+        (
+            exchanger.exchange,
+            exchanger.exchange_async,
+            lambda: exchanger.statistics().waiting,
+            exchanger.close,
+        ),
+        (sender.send, sender.send_async, lambda: sender.statistics().sending, receiver.close),
+    ]:
+        waiter = Thread(call, 1) if how == "thread" else Thread(run, in_a_task(call_async))
+        until(lambda: waits() == 1)  # noqa: B023
+        close()
+        close()
+        with pytest.raises(errors.ChannelClosedError):
+            waiter.result()
+        with pytest.raises(errors.ChannelClosedError):
+            call(1)
+        with pytest.raises(errors.ChannelClosedError):
+            run(in_a_task(call_async))
+    assert "closed" in repr(exchanger)
 
 
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
