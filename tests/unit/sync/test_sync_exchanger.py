@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until_async
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Exchanger, channel, handle
