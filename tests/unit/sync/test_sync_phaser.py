@@ -170,6 +170,18 @@ def test_a_child_is_one_party_of_its_parent_while_it_has_some() -> None:
     assert Phaser(5, parent=root).parties == 0
 
 
+def test_terminate_wakes_threads_and_tasks_of_all_the_tree() -> None:
+    root = Phaser(2)
+    child = Phaser(2, parent=root)
+    waiters = [Thread(root.arrive_and_wait), Thread(run, arrives(child))]
+    until(waits(root, 2))
+    child.terminate()
+    child.terminate()
+    assert [waiter.result() for waiter in waiters] == [None, None]
+    assert root.terminated
+    assert run(arrives(child)) is None
+
+
 def test_await_phase_can_be_selected_and_arriving_cannot() -> None:
     phaser, event = Phaser(1), Event()
     with pytest.raises(errors.UsageError, match="wait_phase_async"):
