@@ -50,10 +50,6 @@ from fairlead.sync import (
 )
 
 
-def nothing(_: object = None) -> None:
-    pass
-
-
 @dataclass
 class Blocked:
     """A primitive of which a call waits."""
@@ -66,9 +62,9 @@ class Blocked:
     end: Callable[[], Any]
     """Lets the call go on, from whichever thread; waits for nothing."""
     result: Any = True
-    undo: Callable[[Any], Any] = nothing
+    undo: Callable[[Any], Any] = bool
     """Gives back what the call took, where it was called."""
-    mend: Callable[[], Any] = nothing
+    mend: Callable[[], Any] = bool
     """After a wait that ended by itself."""
     state: Callable[[], Any] | None = None
     """What must be as before once a wait has ended by itself; None: the statistics."""
