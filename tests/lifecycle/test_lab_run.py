@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -69,13 +69,13 @@ def samples(out: Path) -> tuple[Sample, ...]:
     return read_results(out).samples
 
 
-def begun(home: Path, out: Path) -> subprocess.Popen[str]:
-    """A run that is in the middle of its fifth sample."""
+def begun(home: Path, out: Path, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """A run that is in the middle of its fifth sample; its command stands behind these words."""
     os.mkfifo(home / "begun")
     python = interpreter(
         home / "python", FIFTH_HANGS.format(home=home, result=RESULT, no_yield_probe=NO_YIELD_PROBE)
     )
-    command = [*COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
+    command = [*before, *COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (home / "begun").read_bytes()
     return process
@@ -158,29 +158,32 @@ def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"),
+    ("before", "numbers", "status"),
     [
-        (signal.SIGINT, 130),
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long),
-        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long),
+        ("", [signal.SIGINT], 130),
+        pytest.param("", [signal.SIGTERM], 143, marks=pytest.mark.long),
+        pytest.param("", [signal.SIGHUP], 129, marks=pytest.mark.long),
+        # as in the background of a shell without job control: Ctrl-C does nothing
+        pytest.param("trap '' INT", [signal.SIGINT, signal.SIGTERM], 143, marks=pytest.mark.long),
     ],
 )
 def test_run_stopped_by_a_signal_says_what_is_kept_and_can_be_continued(
-    home: Path, number: signal.Signals, status: int
+    home: Path, before: str, numbers: list[signal.Signals], status: int
 ) -> None:
     out = home / "out"
-    process = begun(home, out)
-    process.send_signal(number)
+    process = begun(home, out, ["sh", "-c", f'{before}\nexec "$@"', "sh"])
+    for number in numbers:
+        process.send_signal(number)
     stdout, stderr = process.communicate()
     done = subprocess.CompletedProcess([], process.returncode, stdout, stderr)
     assert process.returncode == status
     assert "stopped: 4 samples kept" in one_line(done)
     assert living(f"{home}/python") == []
-    before = samples(out)
+    kept = samples(out)
     _, _, command = one_line(done).partition("continue with: fairlead ")
     again = lab(*shlex.split(command)[2:])
     assert again.returncode == 0, again.stderr
-    assert_continued(before, samples(out))
+    assert_continued(kept, samples(out))
 
 
 @pytest.mark.long

@@ -134,6 +134,18 @@ def test_top_watches_a_running_process_until_ctrl_c_and_that_goes_on(
     assert running.poll() is None
 
 
+def test_ctrl_c_that_was_ignored_at_the_start_does_not_end_the_watching() -> None:
+    """As in the background of a shell without job control."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with subprocess.Popen(["sleep", "100"]) as process:
+            acts = iter([lambda: os.kill(os.getpid(), signal.SIGINT), process.kill])
+            over = attach._wait(process.pid, None, lambda: next(acts, process.kill)(), 0.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not over, "the process has ended"
+
+
 WORKERS = """
 import os, sys, threading, time
 for number in range(2):
