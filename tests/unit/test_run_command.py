@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NoReturn
 import pytest
 
 from fairlead.cli import main
+from fairlead.cli.record import default_name
 from fairlead.errors import UsageError
 from fairlead.gil.observe.programs import starting
 
@@ -23,7 +25,8 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def execve(*_: object) -> NoReturn:
         raise AssertionError("the program was started")
 
-    monkeypatch.setattr(os, "execve", execve)
+    for start in ("execve", "posix_spawn"):
+        monkeypatch.setattr(os, start, execve)
     monkeypatch.chdir(tmp_path)
     for variable in ("FAIRLEAD_GIL", "FAIRLEAD_GIL_CPU_SHARE"):
         monkeypatch.delenv(variable, raising=False)
@@ -31,6 +34,8 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "app.sh").write_text("")
     (tmp_path / "shell.sh").write_text("#!/usr/bin/env sh\n")
     (tmp_path / "shell.sh").chmod(0o755)
+    (tmp_path / "notes").write_text("no recording")
+    os.mkfifo(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(
@@ -89,17 +94,37 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("record --cpu-share .4 -- app.py", "--cpu-share goes with --policy interactive", 2),
         ("record --policy interactive --pid 1", "--policy is for a program that is started", 2),
         ("record --policy interactive --cpu-share 2 -- app.py", "from .01 to .95", 2),
+        ("record -o no/where.flrec -- app.py", "cannot be written", 1),
+        ("record -o notes -- app.py", "notes exists and is not a recording", 1),
+        ("record -o pipe -- app.py", "pipe is a device or a pipe", 1),
+        ("record -- no-such-program", "cannot be started", 2),
+        ("record -- {python} -W error -uE app.py", "-uE ignores PYTHONPATH", 1),
+        ("record --pid 1 -- app.py", "leave out the command", 2),
+        ("record --duration 1s -- app.py", "--duration goes with --pid", 2),
+        ("record --pid 4194304", "there is no process", 2),
+        ("record --threshold soon -- app.py", "'soon' is not a time", 2),
+        ("top --pid 1 -- app.py", "leave out the command", 2),
     ],
 )
 def test_what_cannot_be_run_is_one_line_and_the_program_is_not_started(
-    words: str, says: str, status: int, capsys: pytest.CaptureFixture[str]
+    words: str, says: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     with pytest.raises(SystemExit) as ended:
         main([word.format(python=sys.executable, nothing="") for word in words.split()])
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (status, "")
     assert says in err
     assert err.count("\n") == 1
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [("python app.py", "app"), ("python -c print(1)", "program"), ("python -c " + "pass;" * 99, "program")],
+)
+def test_recording_has_a_name_that_a_shell_takes(words: str, stem: str) -> None:
+    assert re.fullmatch(rf"{stem}-\d{{8}}-\d{{6}}.flrec", default_name(words.split()))
 
 
 @pytest.mark.parametrize(
@@ -118,31 +143,41 @@ def test_wrong_default_from_the_environment_is_one_line(
     assert err.count("\n") == 1
 
 
+PYTHON3 = str(shutil.which("python3"))
+
+
 @pytest.mark.parametrize(
-    ("head", "interpreter"),
+    ("head", "interpreter", "environment"),
     [
-        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"]),
-        ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"]),
-        ("#!/usr/bin/env python3\n", [str(shutil.which("python3"))]),
-        ("#!/usr/bin/env -S A=b python3 -u\n", [str(shutil.which("python3")), "-u"]),
-        ("#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n", ["/a b/python3", "$0", "$@"]),
-        ("#!/bin/sh\nexec python3 app.py\n", None),
-        ("#!/usr/bin/perl\n", None),
-        ("#!/usr/bin/env\n", None),
-        ('#!"unbalanced\n', None),
-        ("#!", None),
-        ("", None),
-        ("\x7fELF", None),
+        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"], {"A": "1"}),
+        ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"], {"A": "1"}),
+        ("#!/usr/bin/env python3\n", [PYTHON3], {"A": "1"}),
+        ("#!/usr/bin/env -S A=b python3 -u\n", [PYTHON3, "-u"], {"A": "b"}),
+        (f"#!/usr/bin/env -S -i {PYTHON3} -u\n", [PYTHON3, "-u"], {}),
+        ("#!/usr/bin/env -S -u A python3\n", [PYTHON3], {}),
+        (
+            "#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n",
+            ["/a b/python3", "$0", "$@"],
+            {"A": "1"},
+        ),
+        ("#!/bin/sh\nexec python3 app.py\n", None, {"A": "1"}),
+        ("#!/usr/bin/perl\n", None, {"A": "1"}),
+        ("#!/usr/bin/env\n", None, {"A": "1"}),
+        ('#!"unbalanced\n', None, {"A": "1"}),
+        ("#!", None, {"A": "1"}),
+        ("", None, {"A": "1"}),
+        ("\x7fELF", None, {"A": "1"}),
     ],
 )
-def test_interpreter_of_a_script_is_read_from_its_head(
-    head: str, interpreter: list[str] | None, tmp_path: Path
+def test_interpreter_of_a_script_and_its_environment_are_read_from_its_head(
+    head: str, interpreter: list[str] | None, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    script = tmp_path / "serve"
+    script = tmp_path / "script"
     script.write_text(head)
     script.chmod(0o755)
-    found = starting.read([str(script), "x"]).python
-    assert found == (interpreter and [*interpreter, str(script), "x"])
+    found = starting.read([str(script), "x"], {"A": "1", "PATH": os.environ["PATH"]})
+    assert found.python == (interpreter and [*interpreter, str(script), "x"])
+    assert {name: value for name, value in found.environment.items() if name != "PATH"} == environment
 
 
 def test_python_by_another_name_is_one_by_what_the_name_leads_to(tmp_path: Path) -> None:
