@@ -1,4 +1,4 @@
-"""Real processes under observation: they fork, become others, end, are signalled, and run out of disk."""
+"""Recorded processes that fork, become others, cannot begin, and run out of disk."""
 
 from __future__ import annotations
 
@@ -14,54 +14,6 @@ from fairlead.gil.observe.access import why_not
 from fairlead.record.recording import BlockType, Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-
-
-def test_forked_children_of_a_busy_process_are_observed_afresh() -> None:
-    """One thread reads the observation all the while, so that children come to be in the middle of that."""
-    program = """
-with gil.observe() as seen:
-    threads = spinners(2)
-    def read():
-        while not stop.is_set():
-            seen.threads
-    threads.append(threading.Thread(target=read))
-    threads[-1].start()
-    found = []
-    for _ in range(20):
-        ends = os.pipe()
-        pid = os.fork()
-        if not pid:
-            more = [threading.Thread(target=sum, args=(range(20_000),), name="child") for _ in range(2)]
-            for thread in more:
-                thread.start()
-            for thread in more:
-                thread.join()
-            with gil.observe():
-                pass
-            now = seen.threads
-            numbers = [t.native_id for t in now if t.name == "MainThread"]
-            told = [sorted({t.name for t in now}), numbers == [os.getpid()],
-                    max(t.held_seconds + t.waited_seconds for t in now), seen.seconds]
-            os.write(ends[1], json.dumps(told).encode())
-            os._exit(0)
-        os.close(ends[1])
-        found.append(json.loads(os.read(ends[0], 9999)))
-        os.close(ends[0])
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    stop.set()
-    for thread in threads:
-        thread.join()
-    names = sorted({t.name for t in seen.threads})
-print(json.dumps([found, names]))
-"""
-    found, names = run(program)
-    assert len(found) == 20
-    for children, alone, most, seconds in found:
-        assert children == ["MainThread", "child"]
-        assert alone
-        assert most <= seconds + 1e-6
-    assert "child" not in names
-    assert len(names) == 4
 
 
 def test_recorder_thread_is_no_reason_to_warn_of_a_fork_and_comes_back_after_it(tmp_path: Path) -> None:
@@ -100,47 +52,6 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
     assert BlockType.EVENTS in kinds
     assert BlockType.END not in kinds
     assert recording.problems
-
-
-def test_process_ends_with_daemon_threads_that_hold_and_wait(tmp_path: Path) -> None:
-    """Up to 3.13 a daemon thread that waits when the interpreter ends is ended right there."""
-    path = tmp_path / "out.flrec"
-    program = """
-threading.Thread(target=time.sleep, args=(1e5,), daemon=True).start()
-recorder, seen = gil.record(sys.argv[1]).start(), gil.observe().start()
-spinners(4, daemon=True)
-print(json.dumps("over"))
-"""
-    for _ in range(3):
-        assert run(program, str(path)) == "over"
-        recording = Recording(path)
-        assert [block.type for block in recording.blocks()][-1] == BlockType.END
-        assert recording.problems == ()
-
-
-def test_signals_arrive_while_everything_is_recorded(tmp_path: Path) -> None:
-    """A timer of 0.5 ms interrupts the hooks wherever they are; and a KeyboardInterrupt gets through."""
-    program = """
-import signal
-came = []
-signal.signal(signal.SIGALRM, lambda *_: came.append(threading.get_ident()))
-with gil.record(sys.argv[1]), gil.observe() as seen:
-    threads = spinners(2)
-    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-    try:
-        while True:
-            time.sleep(0)
-            if len(came) >= 30:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                os.kill(os.getpid(), signal.SIGINT)
-    except KeyboardInterrupt:
-        stop.set()
-    for thread in threads:
-        thread.join()
-main, = [t for t in seen.threads if t.name == "MainThread"]
-print(json.dumps([len(came) >= 30, set(came) == {threading.main_thread().ident}, main.waited_seconds > 0]))
-"""
-    assert run(program, str(tmp_path / "out.flrec")) == [True, True, True]
 
 
 @pytest.mark.parametrize("where", ["", "no/where.flrec", "/dev/full"])

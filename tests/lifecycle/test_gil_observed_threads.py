@@ -6,24 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from scheduled import run
+from scheduled import HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
 from fairlead.record.recording import BlockType, Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-
-INTERPRETERS = """
-try:
-    import _interpreters
-    KINDS = {"legacy": "legacy", "own": "isolated"}
-    create = lambda kind: _interpreters.create(KINDS[kind])
-except ImportError:
-    import warnings
-    warnings.simplefilter("ignore")
-    import _xxsubinterpreters as _interpreters
-    create = lambda kind: _interpreters.create(isolated=kind == "own")
-"""
+only_own = pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
 
 
 def test_a_thousand_threads_at_once_are_each_counted(tmp_path: Path) -> None:
@@ -61,6 +50,7 @@ print(json.dumps([alive, len({t.name for t in mine}), min(t.acquisitions for t i
     assert recording.problems == ()
 
 
+@pytest.mark.timing
 def test_threads_that_were_forced_out_and_get_no_core_are_known_to_wait() -> None:
     """On one core, a thread that is forced to let go of the GIL loses the core with it, before it can ask
     again. If its way back takes much CPU time, it is not known to have wanted the GIL: a few times of 60."""
@@ -91,58 +81,9 @@ print(json.dumps([accounted / sum(spans.values()), nobody / sum(spans.values())]
     assert nobody < 0.3
 
 
-@pytest.mark.parametrize("kind", ["legacy", "own"])
-def test_interpreters_made_and_destroyed_are_observed_each_with_its_gil(kind: str) -> None:
-    """More of them than records of dead ones are kept: those are used again."""
-    if kind == "own" and sys.version_info < (3, 12):
-        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
-    program = (
-        INTERPRETERS
-        + """
-work = "import threading; t = threading.Thread(target=sum, args=([1],)); t.start(); t.join()"
-def look_about():  # not a spinner: up to 3.12 one interpreter's threads cannot ask another's to let go
-    while not stop.is_set():
-        os.stat("/")
-def census():
-    return len(os.listdir("/proc/self/fd")), threading.active_count()
-before = census()
-with gil.observe() as seen:
-    looking = threading.Thread(target=look_about)
-    looking.start()
-    gils = set()
-    for _ in range(25):
-        made = create(sys.argv[1])
-        _interpreters.run_string(made, work)
-        gils |= {(t.gil, t.serial) for t in seen.threads}
-        _interpreters.destroy(made)
-    at_once = [create(sys.argv[1]) for _ in range(5)]
-    for made in at_once:  # up to 3.11 an interpreter ends well only where threading was first imported
-        _interpreters.run_string(made, "import threading")
-    others = [threading.Thread(target=_interpreters.run_string, args=(made, work)) for made in at_once]
-    for thread in others:
-        thread.start()
-    for thread in others:
-        thread.join()
-    for made in at_once:
-        _interpreters.destroy(made)
-    stop.set()
-    looking.join()
-    total = sum(t.acquisitions for t in seen.threads)
-print(json.dumps([len({g for g, _ in gils}), total, census() == before]))
-"""
-    )
-    gils, acquisitions, as_before = run(program, kind)
-    assert gils >= 26 if kind == "own" else gils == 1
-    assert acquisitions > 60
-    assert as_before
-
-
+@only_own
 def test_interpreter_may_observe_from_within_and_end_before_it_stops() -> None:
-    if sys.version_info < (3, 12):
-        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
-    program = (
-        INTERPRETERS
-        + """
+    program = """
 work = '''
 import fairlead.gil, threading
 seen = fairlead.gil.observe().start()
@@ -150,62 +91,22 @@ t = threading.Thread(target=sum, args=([1],), name="within"); t.start(); t.join(
 assert "within" in {thread.name for thread in seen.threads}
 '''
 for _ in range(10):  # more than can be observed at once
-    made = create("own")
-    failed = _interpreters.run_string(made, work)
+    made = create("isolated")
+    failed = interpreters.run_string(made, work)
     assert failed is None, failed
-    _interpreters.destroy(made)
+    interpreters.destroy(made)
 with gil.observe() as seen:
     spin_once = sum(range(1000))
     time.sleep(0)
 print(json.dumps(len(seen.threads)))
 """
-    )
-    assert run(program) >= 1
+    assert run(program, head=HEAD + INTERPRETERS) >= 1
 
 
-def test_own_gils_are_found_where_a_sandbox_refuses_to_read_foreign_memory() -> None:
-    """Such as a container's filter of system calls. The refusal lasts for the process."""
-    if sys.version_info < (3, 12):
-        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
-    program = (
-        INTERPRETERS
-        + """
-import ctypes, errno, struct
-libc = ctypes.CDLL(None, use_errno=True)
-process_vm_readv = {"x86_64": 310, "aarch64": 270}[os.uname().machine]
-steps = [
-    (0x20, 0, 0, 0),  # the number of the system call
-    (0x15, 0, 1, process_vm_readv),
-    (0x06, 0, 0, 0x00050000 | errno.EPERM),  # SECCOMP_RET_ERRNO
-    (0x06, 0, 0, 0x7fff0000),  # SECCOMP_RET_ALLOW
-]
-code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-class Filter(ctypes.Structure):
-    _fields_ = [("steps", ctypes.c_ushort), ("code", ctypes.c_void_p)]
-filter = Filter(len(steps), ctypes.addressof(code))
-assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
-refused = libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filter), 0, 0)  # PR_SET_SECCOMP
-with gil.observe() as seen:
-    made = create("own")
-    _interpreters.run_string(made, "import os; os.stat('/')")
-    gils = sorted({t.gil for t in seen.threads})
-    _interpreters.destroy(made)
-print(json.dumps([refused, gils]))
-"""
-    )
-    refused, gils = run(program)
-    if refused:
-        pytest.skip("this system has no filter of system calls")
-    assert gils == [0, 1]
-
-
+@only_own
 def test_smallest_threshold_of_all_interpreters_counts() -> None:
     """Stacks are the process's: one interpreter's observation must not put an end to another's."""
-    if sys.version_info < (3, 12):
-        pytest.skip("an interpreter has a GIL of its own from 3.12 on")
-    program = (
-        INTERPRETERS
-        + """
+    program = """
 def stacks():
     with gil.observe(wait_threshold=1e6) as seen:
         spinning = spinners(2)
@@ -217,20 +118,19 @@ def stacks():
         stop.clear()
     return len(seen.stacks)
 none = stacks()
-made = create("own")
+made = create("isolated")
 began = "import fairlead.gil; seen = fairlead.gil.observe(wait_threshold={}).start()"
-assert _interpreters.run_string(made, began.format(0.001)) is None
+assert interpreters.run_string(made, began.format(0.001)) is None
 theirs = stacks()
-assert _interpreters.run_string(made, "seen.stop()") is None
+assert interpreters.run_string(made, "seen.stop()") is None
 over = stacks()
 with gil.observe(wait_threshold=0.001):
-    assert _interpreters.run_string(made, began.format(None)) is None
+    assert interpreters.run_string(made, began.format(None)) is None
     ours = stacks()
-_interpreters.destroy(made)
+interpreters.destroy(made)
 print(json.dumps([none, theirs, over, ours]))
 """
-    )
-    none, theirs, over, ours = run(program)
+    none, theirs, over, ours = run(program, head=HEAD + INTERPRETERS)
     assert (none, over) == (0, 0)
     assert theirs > 0
     assert ours > 0

@@ -1,16 +1,15 @@
-"""The scheduler under what an operating system, a debugger and a user do to a running process."""
+"""The scheduler while an operating system or a debugger keeps threads from running."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from scheduled import GIL, HEAD, HELD, finish, run, start
+from scheduled import GIL, HEAD, HELD, run, start
 
 from fairlead import machine
 from fairlead.gil.observe.access import why_not
@@ -22,10 +21,6 @@ LOST = (
     "threads that were given the GIL did not wake up for it; "
     "the interpreter's own scheduling is back in force"
 )
-
-
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")
@@ -154,38 +149,6 @@ print(json.dumps([answer, policy, gil.scheduler().watchdog_tripped]))
     assert not tripped
 
 
-def test_a_stopped_process_goes_on_as_if_nothing_had_been() -> None:
-    program = """
-gil.schedule()
-threads = spinners(3)
-ends = os.pipe()
-def echo():
-    while not stop.is_set():
-        os.write(ends[1], b"x")
-        os.read(ends[0], 1)
-threads.append(threading.Thread(target=echo))
-threads[-1].start()
-print("running", flush=True)
-sys.stdin.read()
-stop.set()
-for thread in threads:
-    thread.join()
-state = gil.scheduler()
-print(json.dumps([state.policy, state.watchdog_tripped]))
-"""
-    process = start(program)
-    assert process.stdout
-    assert process.stdout.readline() == "running\n"
-    for _ in range(20):
-        os.kill(process.pid, signal.SIGSTOP)
-        while state_of(process.pid) != "T":
-            pass
-        os.kill(process.pid, signal.SIGCONT)
-        while state_of(process.pid) == "T":
-            pass
-    assert finish(process) == ["interactive", False]
-
-
 @pytest.mark.skipif(machine.cores().usable < 2, reason="spinning needs two cores")
 def test_no_thread_spins_once_it_may_use_one_core_only() -> None:
     program = """
@@ -214,52 +177,6 @@ print(json.dumps([free, bound]))
     free, bound = run(program)
     assert free >= 10
     assert bound == 0
-
-
-def test_traces_are_dumped_later_beside_cpu_threads() -> None:
-    program = """
-import faulthandler
-gil.schedule()
-threads = spinners(3)
-ends = os.pipe()
-faulthandler.dump_traceback_later(0.01, repeat=True, file=ends[1])
-text = b""
-while text.count(b"most recent call first") < 12:
-    text += os.read(ends[0], 10000)
-faulthandler.cancel_dump_traceback_later()
-stop.set()
-print(json.dumps(text.count(b"in spin")))
-"""
-    assert run(program) > 0
-
-
-@pytest.mark.parametrize("policy", ["interactive"])
-def test_process_ends_whatever_its_daemon_threads_are_at(policy: str) -> None:
-    program = """
-gil.schedule(policy=sys.argv[1])
-ends = os.pipe()
-lock = threading.Lock()
-lock.acquire()
-def napping():
-    while True:
-        time.sleep(0.0001)
-def polling():
-    while True:
-        time.sleep(0)
-def echoing():
-    while True:
-        os.write(ends[1], b"x")
-        os.read(ends[0], 1)
-def locked():
-    while True:
-        lock.acquire(timeout=0.0001)
-for body in (napping, polling, echoing, locked, lock.acquire, spin):
-    for _ in range(2):
-        threading.Thread(target=body, daemon=True).start()
-print(json.dumps("over"))
-"""
-    for _ in range(5):
-        assert run(program, policy) == "over"
 
 
 def test_a_child_that_ends_like_a_program_ends_beside_daemon_threads() -> None:

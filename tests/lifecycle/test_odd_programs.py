@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import FAIRLEAD, fairlead
-from running import TURN, running, scheduled, status
+from running import TURN, attached, ctl, line, news, running, scheduled, status, watched
 
 import fairlead as fairlead_package
 from fairlead.errors import InterpreterFailedError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.programs import attach
-from fairlead.gil.schedule import attached
+from fairlead.gil.schedule import attached as attaching
 
 pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
@@ -52,13 +51,10 @@ def test_program_with_a_loop_of_its_own_is_scheduled_and_recorded(
 ) -> None:
     pytest.importorskip(library)
     with running(code) as process:
-        scheduled(process.pid, tmp_path, "--for", "1s")
-        assert process.stderr is not None
-        assert "the time that the GIL was to be scheduled for is over" in process.stderr.readline()
-        assert "policy stock," in status(process.pid, tmp_path)
-        ran = fairlead(
-            "record", "--pid", str(process.pid), "--duration", "500ms", "-o", "out.flrec", cwd=tmp_path
-        )
+        scheduled(process.pid, "--for", "300ms")
+        assert "the time that the GIL was to be scheduled for is over" in news(process)
+        assert "policy stock," in status(process.pid)
+        ran = attached("record", "--pid", process.pid, "--duration", "200ms", "-o", tmp_path / "out.flrec")
         assert ran.returncode == 0, ran.stderr
         assert process.poll() is None
 
@@ -67,36 +63,29 @@ def test_program_with_a_loop_of_its_own_is_scheduled_and_recorded(
 def test_root_schedules_records_and_watches_a_program_of_another_user(tmp_path: Path) -> None:
     with running(AS_NOBODY + TURN) as process:
         pid = process.pid
-        scheduled(pid, tmp_path)
-        assert "policy interactive," in status(pid, tmp_path)
+        scheduled(pid)
+        assert "policy interactive," in status(pid)
         place = Path("/tmp") / f"fairlead-test-{os.getpid()}.flrec"  # tmp_path is root's alone
         try:
-            ran = fairlead("record", "--pid", str(pid), "--duration", "500ms", "-o", str(place), cwd=tmp_path)
+            ran = attached("record", "--pid", pid, "--duration", "200ms", "-o", place)
             assert ran.returncode == 0, ran.stderr
             assert place.stat().st_uid == 65534
         finally:
             place.unlink(missing_ok=True)
-        ran = fairlead("record", "--pid", str(pid), "--duration", "500ms", "-o", "out.flrec", cwd=tmp_path)
+        ran = attached("record", "--pid", pid, "--duration", "200ms", "-o", tmp_path / "out.flrec")
         assert (ran.returncode, list(tmp_path.iterdir())) == (1, [])
         assert "out.flrec cannot be written (Permission denied)" in ran.stderr
         assert ran.stderr.count("\n") == 1
-        command = [*FAIRLEAD, "top", "--every", "100ms", "--pid", str(pid)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
-            assert watching.stdout is not None
-            assert any("GIL held" in line for line in watching.stdout)
-            watching.send_signal(signal.SIGINT)
-            watching.stdout.read()
-        assert (watching.returncode, process.poll()) == (0, None)
+        watched(pid, "GIL held")
+        assert process.poll() is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be another user")
-def test_program_that_may_not_read_fairlead_says_so(tmp_path: Path) -> None:
+def test_program_that_may_not_read_fairlead_says_so() -> None:
     """Here it may not read any module any more, whoever installed it."""
     code = "import os, sys; os.setuid(65534); sys.path[:] = []; sys.meta_path[:] = sys.meta_path[:2]\n"
     with running(code + TURN.replace("import sys, time", "import time")) as process:
-        ran = fairlead("run", "--pid", str(process.pid), cwd=tmp_path)
-        if "cannot be attached to" in ran.stderr:
-            pytest.skip(ran.stderr)
+        ran = attached("run", "--pid", process.pid)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "the program cannot import fairlead (" in ran.stderr
     assert "or let its user read" in ran.stderr
@@ -131,62 +120,58 @@ def test_program_with_another_tmp_is_scheduled(options: str, tmp_path: Path) -> 
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
         pytest.skip("takes the right to make a mount namespace")
     with running(TURN, *unshare, "env", "TMPDIR=/nowhere") as process:
-        scheduled(process.pid, tmp_path)
-        assert "policy interactive," in status(process.pid, tmp_path)
+        scheduled(process.pid)
+        assert "policy interactive," in status(process.pid)
 
 
-def test_children_that_are_forked_later_are_scheduled_to_the_same_end(tmp_path: Path) -> None:
+def test_children_that_are_forked_later_are_scheduled_to_the_same_end() -> None:
+    """How soon the end comes is no matter: each of the two says that its schedule is over."""
     code = f"""
 import os, sys, time
 print("ready", flush=True)
 while "fairlead.gil.schedule.control" not in sys.modules:
     time.sleep(0.01)
 import fairlead.gil
-while fairlead.gil.scheduler().policy == "stock":
+while not fairlead.gil.scheduler().scheduled_seconds:
     time.sleep(0.01)
 child = os.fork()
-if not child:
-    time.sleep(0.01)
-    print(os.getpid(), fairlead.gil.scheduler().policy, flush=True)
+if child:
+    print(child, flush=True)
 {TURN.replace('print("ready", flush=True)', "")}"""
     with running(code) as process:
-        assert process.stdout is not None
-        scheduled(process.pid, tmp_path, "--for", "3s")
-        number, policy = process.stdout.readline().split()
-        assert policy == "interactive"
-        child = int(number)
+        scheduled(process.pid, "--for", "3s")
+        child = int(line(process))
         try:
-            assert process.stderr is not None
-            for _ in range(2):
-                assert "the time that the GIL was to be scheduled for is over" in process.stderr.readline()
-            assert "policy stock," in status(child, tmp_path)
+            told = news(process) + news(process)
+            over = "process {}: the time that the GIL was to be scheduled for is over"
+            assert all(over.format(pid) in told for pid in (process.pid, child)), told
+            assert "policy stock," in status(child)
         finally:
             os.kill(child, signal.SIGKILL)
 
 
-def test_order_or_a_later_schedule_takes_the_place_of_the_time(tmp_path: Path) -> None:
+def test_order_or_a_later_schedule_takes_the_place_of_the_time() -> None:
     code = """
 import time
 from fairlead.gil.schedule import control
-control.switch("interactive", 0.05, for_s=0.2)
+control.switch("interactive", 0.05, for_s=0.1)
 control.switch("interactive", 0.05)
-time.sleep(0.3)
+time.sleep(0.2)
 print("ready", flush=True)
 while True:
     time.sleep(0.01)
 """
     with running(code) as process:
-        assert "policy interactive," in status(process.pid, tmp_path)
-        scheduled(process.pid, tmp_path, "--for", "2s")
-        ran = fairlead("ctl", "--pid", str(process.pid), "off", cwd=tmp_path)
-        assert "switched off by fairlead ctl" in ran.stdout
-        ran = fairlead("ctl", "--pid", str(process.pid), "interactive", cwd=tmp_path)
+        assert "policy interactive," in status(process.pid)
+        scheduled(process.pid, "--for", "1s")
+        assert "switched off by fairlead ctl" in ctl(process.pid, "off").stdout
+        ctl(process.pid, "interactive")
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(3)
-        assert "policy interactive," in status(process.pid, tmp_path)
+            process.wait(1.5)
+        assert "policy interactive," in status(process.pid)
 
 
-def test_program_that_became_another_takes_no_orders_until_it_is_scheduled_again(tmp_path: Path) -> None:
+def test_program_that_became_another_takes_no_orders_until_it_is_scheduled_again() -> None:
     code = f"""
 import os, sys
 print("ready", flush=True)
@@ -195,23 +180,19 @@ sys.stdin.readline()
 os.execv(sys.executable, [sys.executable, "-c", {TURN!r}])
 """
     with running(code) as process:
-        scheduled(process.pid, tmp_path)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == "ready\n"
-        said = status(process.pid, tmp_path)
+        scheduled(process.pid)
+        assert line(process, " ") == "ready"
+        said = status(process.pid)
         assert f"process {process.pid} takes no orders: it was scheduled and became another program" in said
         assert said.count("\n") == 1
-        scheduled(process.pid, tmp_path)
-        assert "policy interactive," in status(process.pid, tmp_path)
+        scheduled(process.pid)
+        assert "policy interactive," in status(process.pid)
 
 
 def test_program_that_fails_to_begin_says_why_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "_CALL", attach._CALL.replace("said = call(", "said = 1 / 0 or call("))
     with running(TURN) as process, pytest.raises(attach.UnsupportedInterpreterError) as failed:
-        attached.begin(process.pid, "interactive", 0.1, None)
+        attaching.begin(process.pid, "interactive", 0.1, None)
     assert "ZeroDivisionError: division by zero" in str(failed.value)
 
 
@@ -219,5 +200,5 @@ def test_attaching_to_an_idle_loop_fails_with_what_to_do(monkeypatch: pytest.Mon
     monkeypatch.setattr(attach, "ANSWER_S", 0.1)
     code = "import select; print('ready', flush=True); select.select([], [], [])"
     with running(code) as process, pytest.raises(InterpreterFailedError) as failed:
-        attached.begin(process.pid, "interactive", 0.1, None)
+        attaching.begin(process.pid, "interactive", 0.1, None)
     assert "try again while it has work to do (send it a request)" in str(failed.value)

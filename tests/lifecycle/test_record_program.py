@@ -1,5 +1,5 @@
-"""``fairlead record`` around real programs: what is in which file. test_run_program.py has what it shares with
-``fairlead run``."""
+"""``fairlead record`` around real programs: what is in which file. What it shares with ``fairlead run`` is in
+test_run_program.py."""
 
 from __future__ import annotations
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from fairlead.cli import main
 
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
 CONVOY = """
@@ -71,3 +75,14 @@ def fairlead(
         timeout=100,
         check=False,
     )
+
+
+def here(*args: str | int) -> subprocess.CompletedProcess[str]:
+    """The command in this process, which need not be started for it."""
+    command, out, err = list(map(str, args)), io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(command)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())

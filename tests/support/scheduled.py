@@ -25,6 +25,25 @@ def spinners(n, daemon=False):
 
 """
 
+INTERPRETERS = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+def create(kind):
+    '''"legacy" has the main interpreter's GIL, "isolated" one of its own, from 3.12 on.'''
+    if sys.version_info >= (3, 13):
+        return interpreters.create(kind)
+    return interpreters.create(isolated=kind == "isolated")
+
+def run_in(made, program):
+    failure = interpreters.run_string(made, program)
+    assert failure is None, failure
+
+"""
+"""For programs with several interpreters."""
+
 HELD = """
 import ctypes, signal, subprocess
 
