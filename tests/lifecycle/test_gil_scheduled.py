@@ -5,35 +5,13 @@ from __future__ import annotations
 import sys
 
 import pytest
-from scheduled import HEAD, INTERPRETERS, run
+from scheduled import ECHO, HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.schedule.hook import _LINE as LINE
 from fairlead.gil.schedule.launched import VARIABLE
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-
-ECHO = """
-import os, sys, threading
-stop = threading.Event()
-def spin():
-    while not stop.is_set():
-        sum(range(100))
-threads = [threading.Thread(target=spin) for _ in range(2)]
-for thread in threads:
-    thread.start()
-ends = os.pipe()
-sys.setswitchinterval(1000)
-for _ in range(50):
-    os.write(ends[1], b"x")
-    os.read(ends[0], 1)
-sys.setswitchinterval(0.005)
-stop.set()
-for thread in threads:
-    thread.join()
-"""
-"""Each round trip through a pipe costs two takes of the GIL. Stock makes both of them wait for a switch
-interval, while another thread computes: it would not come to its end."""
 
 
 def test_io_thread_beside_cpu_threads_does_not_wait_for_a_switch_interval() -> None:

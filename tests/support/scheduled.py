@@ -44,6 +44,28 @@ def run_in(made, program):
 """
 """For programs with several interpreters."""
 
+ECHO = """
+import os, sys, threading
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(100))
+threads = [threading.Thread(target=spin) for _ in range(2)]
+for thread in threads:
+    thread.start()
+ends = os.pipe()
+sys.setswitchinterval(1000)
+for _ in range(50):
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+sys.setswitchinterval(0.005)
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+"""Each round trip through a pipe costs two takes of the GIL. Stock makes both of them wait for a switch
+interval, while another thread computes: it would not come to its end."""
+
 HELD = """
 import ctypes, signal, subprocess
 
