@@ -219,15 +219,7 @@ def test_starvation_names_the_thread_that_never_has_its_turn() -> None:
     library's condition waits for everyone that it has woken."""
     program = """
 debugger = '''
-def trace(request):
-    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(threads[0]), None, None) < 0:
-        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
-        sys.exit()
-print("ready", flush=True)
-all_wait()
-trace(0x4206)  # PTRACE_SEIZE
-trace(0x4207)  # PTRACE_INTERRUPT
-os.waitpid(threads[0], 0x40000000)  # __WALL
+stop(threads[0])
 print("done", flush=True)
 sys.stdin.readline()
 '''

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from scheduled import run
+from scheduled import HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
 
@@ -53,21 +53,20 @@ print(json.dumps([found, turns]))
     assert after["bytes"] < found[-1]["bytes"]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="until 3.12 there is no _interpreters")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
 def test_interpreters_that_come_and_go_leave_no_more_than_a_bounded_number_of_records(tmp_path: Path) -> None:
     program = """
-import _interpreters
 from fairlead import _probe
 found = []
 with gil.record(sys.argv[1]):
     for _ in range(100):
-        made = _interpreters.create("isolated")
-        _interpreters.run_string(made, "import os; os.stat('/')")
-        _interpreters.destroy(made)
+        made = create("isolated")
+        run_in(made, "import os; os.stat('/')")
+        interpreters.destroy(made)
         found.append(_probe.memory())
 print(json.dumps([max(kept[name] for kept in found) for name in ("gils", "alive_gils", "rings", "seats")]))
 """
-    gils, alive, rings, seats = run(program, str(tmp_path / "out.flrec"))
+    gils, alive, rings, seats = run(program, str(tmp_path / "out.flrec"), head=HEAD + INTERPRETERS)
     assert gils <= GILS + 1
     assert 2 <= alive <= gils
     assert rings <= GILS + 1

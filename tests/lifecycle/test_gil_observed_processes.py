@@ -25,21 +25,19 @@ with gil.record(sys.argv[1]):
     if not pid:
         os._exit(0)
     os.waitpid(pid, 0)
-    before, deadline = os.path.getsize(sys.argv[1]), time.monotonic() + 30
-    while os.path.getsize(sys.argv[1]) <= before and time.monotonic() < deadline:
+    before = os.path.getsize(sys.argv[1])
+    while os.path.getsize(sys.argv[1]) <= before:
         time.sleep(0.001)
-    after = os.path.getsize(sys.argv[1])
-print(json.dumps(after > before))
+print(json.dumps("grows"))
 """
-    assert run(program, str(tmp_path / "out.flrec")) is True
+    assert run(program, str(tmp_path / "out.flrec")) == "grows"
 
 
 def test_recorded_process_that_becomes_another_program_leaves_a_readable_recording(tmp_path: Path) -> None:
     program = """
 gil.record(sys.argv[1]).start()
 spinners(2, daemon=True)
-deadline = time.monotonic() + 40
-while os.path.getsize(sys.argv[1]) < 10_000 and time.monotonic() < deadline:
+while os.path.getsize(sys.argv[1]) < 10_000:
     time.sleep(0.001)
 os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
 """
@@ -54,24 +52,22 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
     assert recording.problems
 
 
-@pytest.mark.parametrize("where", ["", "no/where.flrec", "/dev/full"])
-def test_recording_that_cannot_be_begun_is_refused_and_changes_nothing(where: str, tmp_path: Path) -> None:
+def test_recording_that_cannot_be_begun_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     program = """
-from fairlead import _probe
 from fairlead.errors import OutputError
-try:
-    gil.record(sys.argv[1]).start()
-except OutputError as error:
-    said = str(error)
-before = _probe.totals()
-time.sleep(0)
+said = []
+for place in sys.argv[1:]:
+    try:
+        gil.record(place).start()
+    except OutputError as error:
+        said.append(str(error))
 with gil.observe():
     pass
-print(json.dumps([said, threading.active_count(), before == _probe.totals() or "counted on"]))
+print(json.dumps([said, threading.active_count()]))
 """
-    said, threads, _ = run(program, str(tmp_path / where))
-    assert "cannot be written" in said
-    assert "choose another place" in said
+    said, threads = run(program, str(tmp_path), str(tmp_path / "no/where.flrec"), "/dev/full")
+    assert len(said) == 3
+    assert all("cannot be written" in line and "choose another place" in line for line in said)
     assert threads == 1
 
 
@@ -83,8 +79,7 @@ import resource
 from fairlead.errors import OutputError
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_001, resource.RLIM_INFINITY))
 recorder = gil.record(sys.argv[1], counters_interval=0.01).start()
-deadline = time.monotonic() + 30
-while os.path.getsize(sys.argv[1]) < 10_000 and time.monotonic() < deadline:
+while os.path.getsize(sys.argv[1]) < 10_000:
     time.sleep(0.001)
 for _ in range(5000):
     os.stat("/")

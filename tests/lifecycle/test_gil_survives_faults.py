@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from scheduled import GIL, HEAD, HELD, run, start
+from scheduled import GIL, HEAD, HELD, run
 
 from fairlead import machine
 from fairlead.gil.observe.access import why_not
@@ -28,26 +27,16 @@ def test_watchdog_ends_scheduling_and_says_so_once_when_threads_sleep_through_gr
     """A signal handler that does not return keeps each of them from waking up."""
     program = """
 signals = '''
-print("ready", flush=True)
-all_wait()
-tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 for thread in threads:
-    libc.syscall(ctypes.c_long(tgkill), pid, thread, int(signal.SIGUSR1))
+    tgkill(thread, signal.SIGUSR1)
 print("done", flush=True)
 '''
-libc = ctypes.CDLL(None)
-libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
-libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+handlers()
 gil.schedule()
 process, answer = hold_up(signals)
 while not gil.scheduler().watchdog_tripped:
     time.sleep(0.001)
-for thread in sleepers:
-    libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
-for thread in sleepers:
-    thread.join()
-process.wait()
+let_them_end(process)
 trips = gil.counters()["fairlead_gil_watchdog_trips_total"]
 print(json.dumps([answer, gil.scheduler().policy, gil.scheduler().watchdog_trips, trips]))
 """
@@ -59,11 +48,8 @@ def test_a_gil_that_is_granted_and_not_taken_yet_points_at_no_thread_state_of_th
     """That of the dropping thread may have been freed, and the interpreter writes into the holder's."""
     program = """
 signals = '''
-print("ready", flush=True)
-all_wait()
-tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 for thread in threads:
-    libc.syscall(ctypes.c_long(tgkill), pid, thread, int(signal.SIGUSR1))
+    tgkill(thread, signal.SIGUSR1)
 import time
 time.sleep(0.05)  # who has waited for more than 20 ms is granted the GIL, and not only woken for a free one
 print("done", end="", flush=True)
@@ -72,37 +58,23 @@ memory = open(f"/proc/{pid}/mem", "rb", buffering=0)
 def word(address):
     memory.seek(address)
     return int.from_bytes(memory.read(8), "little")
-def reads():
-    number = {"x86_64": "0", "aarch64": "63"}[os.uname().machine]
-    return open(f"/proc/{pid}/task/{pid}/syscall").read().split()[0] == number
 locked = 0
 while not locked:  # the others are in their handler: a GIL that is locked while the first reads is granted
-    if reads():
+    if call(pid)[0] == read:
         locked, holder = word(gil + 16) & 0xFFFFFFFF, word(gil + 8)
-        locked = locked and reads()
+        locked = locked and call(pid)[0] == read
 print(word(holder + member), flush=True)
 '''
-libc = ctypes.CDLL(None)
-libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
-libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
-
+handlers()
 gil.schedule()
 where = f"{gil_address()} {member}\\n"
 process, answer = hold_up(signals)
 ctypes.PyDLL(None).write(process.stdin.fileno(), where.encode(), len(where))  # with the GIL: one drop follows
 found = int(process.stdout.readline())
-for thread in sleepers:
-    libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
-for thread in sleepers:
-    thread.join()
-process.wait()
+let_them_end(process)
 print(json.dumps(found))
 """
-    process = start(program, head=HEAD + HELD + GIL)
-    printed, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
-    assert json.loads(printed) == 0
+    assert run(program, head=HEAD + HELD + GIL) == 0
 
 
 @pytest.mark.parametrize("descriptors", ["some", "none"])
@@ -115,16 +87,8 @@ def test_watchdog_lets_others_go_first_but_goes_on_when_threads_are_kept_from_ru
     Nor is it one when no file can be opened to look up what they are at."""
     program = """
 debugger = '''
-def trace(request, thread):
-    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(thread), None, None) < 0:
-        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
-        sys.exit()
-print("ready", flush=True)
-all_wait()
 for thread in threads:
-    trace(0x4206, thread)  # PTRACE_SEIZE
-    trace(0x4207, thread)  # PTRACE_INTERRUPT
-    os.waitpid(thread, 0x40000000)  # __WALL
+    stop(thread)
 print("done", flush=True)
 sys.stdin.readline()
 '''

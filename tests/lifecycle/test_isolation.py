@@ -49,7 +49,7 @@ def over_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             made = all((tmp_path / name).exists() for name in names)
             return time.monotonic() + (LIMIT_S - 0.1 if made else 0.0)
 
-        monkeypatch.setattr(subprocess_runner, "time", SimpleNamespace(monotonic=now))
+        monkeypatch.setattr(subprocess_runner, "time", SimpleNamespace(monotonic=now, sleep=time.sleep))
 
     return ends
 

@@ -61,7 +61,7 @@ def family() -> Iterator[tuple[subprocess.Popen[str], int, list[int]]]:
         yield process, other, children
 
 
-def test_children_that_are_there_are_scheduled_and_take_orders() -> None:
+def test_children_that_are_there_are_scheduled_and_take_orders_and_are_given_back_after_a_time() -> None:
     with family() as (process, other, children):
         every = [process.pid, *children]
         ran = attached("run", "--pid", process.pid, "--children")
@@ -79,18 +79,16 @@ def test_children_that_are_there_are_scheduled_and_take_orders() -> None:
         assert one.stderr == f"--children gives the order to 4 more, which process {process.pid} started\n"
         here(*end.split()[4:])
         assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["stock"] * 5
-
-
-def test_children_that_are_there_are_given_back_after_the_time() -> None:
-    with family() as (process, _other, children):
-        every = [process.pid, *children]
-        ran = attached("run", "--pid", process.pid, "--children", "--for", "500ms")
+        assert all("by order of fairlead ctl" in news(process) for _ in every)
+        ran = attached("run", "--pid", process.pid, "--children", "--for", "2s")
         said = ran.stdout.splitlines()[:-1]
-        assert sorted(said) == sorted(f"process {pid}: policy interactive for 0.5 s" for pid in every)
+        assert sorted(said) == sorted(f"process {pid}: policy interactive for 2 s" for pid in every)
+        process.send_signal(signal.SIGUSR1)  # and one more, which keeps to the same end
+        every.append(int(line(process)))
         told = "".join(news(process) for _ in every)
         over = "process {}: the time that the GIL was to be scheduled for is over"
         assert all(over.format(pid) in told for pid in every), told
-        assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["stock"] * 4
+        assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["stock"] * 6
 
 
 def test_family_without_a_python_says_so_for_each_and_exits_with_1() -> None:

@@ -71,6 +71,21 @@ import ctypes, signal, subprocess
 
 sleepers = []
 
+def handlers():
+    '''SIGUSR1 keeps the thread that gets it in its handler, until SIGUSR2 comes.'''
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
+    libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+
+def let_them_end(process):
+    libc = ctypes.CDLL(None)
+    for thread in sleepers:
+        libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
+    for thread in sleepers:
+        thread.join()
+    process.wait()
+
 def hold_up(tool):
     '''Brings threads to wait for the GIL, and a process outside to do a thing to them; what it said.'''
     pipes = [os.pipe() for _ in range(5)]
@@ -103,6 +118,14 @@ def call(thread):
         return file.read().split()
 def waits(thread):
     return call(thread)[0] == futex
+def tgkill(thread, signum):
+    libc.syscall(ctypes.c_long({"x86_64": 234, "aarch64": 131}[os.uname().machine]), pid, thread, int(signum))
+def stop(thread):
+    for request in 0x4206, 0x4207:  # PTRACE_SEIZE, PTRACE_INTERRUPT
+        if libc.ptrace(ctypes.c_long(request), ctypes.c_long(thread), None, None) < 0:
+            print("refused:", os.strerror(ctypes.get_errno()), flush=True)
+            sys.exit()
+    os.waitpid(thread, 0x40000000)  # __WALL
 def all_wait():
     while True:  # until our answer is read, of 99 bytes at most: from then on the GIL is kept
         now = call(pid)
@@ -113,6 +136,8 @@ def all_wait():
     calm = 0
     while calm < 50:
         calm = calm + 1 if all(map(waits, threads)) else 0
+print("ready", flush=True)
+all_wait()
 '''
 """
 """For threads that something is done to while they wait for the GIL."""
