@@ -44,23 +44,15 @@ def on(interpreters: Iterable[Interpreter], *at_once: Interpreter) -> list[Any]:
 
 N = 5
 DONE = {
-    "square.thread-start": "taken",
-    "square.mutex": "passed",
-    "square.semaphore": "awake",
-    "square.process-start": "taken",
-    "square.process-mutex": "passed",
-    "gil.battle": "counted",
-    "gil.convoy": "asked",
-    "gil.countdown": "counted",
-    "gil.open-loop": "asked",
+    **dict.fromkeys(("square.thread-start", "square.process-start", "cured.thread-start"), "taken"),
+    **dict.fromkeys(("square.mutex", "square.process-mutex", "cured.mutex"), "passed"),
+    **dict.fromkeys(("square.semaphore", "cured.semaphore"), "awake"),
+    **dict.fromkeys(("gil.battle", "gil.countdown", "gil.trace"), "counted"),
+    **dict.fromkeys(("gil.convoy", "gil.open-loop"), "asked"),
     "gil.sha256": "hashed",
     "gil.signal": "computed",
     "gil.simulate": "threads",
     "gil.thread-cost": "lived",
-    "gil.trace": "counted",
-    "cured.mutex": "passed",
-    "cured.semaphore": "awake",
-    "cured.thread-start": "taken",
 }
 DONE |= {name: "done" for name in CATALOGUE if name.startswith(("models.", "party."))}
 """The detail in which an experiment says how many came through."""
@@ -87,19 +79,18 @@ PARTS = {
 
 def run(interpreter: Interpreter, path: Path, *arguments: str) -> dict[str, Any]:
     """The one line that a probe prints; fails if there is more or less, or if it did not end well."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    ended = subprocess.run(
-        [interpreter.path, str(path), *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, ""), ended
-    (line,) = ended.stdout.splitlines()
-    answer: dict[str, Any] = json.loads(line)
+    (answer,) = answers(interpreter, str(path), *arguments)
     return answer
+
+
+def answers(interpreter: Interpreter, *words: str) -> list[dict[str, Any]]:
+    command, environment = (
+        [interpreter.path, *words],
+        subprocess_runner.clean_environment(free_threaded=False),
+    )
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def further(experiment: Experiment) -> bool:
@@ -378,12 +369,8 @@ for argument in json.loads(sys.argv[2]):
 @pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
 def test_probe_given_what_it_does_not_know_says_what_it_knows(interpreter: Interpreter) -> None:
     arguments = json.dumps([argument for argument, _ in UNKNOWN])
-    command = [interpreter.path, "-c", EACH, str(registry.DIRECTORY), arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    for (_, reason), line in zip(UNKNOWN, said.splitlines(), strict=True):
-        answer = json.loads(line)
+    told = answers(interpreter, "-c", EACH, str(registry.DIRECTORY), arguments)
+    for (_, reason), answer in zip(UNKNOWN, told, strict=True):
         assert list(answer) == ["failed"]
         assert answer["failed"].startswith(reason)
 

@@ -80,10 +80,9 @@ def test_every_thread_ends_whatever_the_schedule(
     assert sum(thread.acquisitions for thread in run.threads) == run.passes
 
 
-@pytest.mark.parametrize("policy", ["interactive"])
 @given(program=programs(), cores=st.integers(2, 4), seed=st.integers(0, 2**32))
 @thorough
-def test_no_thread_starves(policy: sim.SimulatedPolicy, program: sim.Program, cores: int, seed: int) -> None:
+def test_no_thread_starves(program: sim.Program, cores: int, seed: int) -> None:
     """A wait is bounded, whatever the others do.
 
     A serving waiter is due at the latest stretch x 2 x computation_ns after its burst began, and a thread
@@ -91,7 +90,7 @@ def test_no_thread_starves(policy: sim.SimulatedPolicy, program: sim.Program, co
     that is not yet a computation and a call that never looks. Computations have at least their share.
     """
     share = 0.3
-    run = sim.simulate(program, policy=policy, cores=cores, seed=seed, cpu_share=share, until_seconds=600)
+    run = sim.simulate(program, cores=cores, seed=seed, cpu_share=share, until_seconds=600)
     note(f"python -m fairlead.gil.simulation '{run.spec}'")
     k = sim.policy_constants()
     turn = len(run.threads) * (k["computation_ns"] + LONGEST_CALL_NS + 1_000_000) / 1e9
