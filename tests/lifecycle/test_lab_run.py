@@ -292,24 +292,6 @@ def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_not
     assert_whole(safe, after)
 
 
-@pytest.mark.long
-def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:
-    out = home / "out"
-    command = shlex.join(
-        [*COMMAND, *PLAN, "--interpreter", str(interpreter(home / "python")), "--out", str(out)]
-    )
-    done = subprocess.run(
-        ["bash", "-c", f"ulimit -f 8; {command}"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "samples.jsonl: " in one_line(done)
-    kept = len(samples(out))
-    assert f"{kept} samples are safe" in one_line(done)
-    assert 0 < kept < ALL
-    assert lab("--resume", "--out", out).returncode == 0
-    assert len(samples(out)) == ALL
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
 def test_run_on_a_full_disk_keeps_what_is_finished(home: Path) -> None:
     disk = home / "disk"

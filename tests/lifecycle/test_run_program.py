@@ -67,11 +67,7 @@ def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_without_a_
 @scheduled
 @pytest.mark.parametrize(
     ("verb", "variables", "launched"),
-    [
-        ("run", {"PYTHONPATH": "own"}, False),
-        ("run", {}, True),
-        ("record", {"PYTHONPATH": ""}, False),
-    ],
+    [("run", {"PYTHONPATH": "own"}, False), ("run", {}, True), ("record", {"PYTHONPATH": ""}, False)],
 )
 def test_program_sees_the_world_as_it_is_and_its_end_is_ours(
     verb: str, variables: dict[str, str], launched: bool, tmp_path: Path

@@ -6,7 +6,10 @@ import ctypes.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import builds
 import pytest
@@ -99,13 +102,22 @@ landmark = ctypes.cast(ctypes.pythonapi.PyType_GenericAlloc, ctypes.c_void_p)
 """
 
 
-def interposer(directory: Path) -> Path:
+@pytest.fixture(scope="module")
+def interposed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Runs a program that has the library of a profiler, say: what it prints."""
     text = (Path(builds.__file__).parent / "interposer.c").read_text()
     got = NATIVE / "gil" / "interpreter" / "got.c"
-    return compiled(directory / "interposer.so", text, str(got), "-shared", "-fPIC")
+    library = tmp_path_factory.mktemp("library") / "interposer.so"
+    return partial(run_with, compiled(library, text, str(got), "-shared", "-fPIC"))
 
 
-def test_another_library_that_has_hooked_sleep_keeps_its_hook(tmp_path: Path) -> None:
+def run_with(library: Path, program: str, said: str = "") -> Any:
+    return run(program, str(library), head=HEAD + INTERPOSER, said=said)
+
+
+def test_another_library_that_has_hooked_sleep_keeps_its_hook(
+    interposed: Callable[..., Any],
+) -> None:
     program = """
 assert other.hook(landmark)
 gil.schedule()
@@ -113,11 +125,11 @@ for _ in range(5):
     time.sleep(0)
 print(json.dumps(other.count()))
 """
-    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) == 5
+    assert interposed(program) == 5
 
 
 def test_library_that_hooks_the_gil_while_the_hooks_rest_leaves_the_program_unscheduled_and_fairlead_says_so(
-    tmp_path: Path,
+    interposed: Callable[..., Any],
 ) -> None:
     program = """
 from fairlead import errors
@@ -136,11 +148,11 @@ print(json.dumps([state, outside.send(os.getpid(), "status").hooks]))
 """
     why = "another library has hooked the functions that the interpreter takes its GIL with"
     said = f"{why}; the interpreter's own scheduling is in force"
-    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER, said=said) == [why, "out"]
+    assert interposed(program, said) == [why, "out"]
 
 
 def test_page_for_orders_that_is_made_while_a_thread_first_waits_does_not_say_that_the_hooks_rest(
-    tmp_path: Path,
+    interposed: Callable[..., Any],
 ) -> None:
     program = """
 import _thread
@@ -159,11 +171,11 @@ assert other.replace(own, b"rename", rename)
 gil.schedule()
 print(json.dumps([done, outside.send(os.getpid(), "status").hooks]))
 """
-    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) == [[1], "awake"]
+    assert interposed(program) == [[1], "awake"]
 
 
 def test_a_hook_that_the_dynamic_linker_overwrites_is_put_in_again_while_only_the_scheduler_is_on(
-    tmp_path: Path,
+    interposed: Callable[..., Any],
 ) -> None:
     program = """
 gil.schedule()
@@ -184,7 +196,7 @@ os.write(pipes[0][1], b"z")
 thread.join()
 print(json.dumps(bool(other.is_overwritten())))
 """
-    assert run(program, str(interposer(tmp_path)), head=HEAD + INTERPOSER) is False
+    assert interposed(program) is False
 
 
 PENDING = """

@@ -51,12 +51,7 @@ cells = st.builds(
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(threads, max_size=12),
-    seconds,
-    seconds | st.just(0.005),
-    st.lists(cells, max_size=8),
-)
+@given(st.lists(threads, max_size=12), seconds, seconds | st.just(0.005), st.lists(cells, max_size=8))
 def test_find_any_counters_never_raises(
     threads: list[GilThread], wall: float, interval: float, blame: list[Blame]
 ) -> None:

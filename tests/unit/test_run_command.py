@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from commands import here
 
-from fairlead.cli import main
 from fairlead.cli.record import default_name
 from fairlead.errors import UsageError
 from fairlead.gil.observe.programs import starting
@@ -94,6 +94,18 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("record --cpu-share .4 -- app.py", "--cpu-share goes with --policy interactive", 2),
         ("record --policy interactive --pid 1", "--policy is for a program that is started", 2),
         ("record --policy interactive --cpu-share 2 -- app.py", "from .01 to .95", 2),
+        ("run --stalled-after 5s -- python", "--stalled-after goes with --serve", 2),
+        ("run --busy-after 5s -- python", "--busy-after goes with --serve", 2),
+        ("run --token-file x -- python", "--token-file goes with --serve", 2),
+        ("run --serve example.org:80 -- python", "not an address to serve at", 2),
+        ("run --serve 0.0.0.0:80 -- python", "give --token-file", 2),
+        (
+            "run --serve 0.0.0.0:80 --token-file /no/such -- python",
+            "no token can be read from /no/such: No such file",
+            2,
+        ),
+        ("run --serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds", 2),
+        ("run --serve 0 --pid 1", "leave out the command, --canary, --if-possible", 2),
         ("record -o no/where.flrec -- app.py", "cannot be written", 1),
         ("record -o notes -- app.py", "notes exists and is not a recording", 1),
         ("record -o pipe -- app.py", "pipe is a device or a pipe", 1),
@@ -107,15 +119,12 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_run_is_one_line_and_the_program_is_not_started(
-    words: str, says: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, says: str, status: int, tmp_path: Path
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    with pytest.raises(SystemExit) as ended:
-        main([word.format(python=sys.executable, nothing="") for word in words.split()])
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (status, "")
-    assert says in err
-    assert err.count("\n") == 1
+    ran = here(*(word.format(python=sys.executable, nothing="") for word in words.split()))
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (status, "", 1)
+    assert says in ran.stderr
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
@@ -129,18 +138,18 @@ def test_recording_has_a_name_that_a_shell_takes(words: str, stem: str) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
-    [("FAIRLEAD_GIL", "best", "'best' is not one of"), ("FAIRLEAD_GIL_CPU_SHARE", "2", "from .01 to .95")],
+    [
+        ("FAIRLEAD_GIL", "best", "Invalid value for FAIRLEAD_GIL, in the environment: 'best' is not one of"),
+        ("FAIRLEAD_GIL_CPU_SHARE", "2", "from .01 to .95"),
+    ],
 )
-def test_wrong_default_from_the_environment_is_one_line(
-    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_wrong_default_from_the_environment_is_one_line_that_names_it(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--", "app.py"])
-    err = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert says in err
-    assert err.count("\n") == 1
+    ran = here("run", "--", "app.py")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert says in ran.stderr
 
 
 PYTHON3 = str(shutil.which("python3"))
@@ -254,7 +263,7 @@ def test_option_that_keeps_us_out_is_found_where_python_reads_options(words: str
 
 @pytest.mark.parametrize(("family", "hint"), [([], ""), ([7, 8], "; --children gives the order to 2 more")])
 def test_ctl_of_a_process_that_takes_no_orders_is_one_line_that_knows_its_children(
-    family: list[int], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    family: list[int], hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send(*_: object) -> NoReturn:
         raise UsageError("takes no orders")
@@ -262,18 +271,6 @@ def test_ctl_of_a_process_that_takes_no_orders_is_one_line_that_knows_its_childr
     module = importlib.import_module("fairlead.cli.ctl")
     monkeypatch.setattr(module, "scheduled_family", lambda _: family)
     monkeypatch.setattr(module, "send", send)
-    with pytest.raises(SystemExit) as ended:
-        main(["ctl", "--pid", "1", "status"])
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1)
-    assert f"takes no orders{hint}" in said
-
-
-def test_a_wrong_value_names_the_variable_that_it_comes_from(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FAIRLEAD_GIL", "best")
-    with pytest.raises(SystemExit):
-        main(["run", "--", "app.py"])
-    said = capsys.readouterr().err
-    assert "Invalid value for FAIRLEAD_GIL, in the environment: 'best' is not one of" in said
+    ran = here("ctl", "--pid", 1, "status")
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert f"takes no orders{hint}" in ran.stderr

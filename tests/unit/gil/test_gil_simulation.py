@@ -207,9 +207,6 @@ def test_open_loop_meets_the_same_arrivals_under_every_policy() -> None:
 
 def test_either_goes_each_way_as_often_as_it_says() -> None:
     often = (sim.Begin(), sim.Either(250_000, (sim.Run(1000), sim.End("often"))))
-    groups = {
-        "main": sim.Group(body=(sim.Repeat(2000, often),)),
-        "often": sim.Group(body=(), daemon=True),
-    }
+    groups = {"main": sim.Group(body=(sim.Repeat(2000, often),)), "often": sim.Group(body=(), daemon=True)}
     run = sim.simulate(sim.Program(groups=groups), until_seconds=5)
     assert run.groups["often"].requests == pytest.approx(500, abs=80)
