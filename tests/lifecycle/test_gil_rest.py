@@ -37,6 +37,22 @@ stop.set()
 answer = [before, now.hooks, now.policy, now.off]
 """
 
+CHILD_OBEYS = """
+{}
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is said of the order
+ended = []
+for _ in range(2):
+    with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+        outside._ask(os.getpid(), "off", page, words)
+        pid = os.fork()
+    if not pid:
+        stat(1)
+        now = gil.scheduler()
+        os._exit(now.policy != "stock" or not now.switched_off)
+    ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+answer = [ended, resting()]
+"""
+
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "takes of the only thread are not counted and the first wait puts the hooks in": (
         """
@@ -89,20 +105,13 @@ answer = [family, resting(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]
         [True, "awake", "stock", True],
     ),
     "a child obeys an order that its resting parent has not obeyed yet": (
-        """
-outside.send(os.getpid(), "off")
-os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the children say of the order
-ended = []
-for _ in range(2):
-    pid = os.fork()
-    if not pid:
-        stat(1)
-        now = gil.scheduler()
-        os._exit(now.policy != "stock" or not now.switched_off)
-    ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-answer = [ended, resting()]
-""",
+        CHILD_OBEYS.format("pass"),
         [[0, 0], True],
+    ),
+    # which holds the GIL from the order to the fork
+    "a child obeys an order that its parent, whose hooks are in, has not obeyed yet": (
+        CHILD_OBEYS.format("gil.scheduler()"),
+        [[0, 0], False],
     ),
     "what the program asks for later takes the place of an order": (
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
@@ -297,7 +298,7 @@ def test_counts_stay_as_they_were_at_the_end_and_stand_still_while_nothing_obser
     assert repr(seen) == "<fairlead.gil.Observation, ended>"
 
 
-def test_an_observation_is_started_once() -> None:
+def test_an_observation_is_started_once_and_there_are_eight_at_once_and_no_more() -> None:
     seen = fairlead.gil.observe()
     with pytest.raises(UsageError, match="has not been started"):
         _ = seen.threads
@@ -306,17 +307,11 @@ def test_an_observation_is_started_once() -> None:
         seen.start()
     with pytest.raises(UsageError, match="started before"):
         seen.start()
-    seen.stop()
-
-
-def test_eight_observations_at_once_and_no_more() -> None:
-    going_on = [fairlead.gil.observe().start() for _ in range(8)]
-    try:
+    with contextlib.ExitStack() as going_on:
+        for _ in range(8):
+            going_on.enter_context(fairlead.gil.observe())
         with pytest.raises(UsageError, match="too many observations"):
             fairlead.gil.observe().start()
-    finally:
-        for seen in going_on:
-            seen.stop()
     with fairlead.gil.observe():
         pass
 
