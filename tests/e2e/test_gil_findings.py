@@ -47,10 +47,7 @@ def find(wanted, program):
 
 def at_once(works):
     threads = [threading.Thread(target=work, name=f"{work.__name__}-{k}") for k, work in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 """
 
 BUSY = r"""
@@ -121,10 +118,7 @@ def pass_on(mine, next_one):
 def program():
     pairs = zip(turns, turns[1:] + turns[:1])
     threads = [threading.Thread(target=pass_on, args=pair, name="pass_on") for pair in pairs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 find("switch-storm", program)
 """,
     "saturation": """

@@ -68,10 +68,7 @@ def by_name(name):
     return next(t for t in seen.threads if t.name == name)
 with gil.observe() as seen:
     threads = [threading.Thread(target=work, name=name) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 accounted = sum(by_name(name).held_seconds + by_name(name).waited_seconds for name in spans)
 nobody = sum(seen.blame[name, "(no thread)"] for name in spans)
 print(json.dumps([accounted / sum(spans.values()), nobody / sum(spans.values())]))
@@ -156,9 +153,7 @@ for _ in range(150):
     wrong += sum(t.held_seconds + t.waited_seconds > limit for t in seen.threads)
     wrong += sum(t.held_seconds for t in seen.threads) > limit
     wrong += any((t.held_off_cpu_seconds or 0) > t.held_seconds + 1e-6 for t in seen.threads)
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 print(json.dumps(wrong))
 """
     assert run(program) == 0

@@ -112,10 +112,7 @@ def forced_drops(interval, until):
     sys.setswitchinterval(interval)
     before = gil.scheduler().forced_drops
     threads = [threading.Thread(target=work, args=(until,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
     return gil.scheduler().forced_drops - before
 end = time.process_time() + 0.1
 few = forced_drops(1000.0, lambda: time.process_time() > end)
@@ -139,10 +136,7 @@ def work(level):
                 stop.set()
 with gil.observe() as seen:
     threads = [threading.Thread(target=work, args=(level,), name=level) for level in turns]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 held = {thread.name: thread.held_seconds for thread in seen.threads}
 print(json.dumps([held[level] > 0 for level in turns]))
 """

@@ -71,14 +71,6 @@ def is_calm():
 }
 """What is said before the event and what must be true after it, in a forked child, and when all is over."""
 
-ALL = """
-def start_and_join(threads):
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-"""
-
 
 class Event(NamedTuple):
     program: str
@@ -104,9 +96,7 @@ for _ in range(20):
         start_and_join([threading.Thread(target=sum, args=(range(20_000),), name="child") for _ in range(2)])
         os._exit(7 if is_new() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 answer = is_calm()
 """),
     "threads come and go": Event("""
@@ -151,9 +141,7 @@ ends = os.pipe()
 while os.waitpid(helper, os.WNOHANG) == (0, 0):
     os.write(ends[1], b"x")
     os.read(ends[0], 1)
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 answer = True
 """),
     "it ends beside daemon threads of every kind": Event(
@@ -203,9 +191,7 @@ for made in at_once:  # up to 3.11 an interpreter ends well only where threading
 start_and_join([threading.Thread(target=run_in, args=(made, COUNT)) for made in at_once])
 for made in at_once[1:]:  # one is there still when the process ends
     interpreters.destroy(made)
-stop.set()
-for thread in computing:
-    thread.join()
+end(computing)
 answer = "seen" not in globals() or {thread.gil for thread in seen.threads} == {0}
 """,
         INTERPRETERS,
@@ -226,9 +212,7 @@ at_once = [create("isolated") for _ in range(5)]
 start_and_join([threading.Thread(target=run_in, args=(made, work)) for made in at_once])
 for made in at_once:
     interpreters.destroy(made)
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 answer = census() == before and len(gils) >= 26
 """,
         INTERPRETERS,
@@ -242,9 +226,7 @@ text = b""
 while text.count(b"most recent call first") < 12:
     text += os.read(ends[0], 10000)
 faulthandler.cancel_dump_traceback_later()
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 answer = b"in spin" in text
 """),
     "greenlets switch in several threads": Event(
@@ -317,9 +299,7 @@ async def main():
     server.close()
     return sum(counts)
 answer = uvloop.new_event_loop().run_until_complete(main()) == 501
-stop.set()
-for thread in threads:
-    thread.join()
+end(threads)
 """,
         needs="uvloop",
     ),
@@ -356,7 +336,7 @@ def test_process_goes_on_and_what_is_said_of_its_gil_stays_true(
     path = tmp_path / "out.flrec"
     for _ in range(times):
         end = "\nprint(json.dumps([bool(answer), survived()]))\n"
-        assert run(SURVIVORS[survivor] + program + end, str(path), head=head + HEAD + ALL) == [True, True]
+        assert run(SURVIVORS[survivor] + program + end, str(path), head=head + HEAD) == [True, True]
         if survivor == "observed":
             recording = Recording(path)
             assert [block.type for block in recording.blocks()][-1] == BlockType.END

@@ -212,15 +212,6 @@ def assert_whole(before: tuple[Sample, ...], after: tuple[Sample, ...]) -> None:
 
 
 @pytest.mark.long
-def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None:
-    out, file, lines = good_run(home)
-    file.write_bytes(b"".join(lines[:10]) + lines[10][:100])
-    assert lab("--resume", "--out", out).returncode == 0
-    assert file.read_bytes().splitlines(keepends=True)[:10] == lines[:10]
-    assert len(samples(out)) == ALL
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("step", ["choose_interpreters", "make_plan", "with_yield_probes"])
 def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
     """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
@@ -252,14 +243,16 @@ def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("keep", [0, 1, 3])
-def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: int) -> None:
+@pytest.mark.parametrize(("keep", "part"), [(0, 0), (1, 0), (3, 0), (10, 100)])
+def test_run_killed_before_its_first_samples_or_in_the_middle_of_a_line_can_be_continued(
+    home: Path, keep: int, part: int
+) -> None:
     out, file, lines = good_run(home)
-    if keep:
-        file.write_bytes(b"".join(lines[:keep]))
-    else:
+    file.write_bytes(b"".join(lines[:keep]) + lines[keep][:part])
+    if not keep:
         file.unlink()
     assert lab("--resume", "--out", out).returncode == 0
+    assert file.read_bytes().splitlines(keepends=True)[:keep] == lines[:keep]
     assert len(samples(out)) == ALL
 
 

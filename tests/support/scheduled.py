@@ -23,6 +23,17 @@ def spinners(n, daemon=False):
         thread.start()
     return threads
 
+def start_and_join(threads):
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+def end(threads):
+    stop.set()
+    for thread in threads:
+        thread.join()
+
 """
 
 INTERPRETERS = """
