@@ -1,4 +1,4 @@
-"""A results file survives the death of its writer and the end of its space; a full disk is test_lab_run.py's."""
+"""A results file survives its writer's death and the end of its space (a full disk: test_lab_run.py)."""
 
 from __future__ import annotations
 
