@@ -19,6 +19,7 @@ pytestmark = pytest.mark.ends
 
 NAME = "fairlead-gil.pth"
 LOOK = "import fairlead.gil; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)"
+MAIN = "from fairlead.cli import main; main()"
 LOADED = "import sys; print([name for name in sys.modules if name.startswith('fairlead')])"
 scheduled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -28,12 +29,8 @@ class Environment:
 
     def __init__(self, place: Path) -> None:
         self.python = place / "bin" / "python"
-        subprocess.run(
-            [sys.executable, "-m", "venv", "--without-pip", place],
-            check=True,
-            capture_output=True,
-            timeout=100,
-        )
+        command = [sys.executable, "-m", "venv", "--without-pip", place]
+        subprocess.run(command, check=True, capture_output=True, timeout=100)
         (self.site,) = place.glob("lib/python3*/site-packages")
         self.hook = self.site / NAME
         for name in ("fairlead", "click"):
@@ -44,22 +41,15 @@ class Environment:
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAIRLEAD", "PYTHON"))}
-        return subprocess.run(
-            [self.python, *arguments],
-            cwd=self.site.parent,
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        command, where = [self.python, *arguments], {"cwd": self.site.parent, "env": environment | variables}
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, **where)
 
     def is_tidy(self) -> None:
         """Nothing half made is left."""
         assert [path.name for path in self.site.iterdir() if path.name.startswith(".")] == []
 
     def fairlead(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.run("-c", "from fairlead.cli import main; main()", "run", *arguments)
+        return self.run("-c", MAIN, "run", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -99,18 +89,9 @@ def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environmen
 @scheduled
 def test_run_has_the_last_word_where_a_hook_is(environment: Environment) -> None:
     assert environment.fairlead("--install-hook").returncode == 0
-    program = [
-        "from fairlead.cli import main; main()",
-        "run",
-        "--policy",
-        "stock",
-        "--",
-        "python",
-        "-c",
-        LOADED,
-    ]
+    words = ["run", "--policy", "stock", "--", "python", "-c"]
     path = f"{environment.python.parent}{os.pathsep}{os.environ['PATH']}"
-    done = environment.run("-c", *program, FAIRLEAD_GIL="interactive", PATH=path)
+    done = environment.run("-c", MAIN, *words, LOADED, FAIRLEAD_GIL="interactive", PATH=path)
     assert "fairlead._probe" not in done.stdout, done.stderr
 
 

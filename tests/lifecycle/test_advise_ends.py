@@ -24,33 +24,26 @@ pytestmark = pytest.mark.ends
 PROGRAMS = """
 import os, subprocess, sys, time
 
-def raises(n):
-    raise ValueError("no such price")
+def raises(n): raise ValueError("no such price")
+def exits(n): sys.exit(3)
+def dies(n): os._exit(4)
+def crashes(n): os.kill(os.getpid(), 11)
+def naps(n): time.sleep(0.5)
+def spins_with_the_gil(n): return (10 ** 7) ** (10 ** 8)
+def generates(n): yield n
+def fine(n): return n
+def items(): return [1]
+def no_items(): raise OSError("no disk")
 
 def raises_late(n):
     if n == 7:
         raise KeyError(n)
     return n
 
-def exits(n):
-    sys.exit(3)
-
-def dies(n):
-    os._exit(4)
-
-def crashes(n):
-    os.kill(os.getpid(), 11)
-
 def never(n):
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     while True:
         time.sleep(600)
-
-def naps(n):
-    time.sleep(0.5)
-
-def spins_with_the_gil(n):
-    return (10 ** 7) ** (10 ** 8)
 
 def dies_in_workers(n):
     import threading
@@ -65,40 +58,20 @@ def once(n):
     os.environ["FAIRLEAD_TWICE"] = "1"
 
 prices = {}
-
 def prepare():
     prices["price"] = 2
     return range(100)
-
-def prepared(n):
-    return prices["price"] * n
-
-def generates(n):
-    yield n
-
-def fine(n):
-    return n
+def prepared(n): return prices["price"] * n
 
 class SlowToRead(dict):
     def items(self):
         time.sleep(0.7)
         return super().items()
-
-def read_slowly(n):
-    return SlowToRead()
-
-def items():
-    return [1]
-
-def no_items():
-    raise OSError("no disk")
+def read_slowly(n): return SlowToRead()
 
 class Torn:
-    def __iter__(self):
-        raise OSError("torn")
-
-number = 7
-torn = Torn()
+    def __iter__(self): raise OSError("torn")
+number, torn = 7, Torn()
 """
 
 

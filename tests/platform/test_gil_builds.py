@@ -61,12 +61,12 @@ def test_interpreter_that_is_ended_and_begun_again(tmp_path: Path) -> None:
     assert done.stdout == '"interactive"\n' * 3
 
 
-@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc_minimal"])
-def test_beside_another_allocator(allocator: str) -> None:
-    name = ctypes.util.find_library(allocator)
-    if name is None:
+@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc_minimal", ""])
+def test_beside_another_allocator_and_with_all_symbols_bound_at_the_start(allocator: str) -> None:
+    given = {"LD_PRELOAD": ctypes.util.find_library(allocator)} if allocator else {"LD_BIND_NOW": "1"}
+    if None in given.values():
         pytest.skip(f"{allocator} is not installed")
-    assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_PRELOAD": name})) == "interactive"
+    assert answer(ran([sys.executable, "-c", SCHEDULED], given)) == "interactive"
 
 
 @pytest.mark.long

@@ -222,7 +222,3 @@ def test_under_a_filter_of_system_calls(profile: str) -> None:
     if done.returncode == 77:
         pytest.skip("this system does not let one filter system calls")
     assert answer(done) == "interactive"
-
-
-def test_with_all_symbols_bound_at_the_start() -> None:
-    assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_BIND_NOW": "1"})) == "interactive"
