@@ -197,7 +197,7 @@ def test_program_that_is_no_python_is_not_started_to_ask_it(monkeypatch: pytest.
 
 def test_program_that_ctl_switched_off_is_not_said_to_be_scheduled() -> None:
     with running(TURN) as process:
-        scheduled(process.pid, "--for", "500ms")
+        scheduled(process.pid, 0.5)
         assert outside.send(process.pid, "off", wait_s=50).off
         ran = here("run", "--pid", process.pid, "--for", "500ms")
         assert (ran.returncode, ran.stdout) == (1, "")

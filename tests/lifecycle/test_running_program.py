@@ -247,7 +247,7 @@ def test_program_with_a_loop_of_its_own_is_scheduled_and_recorded(
 ) -> None:
     pytest.importorskip(library)
     with running(code) as process:
-        scheduled(process.pid, "--for", "300ms")
+        scheduled(process.pid, 0.3)
         assert "the time that the GIL was to be scheduled for is over" in news(process)
         assert "policy stock," in status(process.pid)
         ran = attached("record", "--pid", process.pid, "--duration", "200ms", "-o", tmp_path / "out.flrec")
@@ -338,7 +338,7 @@ while True:
 """
     with running(code) as process:
         assert "policy interactive," in status(process.pid)
-        scheduled(process.pid, "--for", "1s")
+        scheduled(process.pid, 1)
         assert "switched off by fairlead ctl" in ctl(process.pid, "off").stdout
         ctl(process.pid, "interactive")
         with pytest.raises(subprocess.TimeoutExpired):

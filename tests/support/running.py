@@ -76,10 +76,14 @@ def attached(*words: str | int | Path) -> subprocess.CompletedProcess[str]:
     return ran
 
 
-def scheduled(pid: int, *options: str) -> None:
-    ran = attached("run", "--pid", pid, *options)
+def scheduled(pid: int, for_s: float | None = None) -> None:
+    """It has all that is asked for, and it is said how to end it."""
+    ran = attached("run", "--pid", pid, *([] if for_s is None else ["--for", f"{for_s}s"]))
+    span = "" if for_s is None else f" for {for_s:g} s"
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert f"process {pid}: policy interactive" in ran.stdout
+    assert ran.stdout == (
+        f"process {pid}: policy interactive{span}; to end it: fairlead ctl --pid {pid} stock\n"
+    )
 
 
 def watched(pid: int, *words: str) -> None:
