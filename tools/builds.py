@@ -25,8 +25,8 @@ BUILDS = Path(os.environ.get("FAIRLEAD_BUILDS", CLONE / "build" / "builds"))
 TESTS = (
     "tests/platform",
     "tests/lifecycle/test_gil_scheduled.py",
+    "tests/lifecycle/test_gil_survives.py",
     "tests/lifecycle/test_gil_survives_faults.py",
-    "tests/lifecycle/test_gil_survives_interpreters.py",
     "tests/lifecycle/test_run_program.py",
     "tests/unit/gil/test_gil_observe.py",
     "tests/unit/gil/test_gil_schedule.py",
