@@ -25,6 +25,10 @@ if sys.implementation.name != "pypy":
 if sys.version_info >= (3, 13):
     KINDS["interpreters"] = lambda **given: InterpreterPool(given.pop("max_workers", 2), **given)
 CONCURRENT = [kind for kind in KINDS if kind != "sequential"]
+KEEPING = [kind for kind in CONCURRENT if kind != "async"]
+"""Those that have several workers, and keep them."""
+SENDING = [kind for kind in KEEPING if kind != "threads"]
+"""Those whose workers do not share this interpreter."""
 
 
 @pytest.fixture(params=KINDS)
@@ -34,6 +38,16 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
 
 @pytest.fixture(params=CONCURRENT)
 def several(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
+@pytest.fixture(params=KEEPING)
+def keeping(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
+@pytest.fixture(params=SENDING)
+def sending(request: pytest.FixtureRequest) -> Iterator[Make]:
     yield from making(KINDS[request.param])
 
 
@@ -51,3 +65,11 @@ def making(kind: Make) -> Iterator[Make]:
         pool.terminate()
         pool.shutdown()
     until(lambda: threading.active_count() <= threads)
+
+
+def pass_time(pool: Pool) -> None:
+    """As if the time were up of each of its tasks that run and have a time-out."""
+    engine: Any = pool._engine
+    for task in list(engine._timed):
+        task.deadline = 0.0
+    engine._expire()

@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from poolkinds import keeping, sending
+
+__all__ = ["keeping", "sending"]  # fixtures, as those of tests/unit/conftest.py
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextvars
 import copy
 import gc
 import threading
@@ -11,6 +10,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import pooltasks
 import pytest
 from poolkinds import KINDS, Make
 from pooltasks import (
@@ -65,14 +65,18 @@ def test_exceptions_of_the_standard_library_come_as_they_were(several: Make, err
     assert (type(found), str(found), repr(found)) == (type(error), str(error), repr(error))
 
 
-def test_wait_and_as_completed_know_its_futures(make: Make) -> None:
-    pool = make()
-    futures = [pool.submit(square, n) for n in range(20)]
-    done, left = concurrent.futures.wait(futures)
-    assert (len(done), len(left)) == (20, 0)
-    assert {future.result() for future in concurrent.futures.as_completed(futures)} == {
-        n * n for n in range(20)
-    }
+def test_wait_and_as_completed_take_its_futures_and_those_of_others(several: Make, tmp_path: Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(2) as theirs:
+        ours = several()
+        futures = [pool.submit(square, n) for n in range(5) for pool in (ours, theirs)]
+        found = sorted(future.result() for future in concurrent.futures.as_completed(futures, timeout=40))
+        assert found == sorted(2 * [0, 1, 4, 9, 16])
+        late = [pool.submit(wait_for, str(tmp_path / "go")) for pool in (ours, theirs)]
+        done, left = concurrent.futures.wait([*futures, *late], 40, concurrent.futures.FIRST_COMPLETED)
+        assert set(futures) <= done
+        assert left == set(late)
+        (tmp_path / "go").touch()
+        assert concurrent.futures.wait(late, 40).not_done == set()
 
 
 def test_submit_after_shutdown_is_refused(make: Make) -> None:
@@ -170,10 +174,20 @@ def test_workers_are_made_as_they_are_needed(several: Make) -> None:
     assert pool.statistics().started == 1
 
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_number_of_workers_must_be_positive(several: Make, workers: int) -> None:
-    with pytest.raises(errors.UsageError, match="max_workers must be at least 1"):
-        several(max_workers=workers)
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"max_workers": 0}, errors.UsageError, "max_workers must be at least 1"),
+        ({"max_workers": -1}, errors.UsageError, "max_workers must be at least 1"),
+        ({"initializer": "set up"}, TypeError, "initializer must be callable"),
+        ({"finalizer": "clean up"}, TypeError, "finalizer must be callable"),
+    ],
+)
+def test_pool_of_what_cannot_be_is_refused(
+    several: Make, given: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        several(**given)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +196,6 @@ def test_number_of_workers_must_be_positive(several: Make, workers: int) -> None
 def test_options_out_of_range_are_refused(make: Make, options: dict[str, Any]) -> None:
     with pytest.raises(errors.UsageError):
         make().with_options(**options)
-
-
-def test_initializer_that_cannot_be_called_is_refused(make: Make) -> None:
-    with pytest.raises(TypeError, match="initializer must be callable"):
-        make(initializer="set up")
 
 
 def test_statistics_count_what_was_done(make: Make) -> None:
@@ -200,23 +209,29 @@ def test_statistics_count_what_was_done(make: Make) -> None:
         numbers.done = 3  # type: ignore[misc]
 
 
+# context
+
+
+async def variable_of_a_coroutine() -> str:
+    return pooltasks.VARIABLE.get()
+
+
+def test_context_is_seen_as_it_was_at_submission_if_asked_for(several: Make) -> None:
+    pool = several()
+    one, other = pooltasks.VARIABLE.set("set"), pooltasks.OTHER.set("set")
+    functions = {"async": (pooltasks.variable, variable_of_a_coroutine)}
+    try:
+        for function in functions.get(pool.statistics().kind, (pooltasks.variable,)):
+            assert pool.submit(function).result() == "default"
+            assert pool.with_options(context=True).submit(function).result() == "set"
+            assert pool.with_options(context=[pooltasks.VARIABLE]).submit(function).result() == "set"
+            assert pool.with_options(context=[pooltasks.OTHER]).submit(function).result() == "default"
+    finally:
+        pooltasks.VARIABLE.reset(one)
+        pooltasks.OTHER.reset(other)
+
+
 # in threads
-
-
-VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
-OTHER: contextvars.ContextVar[str] = contextvars.ContextVar("OTHER", default="default")
-
-
-def test_context_is_seen_as_it_was_at_submission_if_asked_for() -> None:
-    def both() -> tuple[str, str]:
-        return VARIABLE.get(), OTHER.get()
-
-    VARIABLE.set("set")
-    OTHER.set("set")
-    with ThreadPool(1) as pool:
-        assert pool.submit(both).result() == ("default", "default")
-        assert pool.with_options(context=True).submit(both).result() == ("set", "set")
-        assert pool.with_options(context=[VARIABLE]).submit(both).result() == ("set", "default")
 
 
 def test_task_that_waits_for_tasks_of_its_own_pool_does_not_deadlock_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import gc
 import multiprocessing
 import os
@@ -17,13 +16,12 @@ from typing import Any
 import numpy as np
 import pooltasks
 import pytest
-from pooltasks import add, announce_and_spin, fail_with, identity, square, where
+from pooltasks import announce_and_spin, identity, square, where
 from waiting import until
 
 from fairlead import errors
 from fairlead.pools import ProcessPool
 from fairlead.pools.process import channel
-from fairlead.pools.serialization.failure import WorkerTraceback
 
 
 def descriptors() -> int:
@@ -87,15 +85,6 @@ def test_task_whose_worker_died_is_run_again_if_asked_for(pool: ProcessPool, tmp
     assert pool.with_options(retries=1).submit(die_once, tmp_path / "died").result() == "second"
 
 
-def test_exception_has_the_workers_traceback(pool: ProcessPool) -> None:
-    error = pool.submit(fail_with, ValueError("there")).exception()
-    assert isinstance(error, ValueError)
-    cause = error.__cause__
-    assert isinstance(cause, WorkerTraceback)
-    assert "in fail_with" in cause.tb
-    assert "pools/child.py" not in cause.tb
-
-
 def test_without_cloudpickle_what_pickle_refuses_is_refused_by_name(
     pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,73 +92,6 @@ def test_without_cloudpickle_what_pickle_refuses_is_refused_by_name(
     assert list(pool.map(square, [2, 3])) == [4, 9]
     with pytest.raises(errors.SerializationError, match=r"the function <lambda>\(\) cannot be sent"):
         pool.submit(lambda: 1).result()
-
-
-def test_closures_and_classes_made_in_functions_are_sent_by_value(pool: ProcessPool) -> None:
-    offset = 10
-
-    class Point:
-        def __init__(self, x: int) -> None:
-            self.x = x
-
-    def moved(point: Point) -> Point:
-        return Point(point.x + offset)
-
-    result = pool.submit(moved, Point(1)).result()
-    assert type(result) is Point
-    assert result.x == 11
-    assert [point.x for point in pool.map(moved, [Point(n) for n in range(5)])] == [10, 11, 12, 13, 14]
-
-
-def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: ProcessPool) -> None:
-    lock = threading.Lock()
-    for call, part in (
-        (lambda: pool.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
-        (lambda: pool.submit(add, 1, b=lock), r"argument 'b' of add\(\)"),  # type: ignore[arg-type]
-        (lambda: pool.submit(lock.acquire), r"the function acquire\(\) cannot"),
-        (lambda: pool.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
-        (lambda: pool.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
-    ):
-        with pytest.raises(errors.SerializationError, match=part):
-            call().result()
-    with pytest.raises(errors.SerializationError, match=r"item <unlocked .* for identity\(\)"):
-        list(pool.map(identity, [lock]))
-    assert pool.submit(square, 3).result() == 9
-    assert pool.statistics().restarts == 0
-
-
-def test_result_that_cannot_be_sent_spoils_only_its_own_item(pool: ProcessPool) -> None:
-    results = pool.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
-    assert next(results) == 0
-    with pytest.raises(errors.SerializationError, match="result of"):
-        next(results)
-    assert next(results) == 2
-
-
-def test_exception_that_cannot_be_sent_says_what_it_was(pool: ProcessPool) -> None:
-    def fail() -> None:
-        raise ValueError("with", threading.Lock())
-
-    with pytest.raises(errors.SerializationError, match=r"raised ValueError\('with'.* cannot be sent"):
-        pool.submit(fail).result()
-
-
-def test_context_variables_of_modules_are_sent_if_asked_for(pool: ProcessPool) -> None:
-    token = pooltasks.VARIABLE.set("sent")
-    try:
-        assert pool.submit(pooltasks.variable).result() == "default"
-        assert pool.with_options(context=True).submit(pooltasks.variable).result() == "sent"
-        view = pool.with_options(context=[pooltasks.VARIABLE])
-        assert view.submit(pooltasks.variable).result() == "sent"
-    finally:
-        pooltasks.VARIABLE.reset(token)
-
-
-def test_context_variable_that_has_no_name_in_a_module_is_refused(pool: ProcessPool) -> None:
-    hidden: contextvars.ContextVar[int] = contextvars.ContextVar("hidden")
-    hidden.set(1)
-    with pytest.raises(errors.SerializationError, match="'hidden' is not an attribute of a module"):
-        pool.with_options(context=[hidden]).submit(square, 1).result()
 
 
 def test_locks_of_multiprocessing_reach_workers_through_the_initializer() -> None:

@@ -247,19 +247,3 @@ def test_run_returns_the_result_to_a_task(make: Make) -> None:
         return await asyncio.gather(*(pool.run(square, n) for n in range(20)))
 
     assert asyncio.run(main()) == [n * n for n in range(20)]
-
-
-def test_run_cancelled_stops_the_call(several: Make, tmp_path: Path) -> None:
-    pool = several(max_workers=1)
-    begun = tmp_path / "begun"
-
-    async def main() -> None:
-        task = asyncio.create_task(pool.run(announce_and_spin, str(begun)))
-        while not begun.exists():
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
-    assert pool.submit(square, 3).result() == 9
