@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import exit_status
 from gilprograms import example
 from gilsim import MS, Simulation
 
-from fairlead import cli
 from fairlead.gil.analysis.timeline import TimelineCollector
 from fairlead.gil.analysis.together import analyse_together, in_order
 from fairlead.record.gil_summary import GilSummary
@@ -51,12 +51,6 @@ def collector() -> TimelineCollector:
 @pytest.fixture(scope="module")
 def summary(files: list[Path], collector: TimelineCollector) -> GilSummary:
     return analyse_together(in_order([Recording(file) for file in files]), watch=collector.watch)
-
-
-def fairlead(*args: str | Path) -> int:
-    with pytest.raises(SystemExit) as exited:
-        cli.main([str(arg) for arg in args])
-    return int(exited.value.code or 0)
 
 
 def test_processes_stand_in_the_order_of_their_starts_and_share_no_number(summary: GilSummary) -> None:
@@ -121,7 +115,7 @@ def test_perfetto_has_a_process_each_and_no_track_twice(files: list[Path]) -> No
 
 
 def test_firefox_profile_has_the_threads_of_all_on_one_axis(files: list[Path], tmp_path: Path) -> None:
-    assert fairlead("report", *files, "--format", "firefox", "-o", tmp_path / "out.json") == 0
+    assert exit_status("report", *files, "--format", "firefox", "-o", tmp_path / "out.json") == 0
     threads = json.loads((tmp_path / "out.json").read_text())["threads"]
     assert sorted((thread["pid"], thread["name"]) for thread in threads) == [
         (pid, name) for pid in (11, 12) for name in ("cpu", "io")
@@ -131,12 +125,12 @@ def test_firefox_profile_has_the_threads_of_all_on_one_axis(files: list[Path], t
 
 
 def test_speedscope_and_collapsed_stacks_begin_with_the_process(files: list[Path], tmp_path: Path) -> None:
-    assert fairlead("report", *files, "--format", "collapsed", "-o", tmp_path / "out") == 0
+    assert exit_status("report", *files, "--format", "collapsed", "-o", tmp_path / "out") == 0
     assert {line.split(";")[0] for line in (tmp_path / "out").read_text().splitlines()} == {
         "pid 11",
         "pid 12",
     }
-    assert fairlead("report", *files, "--format", "speedscope", "-o", tmp_path / "out") == 0
+    assert exit_status("report", *files, "--format", "speedscope", "-o", tmp_path / "out") == 0
     profiles = json.loads((tmp_path / "out").read_text())["profiles"]
     assert [profile["name"] for profile in profiles] == [
         "waits for the GIL of pid 11",
@@ -165,7 +159,7 @@ def test_files_that_cannot_be_one_report_are_refused_in_a_line(
         other.write_text("not one")
     else:
         saved(other, "convoy", **meta)
-    assert fairlead("report", files[0], other) == 1
+    assert exit_status("report", files[0], other) == 1
     told = capsys.readouterr().err
     assert says in told
     assert len(told.splitlines()) == 1
