@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from samples import planned, sample
 
 from fairlead.lab.analysis.claims import verdict_of
 from fairlead.lab.analysis.statistics import Ratio, paired
 from fairlead.lab.catalogue.declared import Declared
-from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question
 from fairlead.lab.run.sampling import ENOUGH, PlannedCell, SampleOrder
-from fairlead.record.sample import Sample
 
 pytestmark = pytest.mark.once
 
@@ -125,34 +124,18 @@ class Simulated:
     ) -> None:
         self.now = 0.0
         random = np.random.default_rng(seed)
-        series = tuple(
-            PlannedSeries(
-                experiment=name,
-                params={"policy": "other", "cores": "all"},
-                interpreter="3.13",
-                sizes=(10,),
-                cpus=(0,),
-                timeout_s=9,
-            )
-            for name in spreads
-        )
+        series = tuple(planned(name, (10,)) for name in spreads)
         order = SampleOrder(series, budget_s, lambda: self.now, self.questions)
         self.cells: dict[str, PlannedCell] = {}
-        for planned in order.planned():
-            name = planned.cell.series.experiment
-            self.cells[name] = planned.cell
-            cost = 0.0 if planned.skip else costs[name]
+        for one in order.planned():
+            name = one.cell.series.experiment
+            self.cells[name] = one.cell
+            cost = 0.0 if one.skip else costs[name]
             self.now += cost
-            planned.cell.samples[planned.round] = Sample(
-                experiment=name,
-                params={"n": 10},
-                interpreter={},
-                environment={},
-                status="skipped" if planned.skip else "ok",
-                reason=planned.skip,
-                elapsed_s=cost,
-                wall_s=float(random.lognormal(0, spreads[name])),
-            )
+            one.cell.samples[one.round] = sample(
+                name, 10, float(random.lognormal(0, spreads[name])),
+                status="skipped" if one.skip else "ok", reason=one.skip, elapsed_s=cost,
+            )  # fmt: skip
 
     def questions(self, _lines: object, kept: object) -> list[Question]:
         by_name = {cell.series.experiment: cell for cell in kept}  # type: ignore[attr-defined]

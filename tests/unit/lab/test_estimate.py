@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from interpreters import PYTHON
+from samples import sample
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.estimate import check_sizes
 from fairlead.lab.run.plan import RunOptions, make_plan
@@ -29,26 +29,15 @@ def pilots(
     """The sizes of the pilots that are measured, where a sample takes ``takes_s(n)``."""
     asked = []
 
-    def measure(
-        cell: PlannedCell,
-        interpreter: Interpreter,
-        environment: dict[str, Any],
-        mark: str,  # noqa: ARG001
-        stop: Stop,  # noqa: ARG001
-    ) -> Sample:
+    def measure(cell: PlannedCell, *_: Any) -> Sample:
         asked.append(cell.n)
         took_s = takes_s(cell.n)
         late = took_s > cell.series.timeout_s
         status: SampleStatus = "failed" if fails(cell.n) else "timeout" if late else "ok"
-        return Sample(
-            experiment=cell.series.experiment,
-            params={"n": cell.n, **cell.series.params},
-            interpreter=interpreter.as_record(),
-            environment=environment,
-            status=status,
+        return sample(
+            cell.series.experiment, cell.n, status=status, elapsed_s=min(took_s, cell.series.timeout_s),
             reason=None if status == "ok" else "can't start new thread; to see for yourself: python probe.py",
-            elapsed_s=min(took_s, cell.series.timeout_s),
-        )
+        )  # fmt: skip
 
     options = RunOptions(ids=(experiment,), mode="standard", sizes=(size,), budget_s=budget_s)
     plan = make_plan(options, [PYTHON], {"affinity": [0, 1]}, None)

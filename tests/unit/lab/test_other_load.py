@@ -46,11 +46,14 @@ def test_share_of_a_long_sample_is_what_others_took(own: float, foreign: float) 
     assert meter.end() == pytest.approx(foreign)
 
 
-def test_share_of_a_first_short_sample_is_unknown() -> None:
+def test_share_of_a_first_short_sample_or_without_counters_is_unknown() -> None:
     counters = Counters()
     meter = Meter(counters.read)
     meter.begin()
     counters.pass_(0.3, foreign=0.5)
+    assert meter.end() is None
+    meter = Meter(lambda _cpus: None)
+    meter.begin()
     assert meter.end() is None
 
 
@@ -76,12 +79,6 @@ def test_share_rounding_never_leaves_zero_to_one() -> None:
     meter.begin()
     counters.pass_(1.0, foreign=-0.2)
     assert meter.end() == 0.0
-
-
-def test_share_where_there_are_no_counters_is_unknown() -> None:
-    meter = Meter(lambda _cpus: None)
-    meter.begin()
-    assert meter.end() is None
 
 
 def test_read_counts_an_ended_child_as_our_own() -> None:

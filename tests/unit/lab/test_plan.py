@@ -29,10 +29,12 @@ def test_plan_without_words_is_the_whole_catalogue_in_its_quick_variants() -> No
     assert plan.budget_s == BUDGETS_S["quick"]
 
 
-def test_plan_gives_every_parameter_to_the_probe() -> None:
+def test_plan_gives_every_parameter_to_the_probe_and_the_users_before_its_own() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",)))
     assert one.params == {"work": "sleep0", "scheduler": "off", "policy": "other", "cores": "all"}
     assert one.cpus == (2, 3, 5)
+    (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
+    assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
 
 
 def test_plan_variant_on_one_core_is_pinned_to_the_first_that_is_allowed() -> None:
@@ -56,11 +58,6 @@ def test_plan_variant_on_two_cores_is_pinned_skipped_or_that_on_all_of_them(expe
     assert two(3, 5) == [], "all of two cores are measured once"
     (skipped,) = two(5)
     assert skipped.skipped == "needs two cores, and this run has one"
-
-
-def test_plan_user_options_come_before_the_experiments_own() -> None:
-    (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
-    assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
 
 
 def test_plan_under_round_robin_the_work_is_one_that_yields_unless_the_user_says_other() -> None:
@@ -94,27 +91,21 @@ def test_plan_of_what_is_not_there_says_what_is(options: RunOptions, word: str) 
         planned(options)
 
 
-def test_plan_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
+def test_plan_saved_and_loaded_is_the_same_and_one_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     plan = make_plan(RunOptions(), [PYTHON, OLD], ENVIRONMENT, "no")
     plan.save(tmp_path)
     assert Plan.load(tmp_path) == plan
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
-
-
-def test_plan_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
         make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None).save(tmp_path / "absent")
 
 
-def test_plan_takes_a_parameter_for_the_experiments_that_have_it() -> None:
+def test_plan_takes_a_parameter_for_those_that_have_it_and_a_variant_by_its_label() -> None:
     series = planned(RunOptions(ids=("gil.countdown", "gil.sha256"), parameters=(("interval_ms", "0.5"),)))
     assert {one.experiment: one.params.get("interval_ms") for one in series} == {
         "gil.countdown": 0.5,
         "gil.sha256": None,
     }
-
-
-def test_plan_takes_a_variant_by_its_label_whatever_its_mode() -> None:
     (one,) = planned(RunOptions(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
     assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
 

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 
 import pytest
+from samples import planned, sample
 
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
-from fairlead.record.sample import Sample, SampleStatus
+from fairlead.record.sample import SampleStatus
 
 pytestmark = pytest.mark.ends
 
@@ -21,15 +22,7 @@ Cost = Callable[[PlannedSeries, int], float]
 def series(
     interpreter: str = "3.13", sizes: tuple[int, ...] = (10, 20, 40), skipped: str | None = None
 ) -> PlannedSeries:
-    return PlannedSeries(
-        experiment="square.mutex",
-        params={"policy": "other", "cores": "all"},
-        interpreter=interpreter,
-        sizes=sizes,
-        cpus=(0,),
-        timeout_s=9,
-        skipped=skipped,
-    )
+    return planned(sizes=sizes, interpreter=interpreter, skipped=skipped)
 
 
 class Drive:
@@ -52,28 +45,23 @@ class Drive:
         self.random = random.Random(1)
 
     def go(self, at_most: int = 10_000) -> Drive:
-        for planned in self.order.planned():
+        for one in self.order.planned():
             if len(self.planned) == at_most:
                 break
-            self.planned.append(planned)
-            if planned.round not in planned.cell.samples:
-                self.take(planned)
+            self.planned.append(one)
+            if one.round not in one.cell.samples:
+                self.take(one)
         return self
 
-    def take(self, planned: PlannedSample) -> None:
-        one, n = planned.cell.series, planned.cell.n
-        cost = 0.0 if planned.skip else self.cost(one, n)
+    def take(self, taken: PlannedSample) -> None:
+        one, n = taken.cell.series, taken.cell.n
+        cost = 0.0 if taken.skip else self.cost(one, n)
         self.now += cost
-        planned.cell.samples[planned.round] = Sample(
-            experiment=one.experiment,
-            params={"n": n},
-            interpreter={},
-            environment={},
-            status="skipped" if planned.skip else self.status(one, n, planned.round),
-            reason=planned.skip,
-            elapsed_s=cost,
-            wall_s=cost * math.exp(self.random.gauss(0, self.noise)) or None,
-        )
+        taken.cell.samples[taken.round] = sample(
+            one.experiment, n, cost * math.exp(self.random.gauss(0, self.noise)) or None,
+            status="skipped" if taken.skip else self.status(one, n, taken.round),
+            reason=taken.skip, elapsed_s=cost,
+        )  # fmt: skip
 
     def seen(self, round_: int) -> list[tuple[str, int]]:
         return [
@@ -217,8 +205,8 @@ def test_order_continued_after_any_sample_repeat_nothing_and_end_the_same() -> N
 
 def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
-    for planned in drive.order.planned():
+    for one in drive.order.planned():
         to_come, left_s = drive.order.outlook()
         assert 0 <= left_s <= 10.0 - drive.now + 1e-9
-        assert planned.round == 0 or to_come > 0
-        drive.take(planned)
+        assert one.round == 0 or to_come > 0
+        drive.take(one)
