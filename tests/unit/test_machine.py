@@ -48,12 +48,9 @@ def test_timer_slack_is_the_threads_own_and_that_of_those_that_it_starts() -> No
     thread.join()
     assert seen == [2000, 2000]
     assert machine.timer_slack_ns() == before
-
-
-@pytest.mark.parametrize("ns", [0, -1, 1_000_000_001])
-def test_timer_slack_out_of_range_is_refused(ns: int) -> None:
-    with pytest.raises(ValueError, match="from 1 ns to a second"):
-        machine.set_timer_slack_ns(ns)
+    for ns in (0, -1, 1_000_000_001):
+        with pytest.raises(ValueError, match="from 1 ns to a second"):
+            machine.set_timer_slack_ns(ns)
 
 
 def test_cores_agree_with_the_operating_system() -> None:
@@ -93,11 +90,8 @@ def test_cpu_quota_reads_another_root_given_as_any_kind_of_path(tmp_path: Path, 
     assert machine.cpu_quota(as_path(tmp_path)) == 1.5
 
 
-def test_cpu_quota_is_none_where_nothing_limits(tmp_path: Path) -> None:
+def test_cpu_quota_is_none_where_nothing_limits_and_refuses_what_is_no_path(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) is None
-
-
-def test_cpu_quota_refuses_what_is_no_path() -> None:
     with pytest.raises(TypeError):
         machine.cpu_quota(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="null"):

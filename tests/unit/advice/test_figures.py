@@ -32,13 +32,16 @@ def alone(*states: CandidateState, **seen: Any) -> list[float | None]:
     return [one.alone_s for one in figures.candidates()]
 
 
-def test_speedup_is_that_of_all_calls_with_the_start() -> None:
+def test_speedup_is_that_of_all_calls_with_the_start_and_of_one_that_never_ended_there_is_none() -> None:
     figures = Figures([state("sequential", 1, 0.01), state("processes", 2, 0.005)], work(), 100, 2)
     one, two = figures.candidates()
     assert (one.speedup, one.low, one.high) == (1.0, 1.0, 1.0)
     assert two.total_s == pytest.approx(0.7)
     assert (two.low, two.speedup, two.high) == pytest.approx((1 / 0.7,) * 3)
     assert (len(two.rounds), two.passes, two.alone_s) == (3, 9, None)
+    dead = CandidateState(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
+    one = Figures([state("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
+    assert (one.status, one.reason, one.total_s) == ("failed", "its process ended", None)
 
 
 def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
@@ -68,12 +71,6 @@ def test_curves_are_of_the_same_times_as_the_choice() -> None:
     busy = [state("sequential", 1, 0.02, foreign=[0.5]), state("processes", 2, 0.02, foreign=[0.5])]
     (curve,) = Figures(busy, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).curves()
     assert curve.points == ((1, pytest.approx(100.0)), (2, pytest.approx(200.0)))
-
-
-def test_way_that_never_ended_has_no_figures() -> None:
-    dead = CandidateState(Way("threads", 2), "CPython 3.14.0", status="failed", reason="its process ended")
-    one = Figures([state("sequential", 1, 0.01), dead], work(), 100, 2).candidates()[1]
-    assert (one.status, one.reason, one.total_s) == ("failed", "its process ended", None)
 
 
 def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,10 +23,15 @@ class Refusing:
         return {"failed": "KeyError: 1"}
 
 
+@pytest.fixture(autouse=True)
+def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.advice.successive_halving.time", SimpleNamespace(monotonic=lambda: 0.0))
+
+
 def refusal(call_s: float, left_s: float, waiting: float = 0.0, workers: int = 2) -> str:
     limits = Limits(
         label="shop:price", coroutines=False, requests=100, call_s=call_s, waiting=waiting,
-        check=(0,), marks=("",), budget_s=2.0, end=time.monotonic() + left_s, most_calls=UNBOUNDED,
+        check=(0,), marks=("",), budget_s=2.0, end=left_s, most_calls=UNBOUNDED,
     )  # fmt: skip
     states = [CandidateState(Way("sequential", 1), "3.14"), CandidateState(Way("threads", workers), "3.14")]
     with Stop() as stop, pytest.raises(AdviceError) as raised:
