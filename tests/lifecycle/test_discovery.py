@@ -45,32 +45,23 @@ def test_discover_empty_machine_finds_the_running_one_as_it_is_started() -> None
 
 
 @pytest.mark.parametrize(
-    "place",
-    [
-        "tools/python3.99",
-        ".pyenv/versions/3.99.1/bin/python",
-        ".local/share/uv/python/cpython-3.99.1-linux/bin/python3.99",
-        ".local/share/pythons/bin/python3.99",
-    ],
-)
-def test_discover_every_place_is_searched(home: Path, place: str) -> None:
-    interpreter(home / place)
-    assert names(discover()) == ["3.99"]
-
-
-@pytest.mark.parametrize(
     ("variable", "place"),
     [
+        (None, "tools/python3.99"),
+        (None, ".pyenv/versions/3.99.1/bin/python"),
+        (None, ".local/share/uv/python/cpython-3.99.1-linux/bin/python3.99"),
+        (None, ".local/share/pythons/bin/python3.99"),
         ("PYENV_ROOT", "versions/3.99.1/bin/python"),
         ("XDG_DATA_HOME", "uv/python/cpython-3.99/bin/python"),
         ("UV_PYTHON_INSTALL_DIR", "cpython-3.99/bin/python"),
     ],
 )
-def test_discover_place_moved_by_a_variable_is_searched(
-    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, place: str
+def test_discover_every_place_is_searched_also_where_a_variable_moves_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, place: str
 ) -> None:
-    monkeypatch.setenv(variable, str(home / "moved"))
-    interpreter(home / "moved" / place)
+    if variable is not None:
+        monkeypatch.setenv(variable, str(home / "moved"))
+    interpreter(home / ("moved" if variable else "") / place)
     assert names(discover()) == ["3.99"]
 
 
@@ -136,13 +127,13 @@ def test_discover_pyenv_shim_is_not_run_unless_asked_for(home: Path) -> None:
         ("echo 'fairlead: [1]'", "does not answer as one"),
         ("echo 'fairlead: {\"version\": 3}'", "does not answer as one"),
         ("head -c 3000000 /dev/zero 2>/dev/null || :", "does not answer as one"),
-        ("trap '' TERM; sleep 1000 & while :; do :; done", "no answer within 4 s"),
+        ("trap '' TERM; sleep 1000 & while :; do sleep 1000; done", "no answer within 1 s"),
     ],
 )
 def test_discover_program_that_is_no_interpreter_is_rejected_with_the_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
 ) -> None:
-    monkeypatch.setattr(identify_module, "IDENTIFY_TIMEOUT_S", 4.0 if "trap" in text else 15.0)
+    monkeypatch.setattr(identify_module, "IDENTIFY_TIMEOUT_S", 1.0 if "trap" in text else 40.0)
     program = script(home / "tools/python3.99", text)
     found = discover()
     assert [r.path for r in found.rejected] == [str(program)]
@@ -163,17 +154,15 @@ def test_discover_stopped_by_a_signal_ends_what_hangs(home: Path) -> None:
     assert living(str(program)) == []
 
 
-@pytest.mark.parametrize("variable", ["PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"])
-def test_discover_passes_over_places_that_cannot_be_read(
-    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+@pytest.mark.parametrize("variable", ["PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR", None])
+def test_discover_passes_over_places_and_programs_that_cannot_be_read(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
 ) -> None:
     # as another user's home cannot; a name that is too long fails for root, too
-    monkeypatch.setenv(variable, str(home / ("x" * 300)))
-    interpreter(home / "tools/python3.99")
-    assert names(discover()) == ["3.99"]
-
-
-def test_discover_passes_over_a_program_that_cannot_be_read(home: Path) -> None:
-    (home / "tools/python3.98").symlink_to(home / ("x" * 300))
+    unreadable = home / ("x" * 300)
+    if variable is None:
+        (home / "tools/python3.98").symlink_to(unreadable)
+    else:
+        monkeypatch.setenv(variable, str(unreadable))
     interpreter(home / "tools/python3.99")
     assert names(discover()) == ["3.99"]
