@@ -31,7 +31,7 @@ pytestmark = pytest.mark.once
 
 SIZES = (10, 100, 1_000, 10_000)
 SEEDS = 100
-FEW = 6
+FEW = 3
 
 PROBE = registry.Experiment(
     subject=Subject(id="known", title="Known", question="How long?", explanation="So.", size_name="things"),

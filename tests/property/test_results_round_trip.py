@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,11 +58,13 @@ def samples(draw: st.DrawFn) -> Sample:
     return Sample(**fields)
 
 
+@share_of_examples(0.3)
 @given(samples())
 def test_sample_through_json_is_itself(sample: Sample) -> None:
     assert Sample.from_json(parse(json.dumps(sample.to_json()))) == sample
 
 
+@share_of_examples(0.5)
 @given(content)
 def test_from_json_of_anything_is_a_sample_or_one_clear_line(data: object) -> None:
     fault = ""
@@ -72,6 +75,7 @@ def test_from_json_of_anything_is_a_sample_or_one_clear_line(data: object) -> No
     assert "\n" not in fault
 
 
+@share_of_examples(0.3)
 @given(st.lists(samples(), min_size=1, max_size=3), st.data())
 def test_file_cut_anywhere_keeps_every_line_before_the_cut(
     written: list[Sample], data: st.DataObject
