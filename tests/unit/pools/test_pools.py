@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import copy
 import gc
@@ -48,6 +49,11 @@ def test_future_raises_what_the_function_raised(make: Make) -> None:
     assert (caught.value.code, caught.value.hint) == (7, "as it was")
 
 
+async def fail_in_a_coroutine(error: BaseException) -> None:
+    await asyncio.sleep(0)
+    raise error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -61,8 +67,12 @@ def test_future_raises_what_the_function_raised(make: Make) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_exceptions_of_the_standard_library_come_as_they_were(several: Make, error: BaseException) -> None:
-    found = several().submit(fail_with, error).exception()
-    assert (type(found), str(found), repr(found)) == (type(error), str(error), repr(error))
+    pool = several()
+    functions = {"async": (fail_with, fail_in_a_coroutine)}
+    for function in functions.get(pool.statistics().kind, (fail_with,)):
+        found = pool.submit(function, error).exception()
+        assert (type(found), str(found), repr(found)) == (type(error), str(error), repr(error))
+    assert pool.submit(square, 3).result() == 9
 
 
 def test_wait_and_as_completed_take_its_futures_and_those_of_others(several: Make, tmp_path: Path) -> None:

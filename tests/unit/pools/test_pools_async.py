@@ -134,18 +134,6 @@ def test_coroutine_that_cancels_itself_ends_as_cancelled(pool: AsyncPool) -> Non
     assert future.cancelled()
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("no")], ids=repr)
-def test_exception_of_whatever_kind_ends_its_own_coroutine_only(
-    pool: AsyncPool, error: BaseException
-) -> None:
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise error
-
-    assert pool.submit(fail).exception() is error
-    assert pool.submit(squared, 2).result() == 4
-
-
 def test_loop_that_computes_is_stopped_many_times_and_lives(pool: AsyncPool) -> None:
     """An exception that is sent when the computing may be about to end hits nothing else."""
     begun = 0
@@ -189,18 +177,25 @@ def test_result_asked_for_on_the_pools_own_thread_is_refused_if_it_would_never_c
     assert pool.submit(right).result() == 9
 
 
-def test_initializer_may_be_a_coroutine_function() -> None:
-    kept: list[asyncio.AbstractEventLoop] = []
+def test_initializer_and_finalizer_may_be_coroutine_functions() -> None:
+    seen: list[Any] = []
 
     async def initialize() -> None:
-        kept.append(asyncio.get_running_loop())
+        seen.append(asyncio.get_running_loop())
 
     async def same() -> bool:
-        return asyncio.get_running_loop() is kept[0]
+        return asyncio.get_running_loop() is seen[0]
 
-    with AsyncPool(initializer=initialize) as pool:
+    async def finalize() -> None:
+        await asyncio.sleep(0)
+        seen.append("ended")
+
+    with AsyncPool(initializer=initialize, finalizer=finalize) as pool:
         assert pool.submit(same).result()
         assert pool.workers == 100
+        pool.shutdown(wait=False)
+        pool.shutdown(wait=False)
+    assert seen[1:] == ["ended"]
 
 
 def test_what_coroutines_leave_on_the_loop_is_cancelled_at_the_end() -> None:

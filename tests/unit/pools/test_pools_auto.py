@@ -277,44 +277,37 @@ def test_pool_sends_computing_functions_to_workers_with_their_own_gil(
     assert choice.kind in ("interpreters", "processes")
 
 
-def test_cancel_of_a_task_while_it_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = Task.begin
-    cancel = Cancelling()
-
-    def begin_and_cancel(task: Task) -> bool:
-        begun = begin(task)
-        if not cancel.threads:
-            cancel(task.future)
-        return begun
-
-    monkeypatch.setattr(Task, "begin", begin_and_cancel)
-    with pool(max_workers=1) as chosen:
-        future = chosen.submit(asyncio.sleep, 3600)  # coroutines are passed on without a look
-        with pytest.raises(CancelledError):
-            future.result(20)
-        assert cancel.answer()
-        assert chosen.submit(asyncio.sleep, 0, 9).result(20) == 9
-
-
-@pytest.mark.parametrize(("function", "arguments"), [(asyncio.sleep, (0, 9)), (square, (3,))])
-def test_cancel_of_a_task_at_its_handing_over_answers_exactly(
-    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], arguments: tuple[int, ...]
+@pytest.mark.parametrize(
+    ("owner", "step", "function", "arguments"),
+    [
+        (Task, "begin", asyncio.sleep, (0, 9)),  # coroutines are passed on without a look
+        (Future, "hand_over", asyncio.sleep, (0, 9)),
+        (Future, "hand_over", square, (3,)),
+    ],
+)
+def test_cancel_of_a_task_while_it_is_passed_on_answers_exactly(
+    owner: Any,
+    step: str,
+    function: Callable[..., Any],
+    arguments: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hand_over = Future.hand_over
+    original = getattr(owner, step)
     cancel = Cancelling()
 
-    def hand_over_and_cancel(future: Future[Any], engine: Any) -> bool:
-        moved = hand_over(future, engine)
+    def and_cancel(one: Any, *args: Any) -> bool:
+        done = original(one, *args)
         if not cancel.threads:
-            cancel(future)
-        return moved
+            cancel(one if owner is Future else one.future)
+        return done
 
-    monkeypatch.setattr(Future, "hand_over", hand_over_and_cancel)
+    monkeypatch.setattr(owner, step, and_cancel)
     with pool(max_workers=1) as chosen:
-        future = chosen.submit(function, *arguments)
+        future = chosen.submit(function, *(arguments if owner is Future else (3600,)))
         with contextlib.suppress(CancelledError):
             assert future.result(20) == 9
         assert cancel.answer() is future.cancelled()
+        assert future.cancelled() or owner is Future
         assert chosen.submit(function, *arguments).result(20) == 9
 
 

@@ -18,7 +18,7 @@ from pooltasks import identity, remember, square, wait_for, where
 from waiting import run, until
 
 from fairlead import errors
-from fairlead.pools import AsyncPool, AutoPool, Pool, ProcessPool, ThreadPool
+from fairlead.pools import AutoPool, Pool, ProcessPool, ThreadPool
 from fairlead.pools.choose.call_profile import CallMeter, CallSample
 
 pytestmark = [
@@ -109,22 +109,6 @@ def test_finalizer_of_threads_is_called_by_the_worker() -> None:
     with ThreadPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
         _, ident = pool.submit(where).result()
     assert called == [ident]
-
-
-def test_finalizer_may_be_a_coroutine_function() -> None:
-    seen: list[str] = []
-
-    async def finalize() -> None:
-        import asyncio
-
-        await asyncio.sleep(0.001)
-        seen.append("ended")
-
-    with AsyncPool(finalizer=finalize) as pool:
-        assert pool.submit(square, 2).result() == 4
-        pool.shutdown(wait=False)
-        pool.shutdown(wait=False)
-    assert seen == ["ended"]
 
 
 def test_terminate_ends_a_process_whose_finalizer_does_not(tmp_path: Path) -> None:

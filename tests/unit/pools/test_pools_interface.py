@@ -10,7 +10,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,13 @@ from fairlead.pools import ProcessPool, SequentialPool, ThreadPool, check_cancel
 pytestmark = pytest.mark.pypy
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
+
+
+def trio_run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def main() -> Any:
+        return await coroutine
+
+    return trio.run(main)
 
 
 @pytest.fixture(autouse=True)
@@ -131,9 +138,14 @@ def test_context_variables_travel_with_run(kind: str) -> None:
         assert run(main()) == "travelled"
 
 
-def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
+@pytest.mark.parametrize(
+    ("run", "checkpoint"), [(run, lambda: asyncio.sleep(0)), (trio_run, trio.lowlevel.checkpoint)]
+)
+def test_call_goes_back_to_the_loop_that_awaits_it(
+    run: Callable[..., Any], checkpoint: Callable[[], Awaitable[None]]
+) -> None:
     async def where(n: int) -> tuple[int, int]:
-        await asyncio.sleep(0)
+        await checkpoint()
         return n, threading.get_ident()
 
     def work() -> tuple[tuple[int, int], int, int]:
@@ -148,18 +160,6 @@ def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
         assert inside != there
         with pytest.raises(errors.UsageError, match="no event loop to return to"):
             pool.submit(from_thread.run_sync, threading.get_ident).result()
-
-
-def test_call_goes_back_to_a_loop_of_trio() -> None:
-    async def where() -> int:
-        await trio.lowlevel.checkpoint()
-        return threading.get_ident()
-
-    async def main() -> Any:
-        return await pool.run(from_thread.run, where)
-
-    with ThreadPool(1) as pool:
-        assert trio.run(main) == threading.get_ident()
 
 
 def test_call_that_outlives_its_loop_raises_and_leaves_no_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
