@@ -117,15 +117,9 @@ def executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
         yield from executed_at_import(child)
 
 
-def test_every_module_belongs_to_a_layer() -> None:
+def test_every_module_belongs_to_a_layer_and_every_layer_has_one() -> None:
     assert [name for name in modules() if name and layer_of(name) is None] == []
-
-
-def test_every_layer_has_a_module() -> None:
     assert set(LAYERS) - set(modules()) == {"_native", "_probe"}
-
-
-def test_layers_have_no_cycle() -> None:
     order = list(TopologicalSorter(LAYERS).static_order())
     assert order.index("errors") < order.index("machine") < order.index("cli")
 
@@ -154,8 +148,9 @@ def forbidden(module: str, path: Path) -> list[str]:
     ]
 
 
-def test_layers_import_only_what_the_table_allows() -> None:
+def test_layers_import_only_what_the_table_allows_and_the_package_nothing() -> None:
     assert [line for name, path in modules().items() if name for line in forbidden(name, path)] == []
+    assert list(imports("", PACKAGE / "__init__.py", top_level_only=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -173,10 +168,6 @@ def test_layers_an_upward_import_is_found_however_it_is_written(
     path = tmp_path / "module.py"
     path.write_text(source)
     assert len(forbidden(module, path)) >= 1
-
-
-def test_package_itself_imports_nothing() -> None:
-    assert list(imports("", PACKAGE / "__init__.py", top_level_only=True)) == []
 
 
 def test_lab_never_prints() -> None:

@@ -113,14 +113,11 @@ def test_a_breach_of_each_kind_is_found(text: str, rule: str) -> None:
     assert [name for name, _, _ in words.breaches(text)] == [rule]
 
 
-def test_a_pronoun_is_found_in_the_comments_of_a_source() -> None:
+def test_words_of_comments_are_found_in_c_alone() -> None:
     assert words.pronouns("int held;\n/* 0: nobody, or somebody else */") == [
         ("pronoun", 2, "nobody"),
         ("pronoun", 2, "somebody"),
     ]
-
-
-def test_an_actor_without_a_name_is_found_in_comments_of_c_alone() -> None:
     text = 'int who; /* whose lock it is */\n/* Who waits is\n * told. */\n"who"'
     assert words.actors(text) == [("actor", 2, "Who"), ("actor", 3, "told")]
 

@@ -318,15 +318,9 @@ def test_report_and_comparison_in_every_form_and_to_a_file_are_the_same(
     assert shown.rstrip("\n") == file.read_bytes().decode().rstrip("\n")
 
 
-def test_report_for_pyperf_is_compared_by_pyperf(run: Path, tmp_path: Path, ask: Ask) -> None:
-    file = tmp_path / "suite.json"
-    assert ask("lab", "report", run, "--format", "pyperf", "-o", file)[0] == 0
-    done = python("-m", "pyperf", "compare_to", file, file)
-    assert done.returncode == 0, done.stderr
-    assert "square.mutex" in done.stdout
-
-
-def test_report_as_json_gives_samples_median_and_fit(run: Path, ask: Ask) -> None:
+def test_report_as_json_gives_samples_median_and_fit_and_for_pyperf_what_it_compares(
+    run: Path, ask: Ask, tmp_path: Path
+) -> None:
     answer = json.loads(ask("lab", "report", run, "--format", "json")[1])
     schema = Path(__file__).parents[2] / "docs" / "reference" / "lab.schema.json"
     jsonschema.validate(answer, json.loads(schema.read_text(encoding="utf-8")))
@@ -335,6 +329,11 @@ def test_report_as_json_gives_samples_median_and_fit(run: Path, ask: Ask) -> Non
         assert result["samples"] > 0
         assert result["median"] > 0
         assert result["fit"].keys() >= {"exponent", "low", "high", "model"}
+    file = tmp_path / "suite.json"
+    assert ask("lab", "report", run, "--format", "pyperf", "-o", file)[0] == 0
+    done = python("-m", "pyperf", "compare_to", file, file)
+    assert done.returncode == 0, done.stderr
+    assert "square.mutex" in done.stdout
 
 
 def test_report_of_a_damaged_file_shows_the_rest_and_ends_with_status_1(

@@ -36,7 +36,7 @@ def needs(name: str) -> None:
         pytest.skip("no redis-server: apt install redis-server")
 
 
-def test_examples_are_listed_also_where_an_unknown_one_is_asked_for() -> None:
+def test_examples_are_listed_and_what_one_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("--list")
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(PROGRAMS)
@@ -44,9 +44,6 @@ def test_examples_are_listed_also_where_an_unknown_one_is_asked_for() -> None:
     assert done.returncode == 2
     assert "no such program: gunicorn-flusk" in done.stderr
     assert "gunicorn-flask" in done.stdout
-
-
-def test_example_without_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     done = run("celery", "--quick")
     assert done.returncode == 1
@@ -100,7 +97,9 @@ def samples(foreign: float, **p99: float) -> list[dict[str, object]]:
     ]
 
 
-def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
+def test_page_shows_medians_worst_rounds_and_the_noise_and_is_that_of_the_committed_results(
+    tmp_path: Path,
+) -> None:
     result = {
         "python": "3.13.0 (main)",
         "cores": 2,
@@ -123,8 +122,5 @@ def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
     assert "Python 3.13.0, 2 cores, 2 rounds, with\n\n```text\nflask==3.1\n```" in page
     assert "```text\nLong hold: snapshots keeps the GIL\n```" in page
     assert "{{" not in page
-
-
-def test_the_page_is_what_the_committed_results_say() -> None:
     page = python("page.py", "--check", cwd=EXAMPLES)
     assert page.returncode == 0, page.stderr

@@ -80,10 +80,14 @@ def nested(n: int) -> list[int]:
     return calls
 
 
-def test_joblib_calls_within_joblib_calls_work() -> None:
+def test_joblib_nests_stops_and_survives_a_killed_worker() -> None:
     with joblib.parallel_config(backend="fairlead", n_jobs=2):
         found = joblib.Parallel()(joblib.delayed(nested)(n) for n in range(4))
     assert found == [[m * m for m in range(n)] for n in range(4)]
+    with joblib.parallel_config(backend="fairlead", n_jobs=2):
+        with pytest.raises(multiprocessing.TimeoutError):
+            joblib.Parallel(timeout=0.2)(joblib.delayed(spin)() for _ in "ab")
+        assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
 
 
 def die_once(n: int, path: str) -> int:
@@ -98,13 +102,6 @@ def test_worker_that_is_killed_does_not_end_joblibs_call(tmp_path: Path) -> None
         found = joblib.Parallel()(joblib.delayed(die_once)(n, str(tmp_path / "died")) for n in range(20))
     assert found == [n * n for n in range(20)]
     assert (tmp_path / "died").exists()
-
-
-def test_joblib_stops_what_takes_too_long() -> None:
-    with joblib.parallel_config(backend="fairlead", n_jobs=2):
-        with pytest.raises(multiprocessing.TimeoutError):
-            joblib.Parallel(timeout=0.2)(joblib.delayed(spin)() for _ in "ab")
-        assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
 
 
 # dask and tqdm

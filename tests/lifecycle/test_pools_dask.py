@@ -56,9 +56,6 @@ def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPo
         pool.submit(raise_odd, 7).result()
     assert caught.value.hint == "as it was"
     assert isinstance(caught.value.__cause__, WorkerTraceback)
-
-
-def test_cluster_is_initialized_in_every_process(pool: DaskPool) -> None:
     assert 411 in pool.submit(remembered).result()
 
 
@@ -117,12 +114,16 @@ def test_cluster_runs_a_task_again_whose_worker_was_lost(pool: DaskPool, tmp_pat
     assert pool.submit(die_once, str(tmp_path / "died")).result() == "second"
 
 
-def test_cluster_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_that_is_not_there_or_whose_initializer_raises_is_said_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from fairlead.pools import dask
 
     monkeypatch.setattr(dask, "CONNECT_S", 0.2)
     with pytest.raises(errors.BrokenPoolError, match=r"the cluster at tcp://127\.0\.0\.1:9 is not reached"):
         DaskPool("tcp://127.0.0.1:9")
+    with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
+        DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
 def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
@@ -137,11 +138,6 @@ def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
     with pytest.raises(errors.PoolClosedError):
         secure.submit(square, 2)
     assert threading.active_count() <= threads + 3  # what dask keeps: its loop, and its offloaders
-
-
-def test_cluster_whose_initializer_raises_is_refused_with_the_reason() -> None:
-    with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
-        DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
 def test_cluster_of_others_does_not_initialize_workers_for_a_pool_that_has_left() -> None:

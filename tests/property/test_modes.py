@@ -54,18 +54,9 @@ def test_two_populations_far_apart_are_found(size: int, least: float) -> None:
     assert share_of_two(two, size) >= least
 
 
-def test_five_samples_in_two_tight_groups_are_two_populations() -> None:
+def test_few_or_equal_samples_are_one_population_and_tight_groups_two() -> None:
     assert modes([0.190, 4.10, 0.191, 4.11, 0.1905]) == (0.1905, pytest.approx(4.105))
-
-
-def test_two_groups_closer_than_a_tenth_are_one_population() -> None:
     assert modes([1.0, 1.001, 1.05, 1.051, 1.0005, 1.0505]) == (pytest.approx(1.0255),)
-
-
-def test_fewer_samples_than_five_are_never_two_populations() -> None:
     assert modes([1.0, 1.0, 9.0, 9.0][: FEWEST - 1]) == (5.0,)
     assert modes([]) == ()
-
-
-def test_equal_samples_are_one_population() -> None:
     assert modes([0.25] * 10) == (0.25,)

@@ -58,11 +58,17 @@ def test_on_a_busy_machine_time_is_worked_out_from_processor_time() -> None:
     assert alone(*ways, gil=0.0, free=1.0, waiting=0.0) == pytest.approx([1.0, 0.525, 0.525])
 
 
-def test_waiting_is_shared_by_workers_and_not_by_cores() -> None:
+def test_waiting_is_shared_by_workers_unless_calls_wait_for_each_other() -> None:
     busy = {"foreign": [0.6] * 9, "cpu_call": [0.001] * 3}
     ways = [state("sequential", 1, 0.02, **busy), state("threads", 8, 0.003, **busy)]
     found = alone(*ways, gil=0.1, free=0.0, waiting=0.9, call_s=0.01)
     assert found == pytest.approx([1.0, 0.025 + 100 * 0.01 / 8])
+    busy = {"foreign": [0.9] * 9, "cpu_call": [0.0001] * 3}
+    ways = [state("sequential", 1, 0.0045, **busy), state("threads", 32, 0.0044, **busy)]
+    one, two = alone(*ways, gil=0.02, free=0.0, waiting=0.98, call_s=0.0041)
+    assert one is not None
+    assert two is not None
+    assert one / two < 1.15, "each takes the same lock"
 
 
 def test_curves_are_of_the_same_times_as_the_choice() -> None:
@@ -84,7 +90,7 @@ def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.0, 0.5])
 
 
-def test_speedup_is_paired_by_round_and_has_an_interval_from_three_rounds_on() -> None:
+def test_speedup_is_paired_by_round_and_passes_of_one_process_are_one_observation() -> None:
     """The machine became twice as slow from round to round; both ways met that alike."""
     first = state("sequential", 1, 0.01, totals={n: [2.0**n] * 3 for n in range(3)})
     other = state("processes", 2, 0.01, totals={n: [0.5 * 2.0**n] * 3 for n in range(3)})
@@ -93,9 +99,6 @@ def test_speedup_is_paired_by_round_and_has_an_interval_from_three_rounds_on() -
     del other.totals[2]
     one = Figures([first, other], work(), 100, 2).candidates()[1]
     assert (one.low, one.speedup, one.high) == (None, pytest.approx(2.0), None)
-
-
-def test_passes_of_one_process_are_one_observation() -> None:
     first = state("sequential", 1, 0.01, totals={1: [1.0] * 9, 2: [1.0] * 9})
     other = state("processes", 2, 0.01, totals={1: [0.5] * 9, 2: [0.5] * 9})
     one = Figures([first, other], work(), 100, 2).candidates()[1]
@@ -111,15 +114,6 @@ def test_p99_is_what_99_of_100_calls_take_and_fewer_have_none() -> None:
     found = Figures(ways, work(), 100, 2).candidates()
     assert (found[0].p50_s, found[0].p99_s) == pytest.approx((0.0505, 0.099))
     assert [(one.p50_s, one.p99_s) for one in found[1:]] == [(0.01, None), (None, None)]
-
-
-def test_calls_that_wait_for_each_other_are_not_promised_to_wait_at_once() -> None:
-    busy = {"foreign": [0.9] * 9, "cpu_call": [0.0001] * 3}
-    ways = [state("sequential", 1, 0.0045, **busy), state("threads", 32, 0.0044, **busy)]
-    one, two = alone(*ways, gil=0.02, free=0.0, waiting=0.98, call_s=0.0041)
-    assert one is not None
-    assert two is not None
-    assert one / two < 1.15, "each takes the same lock"
 
 
 def test_calls_with_threads_of_their_own_have_the_cores_without_a_pool() -> None:

@@ -60,14 +60,11 @@ def test_plan_variant_on_two_cores_is_pinned_skipped_or_that_on_all_of_them(expe
     assert skipped.skipped == "needs two cores, and this run has one"
 
 
-def test_plan_under_round_robin_the_work_is_one_that_yields_unless_the_user_says_other() -> None:
+def test_plan_under_round_robin_yields_and_runs_what_comes_out_the_same_once() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"))
     assert (one.policy, one.params["work"]) == ("rr", "yield")
     (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr", work="sleep0"))
     assert one.params["work"] == "sleep0"
-
-
-def test_plan_variants_that_options_make_the_same_are_run_once() -> None:
     series = planned(RunOptions(ids=("square.process-mutex",), mode="full", policy="rr", work="yield"))
     keys = [sorted(one.params.items()) for one in series]
     assert len(keys) == 2

@@ -97,11 +97,14 @@ def test_what_changes_from_round_to_round_in_both_ways_is_no_noise() -> None:
     assert standings(*ways) == {"a": "best", "b": "slower"}
 
 
-def test_times_are_over_the_fastest_and_cases_without_samples_have_no_place() -> None:
+def test_times_are_over_the_fastest_and_one_way_alone_is_not_ranked() -> None:
     ways = series("a", 2.0), series("b", 1.0), series("c", None)
     (ranking,) = rankings([subject("a"), subject("b"), subject("c")], ways)
     assert [(place.case, place.times) for place in ranking.places] == [("a", 2.0), ("b", 1.0)]
     assert (ranking.group, ranking.n, ranking.interpreter) == ("work", 10, PY)
+    assert rankings([subject("a")], [series("a", 1.0)]) == ()
+    alone = [subject("work-a", ""), subject("work-b", "")]
+    assert rankings(alone, [series("a", 1.0), series("b", 1.0)]) == ()
 
 
 def test_sizes_interpreters_and_settings_are_ranked_apart() -> None:
@@ -116,12 +119,6 @@ def test_sizes_interpreters_and_settings_are_ranked_apart() -> None:
     found = rankings([subject("a"), subject("b")], ways)
     assert len(found) == 8
     assert all(len(ranking.places) == 2 for ranking in found)
-
-
-def test_one_way_alone_and_experiments_without_a_group_are_not_ranked() -> None:
-    assert rankings([subject("a")], [series("a", 1.0)]) == ()
-    alone = [subject("work-a", ""), subject("work-b", "")]
-    assert rankings(alone, [series("a", 1.0), series("b", 1.0)]) == ()
 
 
 def test_way_with_wrong_answers_is_no_candidate_and_no_measure_for_the_others() -> None:
@@ -181,8 +178,5 @@ def test_speed_up_is_over_the_base_with_a_gil_and_the_same_number_of_tasks() -> 
     ]  # fmt: skip
     alone = sped_up([METHODS], ways[:2])
     assert [one.cells[0].metrics["speed_up"] for one in alone] == [8.0, 1.0]
-
-
-def test_experiments_without_a_base_have_no_speed_up() -> None:
     ways = [series("a", 1.0), series("b", 1.0)]
     assert sped_up([subject("a"), subject("b")], ways) == ways

@@ -123,7 +123,7 @@ def test_run_noisy_sample_is_tried_again_and_the_quietest_kept(bench: Bench) -> 
     assert (kept.details["number"], kept.attempt, kept.foreign_share) == (4, 2, pytest.approx(0.2))
 
 
-def test_run_noise_that_ends_is_tried_again_once(bench: Bench) -> None:
+def test_run_noisy_sample_is_tried_again_until_the_noise_ends(bench: Bench) -> None:
     bench.foreign = lambda number: 0.5 if number == 3 else 0.0
     bench.run()
     assert [(s.details["number"], s.attempt) for s in bench.samples() if s.attempt] == [(4, 1)]
@@ -197,16 +197,13 @@ def test_run_series_that_cannot_run_is_recorded_once_with_its_reason(bench: Benc
     assert (sample.status, sample.reason, "n" in sample.params) == ("skipped", "refused here", False)
 
 
-def test_run_into_a_directory_that_another_run_writes_to_is_refused(bench: Bench) -> None:
+def test_run_into_a_directory_of_another_run_is_refused(bench: Bench) -> None:
     def intrude() -> None:
         with pytest.raises(OutputError, match="another run"):
             bench.run()
 
     bench.at[1] = intrude
     assert bench.run().samples == 60
-
-
-def test_begin_in_a_directory_with_a_run_says_resume(bench: Bench) -> None:
     bench.run()
     with pytest.raises(UsageError, match="--resume"):
         runner.begin(bench.plan, bench.directory)

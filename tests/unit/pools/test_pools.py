@@ -36,13 +36,10 @@ pytestmark = pytest.mark.pypy
 # as an executor
 
 
-def test_submit_returns_a_future_of_the_result(make: Make) -> None:
+def test_submit_returns_a_future_of_the_result_or_of_what_was_raised(make: Make) -> None:
     pool = make()
     assert pool.submit(add, 2, b=3).result() == 5
     assert isinstance(pool, concurrent.futures.Executor)
-
-
-def test_future_raises_what_the_function_raised(make: Make) -> None:
     future = make().submit(raise_odd, 7)
     with pytest.raises(Odd, match="odd 7") as caught:
         future.result()
@@ -89,20 +86,17 @@ def test_wait_and_as_completed_take_its_futures_and_those_of_others(several: Mak
         assert concurrent.futures.wait(late, 40).not_done == set()
 
 
-def test_submit_after_shutdown_is_refused(make: Make) -> None:
+def test_shutdown_finishes_what_was_taken_and_takes_no_more(make: Make) -> None:
+    pool = make()
+    futures = [pool.submit(square, n) for n in range(50)]
+    pool.shutdown()
+    assert [future.result(0) for future in futures] == [n * n for n in range(50)]
     pool = make()
     pool.shutdown()
     with pytest.raises(errors.PoolClosedError, match="takes no more tasks"):
         pool.submit(add, 1)
     with pytest.raises(errors.PoolClosedError), pool:
         pass
-
-
-def test_shutdown_finishes_what_was_taken(make: Make) -> None:
-    pool = make()
-    futures = [pool.submit(square, n) for n in range(50)]
-    pool.shutdown()
-    assert [future.result(0) for future in futures] == [n * n for n in range(50)]
 
 
 def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_coroutine_functions_are_awaited_however_they_are_called(pool: AsyncPool
     assert list(pool.stream(squared, range(5), chunksize=3)) == [0, 1, 4, 9, 16]
 
 
-def test_as_many_coroutines_are_at_once_as_there_are_workers(pool: AsyncPool) -> None:
+def test_coroutines_run_at_once_on_one_thread_as_many_as_there_are_workers(pool: AsyncPool) -> None:
     meeting = Meeting()
     futures = [pool.submit(meeting.attend) for _ in range(5)]
     until(lambda: meeting.here == 2)
@@ -69,8 +69,6 @@ def test_as_many_coroutines_are_at_once_as_there_are_workers(pool: AsyncPool) ->
     meeting.go = True
     assert max(future.result() for future in futures) == 2
 
-
-def test_coroutines_run_on_one_thread_that_is_not_the_callers(pool: AsyncPool) -> None:
     async def thread() -> int:
         return threading.get_ident()
 

@@ -105,14 +105,11 @@ def test_functions_that_make_coroutines_are_known(made: Callable[..., Any]) -> N
     assert not function.makes_coroutines(functools.partial(len))
 
 
-def test_modules_of_a_function_are_its_own_those_it_imports_and_those_of_values() -> None:
+def test_modules_of_a_function_are_its_own_those_it_imports_or_names_and_those_of_values() -> None:
     assert function.modules(square) == ("pooltasks",)
     assert set(function.modules(Called().method, [decimal.Decimal(1)])) >= {"decimal"}
     assert function.modules(len) == ()
     assert function.modules(functools.partial(json.dumps, indent=1)) == ("json",)
-
-
-def test_modules_of_a_function_without_a_module_are_those_it_names() -> None:
     space: dict[str, Any] = {"json": json, "Decimal": decimal.Decimal, "__name__": "__main__"}
     exec("def f(x):\n    return json.dumps(x) or (lambda: Decimal(x))", space)
     assert function.modules(space["f"]) == ("decimal", "json")

@@ -73,13 +73,12 @@ def test_finalizer_is_called_once_in_each_worker_when_the_pool_ends(make: Make, 
     assert len(list(tmp_path.iterdir())) == workers
 
 
-def test_finalizer_of_a_pool_without_workers_is_not_called(make: Make, tmp_path: Path) -> None:
+def test_finalizer_is_not_called_without_a_worker_or_where_the_initializer_has_failed(
+    make: Make, tmp_path: Path
+) -> None:
     with make(finalizer=Leave(tmp_path)):
         pass
     assert not list(tmp_path.iterdir())
-
-
-def test_finalizer_is_not_called_where_the_initializer_has_failed(make: Make, tmp_path: Path) -> None:
     with make(initializer=raises, finalizer=Leave(tmp_path)) as pool, pytest.raises(errors.BrokenPoolError):
         pool.submit(square, 1).result()
     assert not list(tmp_path.iterdir())
@@ -318,13 +317,18 @@ def test_levels_are_those_that_the_program_has(told: pytest.LogCaptureFixture) -
     assert said == [("quiet", "ERROR"), ("loud", "INFO"), ("loud", "ERROR")]
 
 
-def test_records_of_threads_of_a_task_do_not_mix_with_its_messages(
+def test_records_of_threads_and_forked_children_do_not_mix_with_messages(
     processes: Make, told: pytest.LogCaptureFixture
 ) -> None:
     pool = processes(max_workers=1)
     assert pool.submit(identity, b"x" * 200_000).result() == b"x" * 200_000
     pool.submit(log_in_a_thread, 200).result()
     assert len(told.records) == 400
+    assert pool.statistics().lost == 0
+    told.clear()
+    assert pool.submit(log_in_a_fork).result() == 0
+    assert pool.submit(square, 2).result() == 4
+    assert len(told.records) == 100
     assert pool.statistics().lost == 0
 
 
@@ -344,16 +348,6 @@ def test_last_words_of_a_worker_that_dies_are_handled(
     with pytest.raises(errors.WorkerDiedError):
         processes(max_workers=1).submit(log_and_die).result()
     assert [record.getMessage() for record in told.records] == ["the last words"]
-
-
-def test_child_that_a_task_forks_does_not_write_between_the_messages(
-    processes: Make, told: pytest.LogCaptureFixture
-) -> None:
-    pool = processes(max_workers=1)
-    assert pool.submit(log_in_a_fork).result() == 0
-    assert pool.submit(square, 2).result() == 4
-    assert len(told.records) == 100
-    assert pool.statistics().lost == 0
 
 
 def test_handler_that_raises_costs_no_worker(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,7 @@ def test_large_bytes_and_views_come_back_equal_and_let_go_of_what_they_refer_to(
     until(lambda: gone() is None)
 
 
-def test_view_is_of_the_very_same_bytes_there_and_back(pool: InterpreterPool) -> None:
+def test_views_are_of_the_same_bytes_and_buffers_of_pickles_go_beside_them(pool: InterpreterPool) -> None:
     numbers = array.array("d", range(10_000))
     there_and_back = pool.submit(identity, memoryview(numbers)).result()
     assert (there_and_back.format, there_and_back.shape) == ("d", (10_000,))
@@ -125,19 +125,16 @@ def test_view_is_of_the_very_same_bytes_there_and_back(pool: InterpreterPool) ->
     assert numbers[3] == -1.0
     assert pool.submit(set_first, memoryview(numbers), 7.0).result() is None
     assert numbers[0] == 7.0
+    assert pool.submit(type_of_buffer, WithBuffer(bytearray(b"x" * 50_000))).result() == (
+        "memoryview",
+        50_000,
+    )
 
 
 def test_view_of_a_result_outlives_the_worker() -> None:
     with InterpreterPool(1) as pool:
         view = pool.submit(make_view, 100_000).result()
     assert bytes(view) == b"v" * 100_000
-
-
-def test_buffers_of_pickles_go_beside_them(pool: InterpreterPool) -> None:
-    assert pool.submit(type_of_buffer, WithBuffer(bytearray(b"x" * 50_000))).result() == (
-        "memoryview",
-        50_000,
-    )
 
 
 def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> None:

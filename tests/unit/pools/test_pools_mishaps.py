@@ -32,16 +32,13 @@ def outcome(future: Any) -> BaseException | None:
     return error
 
 
-def test_exception_without_a_text_is_the_tasks_and_the_worker_lives(make: Make) -> None:
+def test_exceptions_that_refuse_text_pickling_or_attributes_are_the_tasks(make: Make) -> None:
     pool = make()
     assert type(outcome(pool.submit(poolmishaps.fail_unspeakably))) is poolmishaps.Unspeakable
     with pytest.raises(poolmishaps.Unspeakable):
         list(pool.map(lambda _: poolmishaps.fail_unspeakably(), range(3)))
     assert pool.submit(square, 3).result() == 9
     assert pool.statistics().restarts == 0
-
-
-def test_exception_that_refuses_to_be_pickled_comes_as_its_type(make: Make) -> None:
     pool = make()
     error = outcome(pool.submit(poolmishaps.fail_unpicklably))
     assert type(error) is poolmishaps.Unpicklable
@@ -50,6 +47,9 @@ def test_exception_that_refuses_to_be_pickled_comes_as_its_type(make: Make) -> N
         assert any("not to be sent" in note for note in error.__notes__)
     assert pool.submit(square, 3).result() == 9
     assert pool.statistics().restarts == 0
+    pool = make()
+    error = outcome(pool.submit(poolmishaps.fail_frozen))
+    assert error == poolmishaps.Frozen(5)
 
 
 def test_group_with_a_member_that_cannot_be_sent_comes_with_that_ones_stand_in(make: Make) -> None:
@@ -62,12 +62,6 @@ def test_group_with_a_member_that_cannot_be_sent_comes_with_that_ones_stand_in(m
     assert isinstance(inner, ExceptionGroup)
     assert "Locked" in repr(inner.exceptions[0])
     assert repr(right) == "ValueError(3)"
-
-
-def test_exception_that_refuses_attributes_comes_as_it_was(make: Make) -> None:
-    pool = make()
-    error = outcome(pool.submit(poolmishaps.fail_frozen))
-    assert error == poolmishaps.Frozen(5)
 
 
 def test_result_whose_pickling_exits_costs_its_task_only(several: Make) -> None:

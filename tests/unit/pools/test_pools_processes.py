@@ -112,7 +112,7 @@ def test_bytes_of_any_size_come_back_as_they_went(pool: ProcessPool, size: int) 
     assert pool.submit(identity, [data, "text" * (size // 4), bytearray(data)]).result()[2] == data
 
 
-def test_arrays_come_back_as_they_went_and_can_be_written(pool: ProcessPool) -> None:
+def test_arrays_come_back_as_they_went_can_be_written_and_outlive_their_pool(pool: ProcessPool) -> None:
     arrays = [np.arange(size, dtype=kind) for size in (0, 10, 5_000, 300_000) for kind in ("u1", "f8")]
     arrays.append(np.arange(90_000, dtype="f8").reshape(300, 300)[::2, ::3])
     back = pool.submit(identity, arrays).result()

@@ -35,11 +35,8 @@ def test_map_keeps_the_order_whatever_the_chunks(make: Make, chunksize: int | No
     assert list(make().map(square, range(300), chunksize=chunksize)) == [n * n for n in range(300)]
 
 
-def test_map_takes_several_iterables_and_ends_with_the_shortest(make: Make) -> None:
+def test_map_keeps_the_order_takes_several_iterables_and_is_an_iterator(make: Make, tmp_path: Path) -> None:
     assert list(make().map(add, [1, 2, 3], [10, 20])) == [11, 22]
-
-
-def test_map_is_an_iterator_and_has_all_results_as_a_list(make: Make, tmp_path: Path) -> None:
     pool = make()
     results = pool.map(square, [1, 2, 3], chunksize=2)
     assert next(results) == 1
@@ -65,17 +62,6 @@ def test_map_is_done_whether_its_results_are_taken_or_not(make: Make) -> None:
     pool.map(square, range(500))
     pool.shutdown()
     assert pool.statistics().queued == 0
-
-
-def test_map_with_an_iterable_that_raises_raises_at_once(make: Make) -> None:
-    def broken() -> Iterator[int]:
-        yield 1
-        raise LookupError("source")
-
-    pool = make()
-    with pytest.raises(LookupError, match="source"):
-        pool.map(square, broken())
-    assert pool.submit(square, 2).result() == 4
 
 
 def test_map_ends_with_its_time(several: Make, tmp_path: Path) -> None:
@@ -151,7 +137,7 @@ def test_stream_serves_tasks_and_takes_asynchronous_input(make: Make) -> None:
     assert ordered == asynchronous == sorted(unordered) == [n * n for n in range(100)]
 
 
-def test_progress_counts_every_item_and_is_closed(make: Make) -> None:
+def test_progress_counts_every_item_to_its_end(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     class Bar:
         done = 0
         closed = False
@@ -165,9 +151,6 @@ def test_progress_counts_every_item_and_is_closed(make: Make) -> None:
     bar = Bar()
     assert sum(make().map(identity, range(50), progress=bar)) == 1225
     assert (bar.done, bar.closed) == (50, True)
-
-
-def test_progress_by_rich_goes_to_its_end(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(make().map(identity, range(50), progress=True).results()) == 50
     assert "50/50" in capsys.readouterr().out
 
@@ -185,6 +168,11 @@ def test_apply_and_its_kin_do_as_multiprocessings(make: Make) -> None:
     assert pool.starmap_async(add, [(1, 2)], chunksize=1).get() == [3]
     assert list(pool.imap(square, range(5))) == [0, 1, 4, 9, 16]
     assert sorted(pool.imap_unordered(square, range(5), chunksize=2)) == [0, 1, 4, 9, 16]
+    pool = Pool(over=make())
+    with pytest.raises(ValueError, match="close"):
+        pool.join()
+    pool.close()
+    pool.join()
 
 
 def test_async_results_say_how_they_are(several: Make, tmp_path: Path) -> None:
@@ -227,14 +215,6 @@ def test_imap_raises_in_place_and_waits_no_longer_than_its_timeout(several: Make
         found.next()
     with pytest.raises(multiprocessing.TimeoutError):
         pool.imap(wait_for, [str(tmp_path / "never")]).next(timeout=0.01)
-
-
-def test_join_wants_a_closed_pool(make: Make) -> None:
-    pool = Pool(over=make())
-    with pytest.raises(ValueError, match="close"):
-        pool.join()
-    pool.close()
-    pool.join()
 
 
 # tasks of event loops

@@ -161,11 +161,26 @@ def test_square_is_the_exponent_of_the_fit_and_its_cure_is_held_against_it_at_th
     assert claim.text == "200 threads pass a CombiningLock faster than a Lock"
 
 
-def test_two_of_six_rounds_leave_a_claim_open() -> None:
+def test_claims_are_open_contrary_or_none_where_the_samples_say_so() -> None:
     few = summarise([*convoy(20e-6), *convoy(5e-3, beside="threads")[:2]])
     claim = found(few)["gil.convoy: convoy"]
     assert (claim.verdict, claim.low, claim.rounds) == ("open", None, 2)
     assert claims.why_open(claim) == "only 2 runs so far: give a larger --budget"
+    more = {"check_interval": 100, "interval_ms": 5, "count": "nothing"}
+    taken = samples("gil.battle", 1.0, 4000, metrics={"series_s": 1.0}, **more)
+    (claim,) = summarise(taken).claims
+    assert claim.verdict == "contradicts the source"
+    assert claim.text == "2 threads are no slower than the same in series"
+    assert [(one.label, round(one.value, 2)) for one in claim.published] == [
+        ("CPython 2, 2 cores, OS X", 1.85)
+    ]
+    more = {"interval_ms": 5, "signals": 20}
+    one = samples("gil.signal", 5e-3, 1, value="delay_s", **more)
+    assert summarise(one).claims == ()
+    (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
+    assert claim.value == pytest.approx(4, rel=0.02)
+    assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
+    assert summarise([]).claims == ()
 
 
 def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:
@@ -183,27 +198,6 @@ def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None
     assert claim.verdict == "settled"
     assert claim.value == pytest.approx(2.0, rel=0.02)
     assert claim.high / claim.low < 1.05  # type: ignore[operator]
-
-
-def test_a_claim_that_goes_against_its_source_says_so() -> None:
-    more = {"check_interval": 100, "interval_ms": 5, "count": "nothing"}
-    taken = samples("gil.battle", 1.0, 4000, metrics={"series_s": 1.0}, **more)
-    (claim,) = summarise(taken).claims
-    assert claim.verdict == "contradicts the source"
-    assert claim.text == "2 threads are no slower than the same in series"
-    assert [(one.label, round(one.value, 2)) for one in claim.published] == [
-        ("CPython 2, 2 cores, OS X", 1.85)
-    ]
-
-
-def test_a_size_is_no_claim_against_itself_and_nothing_measured_is_none() -> None:
-    more = {"interval_ms": 5, "signals": 20}
-    one = samples("gil.signal", 5e-3, 1, value="delay_s", **more)
-    assert summarise(one).claims == ()
-    (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
-    assert claim.value == pytest.approx(4, rel=0.02)
-    assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
-    assert summarise([]).claims == ()
 
 
 def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None:
@@ -248,12 +242,18 @@ def test_every_form_has_every_claim_and_every_family(summary: Summary) -> None:
         assert f"<h2>{family.title}</h2>" in page
 
 
-def test_families_come_in_order_with_cures_beside_their_squares(summary: Summary) -> None:
+def test_families_come_in_order_with_cures_and_published_figures_beside_what_they_are_of(
+    summary: Summary,
+) -> None:
     shown = sections.families(summary)
     assert [family.id for family in shown] == ["square", "gil", "models", "party"]
     assert [topic.id for topic in shown[0].topics] == ["square.mutex", "cured.mutex"]
     (work,) = shown[2].topics
     assert (work.id, work.title, len(work.subjects)) == ("models.io", "I/O", 3)
+    page = text.render(summary, detail=1, width=120)
+    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
+    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
+    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
 
 
 def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
@@ -269,13 +269,6 @@ def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
     (family,) = sections.families(summary)
     (loss,) = sections.losses(family, names.Roster(summary.series))
     assert (loss.what, loss.reason, len(loss.interpreters), len(loss.series)) == ("skipped", reason, 2, 2)
-
-
-def test_published_figures_of_a_work_say_which_way_they_are_about(summary: Summary) -> None:
-    page = text.render(summary, detail=1, width=120)
-    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
-    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
-    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
 
 
 def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summary: Summary) -> None:

@@ -92,12 +92,21 @@ def test_interpreters_are_named_once_or_each() -> None:
     assert "a: CPython 3.13.0 (/opt/pythons/3.13/bin/python); b: CPython 3.13.0 (/elsewhere/python)" in twins
 
 
-def test_advice_gathers_the_sizes_that_it_is_about(comparison: Comparison) -> None:
+def test_advice_gathers_the_sizes_and_runs_that_it_is_about(comparison: Comparison) -> None:
     cells = tuple(
         replace(cell, advice="more samples") for cell in comparison.series[0].cells if cell.run == "b"
     )
     advised = replace(comparison, series=(replace(comparison.series[0], cells=cells[:2]),))
     assert "! b, n = 50, 100: more samples" in comparison_text.render(advised)
+    short = [summaries.summary(summaries.series(random.Random(seed), sizes=(100, 200))) for seed in range(4)]
+    few = []
+    for one in short:
+        (series,) = one.series
+        cells = tuple(replace(cell, values=cell.values[:2], modes=cell.modes[:1]) for cell in series.cells)
+        few.append(replace(one, series=(replace(series, cells=cells),)))
+    page = " ".join(comparison_text.render(compared(*few), width=200).split())
+    assert page.count("fewer than 3 samples") == 1
+    assert "b, c, d, n = 100, 200: fewer than 3 samples, or all alike: repeat both runs" in page
 
 
 def test_what_only_one_run_has_and_what_differs_is_listed() -> None:
@@ -143,7 +152,7 @@ def test_hostile_names_stay_text(form: ModuleType, comparison: Comparison) -> No
     assert form is not comparison_html or "<script" not in page
 
 
-def test_page_has_every_run_and_every_cell(comparison: Comparison) -> None:
+def test_page_json_and_csv_have_every_run_and_every_cell(comparison: Comparison) -> None:
     page = comparison_html.render(comparison)
     for one in comparison.runs:
         assert one.name in page
@@ -153,9 +162,6 @@ def test_page_has_every_run_and_every_cell(comparison: Comparison) -> None:
     assert places
     assert all(0 <= place <= 100 for place in places)
     assert len(page) < 100_000
-
-
-def test_json_contains_the_comparison(comparison: Comparison) -> None:
     data = json_module.loads(comparison_json.render(comparison))
     assert data["version"] == 3
     assert [one["name"] for one in data["runs"]] == ["runs/0", "runs/1", "runs/2"]
@@ -165,9 +171,6 @@ def test_json_contains_the_comparison(comparison: Comparison) -> None:
     expected = [(c.n, c.run, c.ratio, c.p, c.change, c.within) for c in comparison.series[0].cells]
     keys = ("n", "run", "ratio", "p", "change", "within")
     assert [tuple(cell[key] for key in keys) for cell in series["cells"]] == expected
-
-
-def test_csv_has_a_row_for_each_cell(comparison: Comparison) -> None:
     table = list(csv.DictReader(io.StringIO(comparison_csv.render(comparison), newline="")))
     cells = comparison.series[0].cells
     assert [(row["n"], row["run"], float(row["ratio"]), row["change"]) for row in table] == [
@@ -175,15 +178,3 @@ def test_csv_has_a_row_for_each_cell(comparison: Comparison) -> None:
     ]
     assert {row["run_name"] for row in table} == {"runs/1", "runs/2"}
     assert {row["base_on"] for row in table} == {"CPython 3.13.0"}
-
-
-def test_advice_that_is_the_same_for_several_runs_is_given_once() -> None:
-    short = [summaries.summary(summaries.series(random.Random(seed), sizes=(100, 200))) for seed in range(4)]
-    few = []
-    for one in short:
-        (series,) = one.series
-        cells = tuple(replace(cell, values=cell.values[:2], modes=cell.modes[:1]) for cell in series.cells)
-        few.append(replace(one, series=(replace(series, cells=cells),)))
-    page = " ".join(comparison_text.render(compared(*few), width=200).split())
-    assert page.count("fewer than 3 samples") == 1
-    assert "b, c, d, n = 100, 200: fewer than 3 samples, or all alike: repeat both runs" in page

@@ -18,9 +18,14 @@ def test_costs_of_a_schedule_are_triangles(n: int) -> None:
     assert schedule.turns(schedule.passes("pass", n)) == sum(range(1, n + 1))
 
 
-def test_three_starts_run_in_the_published_order() -> None:
+def test_three_starts_run_in_the_published_order_and_the_sum_is_written_out() -> None:
     runs = [p.runs for p in schedule.passes("start", 3)]
     assert runs == [(0,), (1,), (0, 1), (2, 1), (0, 2, 1), (3, 2, 1), (0,)]
+    start, lock = schedule.passes("start", 3), schedule.passes("pass", 3)
+    assert schedule.sum_in_words(start, 3) == "1 + 1 + 2 + 2 + 3 + 3 + 1 = 13 = 2 (1 + 2 + 3) + 1"
+    assert schedule.sum_in_words(lock, 3) == "1 + 2 + 3 = 6"
+    assert schedule.passes("", 6) == ()
+    assert schedule.svg("", 6, "threads") == ""
 
 
 @pytest.mark.parametrize("kind", ["start", "pass"])
@@ -55,14 +60,6 @@ def test_picture_stays_inside_its_frame_and_its_words_are_text() -> None:
         assert float(rect.get("y", "")) + float(rect.get("height", "")) <= height
     picture = ElementTree.fromstring(schedule.svg("pass", 2, '"<b>threads'))
     assert any(t.text == '"<b>thread 1' for t in picture.iter("text"))
-
-
-def test_sum_is_written_out_and_without_a_schedule_there_is_no_picture() -> None:
-    start, lock = schedule.passes("start", 3), schedule.passes("pass", 3)
-    assert schedule.sum_in_words(start, 3) == "1 + 1 + 2 + 2 + 3 + 3 + 1 = 13 = 2 (1 + 2 + 3) + 1"
-    assert schedule.sum_in_words(lock, 3) == "1 + 2 + 3 = 6"
-    assert schedule.passes("", 6) == ()
-    assert schedule.svg("", 6, "threads") == ""
 
 
 @pytest.mark.parametrize(("many", "one"), [("threads", "thread"), ("processes", "process"), ("n", "n")])

@@ -65,15 +65,15 @@ def test_a_claim_stands_in_one_line_with_its_verdict_times_and_source() -> None:
             for line in shown.splitlines()
         ), claim
     assert all(who.label in shown for who in names.Roster(WHOLE.series))
+    claim = summaries.exponent_claim(WHOLE.series[0], verdict="contradicts the source")
+    shown = text.render(replace(WHOLE, claims=(claim,)))
+    assert "contrary: settled, against what was published for CPython, 2 cores" in shown
 
 
-def test_machine_and_what_disturbed_the_run_are_shown_once() -> None:
+def test_cells_fits_claims_and_conditions_are_shown_where_they_are_asked_for() -> None:
     shown = " ".join(page(2).split())
     assert shown.count("quiet: load 2 %, core speed ± 20 %, stolen 0 %, throttled 0 s; ") == 1
     assert shown.count("samples, 3 rejected") == 1
-
-
-def test_every_cell_and_fit_is_shown_where_it_is_asked_for() -> None:
     squeezed = " ".join(page(2).split())
     rows = [" ".join(line.split()) for line in page(2).splitlines()]
     for series in WHOLE.series:
@@ -83,9 +83,6 @@ def test_every_cell_and_fit_is_shown_where_it_is_asked_for() -> None:
             assert words.fit(series.fit) in squeezed
     for claim in WHOLE.claims:
         assert claims.sentence(claim) in squeezed
-
-
-def test_tables_without_cells_have_the_ends_of_each_series() -> None:
     shown = " ".join(page(1).split())
     for series in WHOLE.series:
         for cell in (series.cells[:1] + series.cells[-1:]) if series.cells else ():
@@ -152,12 +149,6 @@ def test_skips_failures_notes_and_problems_are_shown_and_no_sample_is_said() -> 
     short = " ".join(text.render(both).split())
     assert "2 series incomplete (-v); 1 line could not be read" in short
     assert "holds no sample" in text.render(summaries.summary())
-
-
-def test_what_contradicts_a_source_names_it() -> None:
-    claim = summaries.exponent_claim(WHOLE.series[0], verdict="contradicts the source")
-    shown = text.render(replace(WHOLE, claims=(claim,)))
-    assert "contrary: settled, against what was published for CPython, 2 cores" in shown
 
 
 def test_colour_is_written_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
