@@ -204,13 +204,10 @@ def test_function_of_a_program_is_measured_in_processes_too(shop: Path) -> None:
     assert (done.stdout, done.stderr) == ("('processes', 'measured') ('sequential', 'measured')\n", "")
 
 
-def test_one_call_is_best_made_alone() -> None:
+def test_advice_in_code_reports_its_progress_and_knows_what_needs_no_measuring() -> None:
     made = fairlead.advise(time.sleep, [0.05], budget=1)
     assert made.choice.kind == "sequential"
     assert "there is one call, and nothing to make beside it" in made.choice.reasons
-
-
-def test_progress_is_reported_and_coroutine_functions_are_taken_in_code() -> None:
     seen: list[str] = []
     made = fairlead.advise(
         asyncio.sleep, [0.02] * 40, budget=1, kinds=["async"], report=lambda step: seen.append(step.doing)

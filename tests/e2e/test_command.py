@@ -258,7 +258,7 @@ def test_output_that_cannot_be_written_is_one_line_or_none(script: str, status: 
     assert (done.returncode, done.stdout, done.stderr) == (status, "", stderr)
 
 
-def test_run_to_a_place_that_cannot_be_reached_names_it(tmp_path: Path, ask: Ask) -> None:
+def test_run_names_a_place_that_cannot_be_reached(tmp_path: Path, ask: Ask) -> None:
     # as a directory of another user cannot; a name that is too long fails for root, too
     place = tmp_path / ("x" * 300)
     said = ask("lab", "run", "square.mutex", "--quick", "--out", place)

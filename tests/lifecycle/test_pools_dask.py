@@ -59,32 +59,26 @@ def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPo
     assert 411 in pool.submit(remembered).result()
 
 
-def test_call_that_is_to_stop_before_it_has_come_does_not_run() -> None:
+def test_call_that_is_to_stop_before_it_has_come_does_not_run_and_few_are_remembered() -> None:
     remote.stop("to come")
     parcel = remote.Parcel.of(calls.CALL, pickled((os._exit, (1,), {}, None)))
     answer = remote.call(parcel, "to come")
     assert answer.kind == calls.FAILED
     assert type(answer.load().error) is Stopped
     assert remote.call(remote.Parcel.of(calls.CALL, pickled((int, (), {}, None))), "to come").load() == 0
-
-
-def test_workers_remember_few_of_the_calls_that_never_came() -> None:
     for number in range(2 * remote.REMEMBERED):
         remote.stop(str(number))
     assert len(remote._early) == remote.REMEMBERED
     remote._early.clear()
 
 
-def test_cluster_takes_large_arrays_beside_the_message(pool: DaskPool) -> None:
+def test_cluster_takes_large_arrays_and_says_which_part_cannot_be_sent(pool: DaskPool) -> None:
     array = np.arange(2_000_000.0)
     back = pool.submit(identity, array).result()
     assert (back == array).all()
     back[0] = 7  # as from the other kinds, it can be written to
     assert pool.statistics().bytes_in >= array.nbytes
     assert pool.statistics().bytes_out >= array.nbytes
-
-
-def test_cluster_says_which_part_cannot_be_sent(pool: DaskPool) -> None:
     with pytest.raises(errors.SerializationError, match=r"argument 1 of identity\(\)"):
         pool.submit(identity, threading.Lock()).result()
     with pytest.raises(

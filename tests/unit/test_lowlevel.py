@@ -79,7 +79,7 @@ def documented() -> Any:
     return scope["LifoLock"]
 
 
-def test_documented_lock_excludes_threads_and_tasks() -> None:
+def test_documented_lock_excludes_threads_and_tasks_and_is_passed_on() -> None:
     lock, inside = documented()(), [0]
 
     def thread() -> None:
@@ -106,8 +106,6 @@ def test_documented_lock_excludes_threads_and_tasks() -> None:
     assert inside == [800]
     assert lock.acquire(timeout=0)
 
-
-def test_documented_lock_is_passed_on_by_a_task_that_was_granted_and_cancelled() -> None:
     async def main() -> None:
         lock = documented()()
         assert lock.acquire()

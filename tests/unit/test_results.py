@@ -50,7 +50,7 @@ def write(path: Path, *samples: Sample) -> Path:
     return path
 
 
-def test_read_results_returns_what_was_written_by_file_and_by_directory(tmp_path: Path) -> None:
+def test_read_results_returns_what_was_written_as_plain_json(tmp_path: Path) -> None:
     samples = (
         sample(50, details={"passes": [1, 2.5, None]}),
         sample(100, status="timeout", wall_s=None, reason="x"),
@@ -59,9 +59,6 @@ def test_read_results_returns_what_was_written_by_file_and_by_directory(tmp_path
     assert read_results(path).samples == samples
     assert read_results(tmp_path).samples == samples
     assert read_results(tmp_path).problems == ()
-
-
-def test_line_is_plain_json_with_its_schema_first(tmp_path: Path) -> None:
     text = write(tmp_path / "r.jsonl", sample(experiment="größe")).read_bytes()
     assert text.startswith(b'{"schema":2,')
     assert text.isascii()

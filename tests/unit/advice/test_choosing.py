@@ -50,7 +50,7 @@ def test_choice_is_the_fastest_right_way_that_is_worth_what_it_costs(
     assert chosen(*made, **facts) == best
 
 
-def test_a_gain_under_overlap_is_taken_as_far_as_it_is_worth_more_than_it_may_cost() -> None:
+def test_rounds_that_both_ran_in_are_compared_whatever_they_differ_by() -> None:
     """10 % slower in every round, however much the rounds differ from each other: that is settled."""
     swing = (1.0, 1.3, 0.8, 1.1, 0.9)
     slower = candidate("threads", 2, 0.55, rounds=tuple((n, 0.55 * s) for n, s in enumerate(swing)))
@@ -58,9 +58,6 @@ def test_a_gain_under_overlap_is_taken_as_far_as_it_is_worth_more_than_it_may_co
     assert chosen(slower, faster, gil=0.1, free=0.9) == ("processes", 2)
     pick = choose([candidate("sequential", 1, 1.0), slower, faster], work(gil=0.1, free=0.9), 100, 2)
     assert pick.loss < 0.01
-
-
-def test_ways_that_ran_in_different_rounds_are_compared_by_the_rounds_that_both_ran_in() -> None:
     """The machine got slower after the first round; then threads were no longer a candidate."""
     slowed = ((1, 0.4), (2, 0.8), (3, 0.8), (4, 0.8))
     sequential = candidate("sequential", 1, 0.8, rounds=slowed, speedup=1.0)
@@ -72,7 +69,7 @@ def test_ways_that_ran_in_different_rounds_are_compared_by_the_rounds_that_both_
     assert (pick.kind, pick.workers) == ("processes", 2)
 
 
-def test_no_pool_is_chosen_that_takes_more_memory_than_allowed() -> None:
+def test_no_pool_is_chosen_that_takes_more_memory_than_allowed_also_on_a_busy_machine() -> None:
     small, large = candidate("processes", 2, 0.6), candidate("processes", 8, 0.3, memory_kib=300 * 1024)
     ways = [candidate("sequential", 1, 1.0), small, large]
     assert choose(ways, work(), 100, 8).workers == 8
@@ -80,6 +77,14 @@ def test_no_pool_is_chosen_that_takes_more_memory_than_allowed() -> None:
     assert pick.workers == 2
     assert pick.reasons[-1] == "processes with 8 workers give 3.3x, and take 300 MiB of the 200 MiB allowed"
     assert "allowed" not in choose(ways, work(), 100, 8, memory_mib=300).reasons[-1]
+    busy = {"foreign": 0.9}
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
+        candidate("processes", 2, 3.0, alone_s=0.5, memory_kib=300 * 1024, **busy),
+    ]
+    pick = choose(ways, work(), 100, 2, memory_mib=200)
+    assert pick.kind == "sequential"
+    assert pick.reasons[-1] == "processes with 2 workers give 2.0x, and take 300 MiB of the 200 MiB allowed"
 
 
 def test_another_interpreter_is_a_note_and_no_choice() -> None:
@@ -193,14 +198,3 @@ def test_latency_of_few_calls_has_no_p99_and_that_of_a_busy_machine_is_said_to_b
     busy = [candidate("sequential", 1, 1.0, alone_s=0.8, foreign=0.5)]
     said = "a call has a p50 of 10 ms and a p99 of 12 ms, beside what else runs here"
     assert said in choose(busy, work(), 100, 2).reasons
-
-
-def test_on_a_busy_machine_what_the_bound_on_memory_costs_is_worked_out_too() -> None:
-    busy = {"foreign": 0.9}
-    ways = [
-        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
-        candidate("processes", 2, 3.0, alone_s=0.5, memory_kib=300 * 1024, **busy),
-    ]
-    pick = choose(ways, work(), 100, 2, memory_mib=200)
-    assert pick.kind == "sequential"
-    assert pick.reasons[-1] == "processes with 2 workers give 2.0x, and take 300 MiB of the 200 MiB allowed"

@@ -71,15 +71,7 @@ def test_waiting_is_shared_by_workers_unless_calls_wait_for_each_other() -> None
     assert one / two < 1.15, "each takes the same lock"
 
 
-def test_curves_are_of_the_same_times_as_the_choice() -> None:
-    quiet = [state("sequential", 1, 0.01), state("processes", 2, 0.008)]
-    assert Figures(quiet, work(), 100, 2).curves()[0].points == ((1, 100.0), (2, 125.0))
-    busy = [state("sequential", 1, 0.02, foreign=[0.5]), state("processes", 2, 0.02, foreign=[0.5])]
-    (curve,) = Figures(busy, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).curves()
-    assert curve.points == ((1, pytest.approx(100.0)), (2, pytest.approx(200.0)))
-
-
-def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
+def test_no_way_is_promised_more_than_cores_and_the_gil_allow_and_curves_are_of_the_same_times() -> None:
     """Though its processor time was taken when the machine was quicker."""
     busy = {"foreign": [0.6] * 9}
     ways = [
@@ -88,6 +80,11 @@ def test_no_way_is_promised_more_than_cores_and_the_gil_allow() -> None:
         state("processes", 2, 0.02, **busy, cpu_call=[0.004] * 3, start_cpu=[0.0] * 3),
     ]
     assert alone(*ways, gil=1.0, free=0.0, waiting=0.0) == pytest.approx([1.0, 1.0, 0.5])
+    quiet = [state("sequential", 1, 0.01), state("processes", 2, 0.008)]
+    assert Figures(quiet, work(), 100, 2).curves()[0].points == ((1, 100.0), (2, 125.0))
+    busy = [state("sequential", 1, 0.02, foreign=[0.5]), state("processes", 2, 0.02, foreign=[0.5])]
+    (curve,) = Figures(busy, work(gil=1.0, free=0.0, waiting=0.0), 100, 2).curves()
+    assert curve.points == ((1, pytest.approx(100.0)), (2, pytest.approx(200.0)))
 
 
 def test_speedup_is_paired_by_round_and_passes_of_one_process_are_one_observation() -> None:

@@ -22,11 +22,16 @@ def planned(options: RunOptions, *, refused: str | None = None) -> tuple[Planned
     return make_plan(options, [PYTHON], ENVIRONMENT, refused).series
 
 
-def test_plan_without_words_is_the_whole_catalogue_in_its_quick_variants() -> None:
+def test_plan_of_the_whole_catalogue_and_what_cannot_be_run_is_skipped() -> None:
     plan = make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None)
     wanted = [e.id for e in registry.catalogue().values() for _ in e.variants_for("quick")]
     assert [one.experiment for one in plan.series] == wanted
     assert plan.budget_s == BUDGETS_S["quick"]
+    plan = make_plan(RunOptions(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
+    assert [one.skipped is None for one in plan.series] == [True, False]
+    assert "1.5.2" in str(plan.series[1].skipped)
+    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"), refused="not allowed")
+    assert one.skipped == "not allowed"
 
 
 def test_plan_gives_every_parameter_to_the_probe_and_the_users_before_its_own() -> None:
@@ -69,14 +74,6 @@ def test_plan_under_round_robin_yields_and_runs_what_comes_out_the_same_once() -
     keys = [sorted(one.params.items()) for one in series]
     assert len(keys) == 2
     assert keys[0] != keys[1]
-
-
-def test_plan_what_cannot_be_run_here_is_skipped_with_the_reason() -> None:
-    plan = make_plan(RunOptions(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
-    assert [one.skipped is None for one in plan.series] == [True, False]
-    assert "1.5.2" in str(plan.series[1].skipped)
-    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"), refused="not allowed")
-    assert one.skipped == "not allowed"
 
 
 @pytest.mark.parametrize(

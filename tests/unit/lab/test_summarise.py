@@ -223,14 +223,11 @@ def test_summarise_keeps_machines_and_cores_apart_and_names_them() -> None:
     assert summary.environments == 1
 
 
-def test_summarise_counts_what_was_read_twice_once_and_says_so() -> None:
+def test_summarise_counts_what_was_read_twice_once_and_gives_the_span_in_utc() -> None:
     samples = [sample(50, started=f"2026-01-01T00:00:0{second}+00:00") for second in range(5)]
     summary = summarise([*samples, *samples[:2]], ["damaged"], catalogue=CATALOGUE)
     assert summary.samples == 5
     assert summary.problems == ("damaged", "2 samples were read twice; counted once")
-
-
-def test_summarise_gives_the_span_of_the_run_in_utc() -> None:
     summary = summarise(
         [
             sample(50, 2.0, started="2026-01-01T12:00:00+02:00"),

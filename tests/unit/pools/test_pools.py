@@ -110,7 +110,7 @@ def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -
     assert first.result() == str(tmp_path / "go")
 
 
-def test_unreachable_pool_finishes_its_tasks_and_ends() -> None:
+def test_unreachable_pool_and_ended_futures_hold_nothing() -> None:
     threads = threading.active_count()
     pool = ThreadPool(2)
     future = pool.submit(square, 3)
@@ -119,8 +119,6 @@ def test_unreachable_pool_finishes_its_tasks_and_ends() -> None:
     assert future.result() == 9
     until(lambda: threading.active_count() <= threads)
 
-
-def test_ended_future_holds_neither_function_nor_arguments() -> None:
     class Argument:
         pass
 
@@ -238,13 +236,15 @@ def test_context_is_seen_as_it_was_at_submission_if_asked_for(several: Make) -> 
 # in threads
 
 
-def test_task_that_waits_for_tasks_of_its_own_pool_does_not_deadlock_it() -> None:
+def test_task_waits_for_tasks_of_its_own_pool_which_cannot_be_sent() -> None:
     with ThreadPool(1) as pool:
 
         def sum_to(n: int) -> int:
             return n + pool.submit(sum_to, n - 1).result() if n else 0
 
         assert pool.submit(sum_to, 20).result() == 210
+    with ThreadPool(1) as pool, pytest.raises(TypeError, match="make one there"):
+        copy.copy(pool)
 
 
 def test_thread_inside_a_call_into_c_is_replaced_and_ends_when_it_comes_back() -> None:
@@ -258,8 +258,3 @@ def test_thread_inside_a_call_into_c_is_replaced_and_ends_when_it_comes_back() -
     pool.shutdown()
     gate.release()
     until(lambda: threading.active_count() <= threads)
-
-
-def test_pool_cannot_be_sent() -> None:
-    with ThreadPool(1) as pool, pytest.raises(TypeError, match="make one there"):
-        copy.copy(pool)

@@ -44,13 +44,16 @@ def pool() -> Iterator[InterpreterPool]:
         yield pool
 
 
-def test_pool_leaves_no_interpreter_and_no_thread() -> None:
+def test_pool_leaves_no_interpreter_and_views_of_its_results_outlive_it() -> None:
     threads, before = threading.active_count(), interpreters()
     with InterpreterPool(2) as pool:
         assert list(pool.map(square, range(50))) == [n * n for n in range(50)]
         assert interpreters() > before
     assert threading.active_count() <= threads  # those of other tests end meanwhile
     assert interpreters() <= before
+    with InterpreterPool(1) as pool:
+        view = pool.submit(make_view, 100_000).result()
+    assert bytes(view) == b"v" * 100_000
 
 
 def test_worker_imports_neither_pickle_nor_typing_before_a_call_needs_them() -> None:
@@ -129,12 +132,6 @@ def test_views_are_of_the_same_bytes_and_buffers_of_pickles_go_beside_them(pool:
         "memoryview",
         50_000,
     )
-
-
-def test_view_of_a_result_outlives_the_worker() -> None:
-    with InterpreterPool(1) as pool:
-        view = pool.submit(make_view, 100_000).result()
-    assert bytes(view) == b"v" * 100_000
 
 
 def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import signal
 import sys
 import threading
 import time
@@ -436,14 +435,3 @@ def test_pool_within_a_worker_of_a_forked_pool_works() -> None:
 
     with ProcessPool(1, mp_context="fork") as pool:
         assert pool.submit(inner).result(40) == 9
-
-
-def test_idle_worker_that_was_killed_takes_no_task_along() -> None:
-    import os
-
-    with ProcessPool(1) as pool:
-        for n in range(20):
-            pid = pool.submit(os.getpid).result(40)
-            os.kill(pid, signal.SIGKILL)
-            assert pool.submit(square, n).result(40) == n * n
-        assert pool.statistics().lost == 0

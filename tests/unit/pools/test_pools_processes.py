@@ -57,10 +57,24 @@ def test_start_method_unknown_is_refused_with_those_that_there_are() -> None:
         ProcessPool(1, mp_context="magic")  # type: ignore[arg-type]
 
 
+def babble(_: object = None) -> None:
+    """Sends what is no message on every socket of this process."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        try:
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):  # noqa: PTH115
+                os.write(int(name), b"no message of ours at all")
+        except OSError:
+            continue
+
+
 @pytest.mark.parametrize(
     ("death", "how"),
-    [(lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"), (lambda: os._exit(3), "status 3")],
-    ids=["killed", "exited"],
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"),
+        (lambda: os._exit(3), "status 3"),
+        (babble, "data that is not a message"),
+    ],
+    ids=["killed", "exited", "babbles"],
 )
 def test_worker_that_dies_loses_its_own_task_only(death: Any, how: str, tmp_path: Path) -> None:
     with ProcessPool(2) as pool:
@@ -112,7 +126,7 @@ def test_bytes_of_any_size_come_back_as_they_went(pool: ProcessPool, size: int) 
     assert pool.submit(identity, [data, "text" * (size // 4), bytearray(data)]).result()[2] == data
 
 
-def test_arrays_come_back_as_they_went_can_be_written_and_outlive_their_pool(pool: ProcessPool) -> None:
+def test_arrays_come_back_as_they_went_can_be_written_and_outlive_their_worker(pool: ProcessPool) -> None:
     arrays = [np.arange(size, dtype=kind) for size in (0, 10, 5_000, 300_000) for kind in ("u1", "f8")]
     arrays.append(np.arange(90_000, dtype="f8").reshape(300, 300)[::2, ::3])
     back = pool.submit(identity, arrays).result()
@@ -206,29 +220,13 @@ def test_forked_child_takes_the_pool_for_closed(pool: ProcessPool) -> None:
     assert pool.submit(square, 2).result() == 4
 
 
-def babble(_: object = None) -> None:
-    """Sends what is no message on every socket of this process."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        try:
-            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):  # noqa: PTH115
-                os.write(int(name), b"no message of ours at all")
-        except OSError:
-            continue
-
-
-def test_worker_that_sends_what_is_no_message_loses_its_own_task_only() -> None:
-    with ProcessPool(1) as pool:
-        with pytest.raises(errors.WorkerDiedError, match="data that is not a message"):
-            pool.submit(babble).result()
-        assert pool.submit(square, 3).result() == 9
-
-
-def test_worker_that_dies_while_it_is_idle_loses_nothing(pool: ProcessPool) -> None:
-    pid, _ = pool.submit(where).result()
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: pool.statistics().started == 0)
-    other, _ = pool.submit(where).result()
-    assert other != pid
+def test_worker_that_dies_while_it_is_idle_takes_no_task_along(pool: ProcessPool) -> None:
+    for n in range(20):
+        pid, _ = pool.submit(where).result()
+        os.kill(pid, signal.SIGKILL)
+        if n % 2:
+            until(lambda: pool.statistics().started == 0)
+        assert pool.submit(square, n).result(40) == n * n
     assert pool.statistics().lost == 0
 
 

@@ -28,13 +28,10 @@ VALUES = (
 )  # fmt: skip
 
 
-def test_values_come_back_as_they_went(pool: Pool) -> None:
+def test_values_and_functions_come_as_they_went(pool: Pool) -> None:
     for value in VALUES:
         found = pool.submit(identity, value).result()
         assert (type(found), found) == (type(value), value)
-
-
-def test_function_gets_there_by_its_name_or_by_value(pool: Pool) -> None:
     for function in (Nest.Egg.hatch, lambda n: n + 1, (41).__add__):
         assert [pool.submit(function, 1).result() for _ in range(2)] == [function(1)] * 2
     assert pool.submit(lambda n, *, by: n * by, 3, by=5).result() == 15

@@ -45,16 +45,15 @@ def test_profile_has_what_the_format_asks_for(profile: Any) -> None:
             assert marker["category"] < len(profile["meta"]["categories"])
 
 
-def test_markers_add_up_to_what_threads_held_and_waited(profile: Any, convoy_summary: GilSummary) -> None:
+def test_markers_add_up_to_what_threads_held_and_waited_and_name_the_holder(
+    profile: Any, convoy_summary: GilSummary
+) -> None:
     told = {thread["name"]: markers(thread) for thread in profile["threads"]}
     for thread in convoy_summary.threads:
         for kind, seconds in (("GilHold", thread.held_seconds), ("GilWait", thread.waited_seconds)):
             found = [one for one in told[thread.name] if one["data"]["type"] == kind]
             total = sum(one["endTime"] - one["startTime"] for one in found)
             assert total == pytest.approx(seconds * 1e3, abs=1e-3)
-
-
-def test_waits_name_the_thread_that_had_the_gil(profile: Any) -> None:
     [io] = [thread for thread in profile["threads"] if thread["name"] == "io"]
     behind = [one["data"]["behind"] for one in markers(io) if one["data"]["type"] == "GilWait"]
     assert behind.count("cpu") > len(behind) / 2

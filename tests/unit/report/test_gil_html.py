@@ -55,7 +55,7 @@ def test_page_of_a_convoy_has_every_part_and_that_of_an_empty_recording_says_so(
     assert drawn(page)["lanes"] == []
 
 
-def test_page_with_hostile_names_is_inert(tmp_path: Path) -> None:
+def test_page_is_inert_and_its_intervals_survive_the_way_into_it(tmp_path: Path) -> None:
     simulation = Simulation(example("convoy"), until_ns=100 * MS)
     for thread in simulation.threads:
         thread.name = HOSTILE
@@ -64,6 +64,11 @@ def test_page_with_hostile_names_is_inert(tmp_path: Path) -> None:
     assert page.count("</script>") == 2
     assert "<img" not in page
     assert "\u202e" not in page
+    summary, timeline = gathered(Simulation(example("convoy"), until_ns=50 * MS), tmp_path)
+    data = drawn(gil_html.render(summary, timeline))
+    for lane, packed in zip(timeline.lanes, data["lanes"], strict=True):
+        words = memoryview(base64.b64decode(packed["holds"])).cast("I")
+        assert [word * data["unit"] for word in words] == lane.holds.flatten().tolist()
 
 
 def test_timeline_bins_add_up_to_the_totals_and_intervals_are_those_of_the_books(tmp_path: Path) -> None:
@@ -102,11 +107,3 @@ def test_timeline_more_threads_than_lanes_are_counted(
     monkeypatch.setattr(timelines, "MOST_THREADS", 5)
     _, timeline = gathered(Simulation(example("switch-storm"), until_ns=5 * MS), tmp_path)
     assert (len(timeline.lanes), timeline.left_out) == (3, 3)
-
-
-def test_page_intervals_survive_the_way_into_the_page(tmp_path: Path) -> None:
-    summary, timeline = gathered(Simulation(example("convoy"), until_ns=50 * MS), tmp_path)
-    data = drawn(gil_html.render(summary, timeline))
-    for lane, packed in zip(timeline.lanes, data["lanes"], strict=True):
-        words = memoryview(base64.b64decode(packed["holds"])).cast("I")
-        assert [word * data["unit"] for word in words] == lane.holds.flatten().tolist()

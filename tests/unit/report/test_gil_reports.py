@@ -39,12 +39,19 @@ def test_text_lines_fit_and_no_number_is_parted_from_its_unit(convoy_summary: Gi
     assert [line for line in lines if line[-1:].isdigit() and not line.startswith("  ")] == []
 
 
-def test_text_of_long_names_fits_too(tmp_path: Path) -> None:
+def test_text_of_long_or_equal_names_fits_and_distinguishes_them(tmp_path: Path) -> None:
     simulation = Simulation(example("convoy"), until_ns=100 * MS)
     for thread in simulation.threads:
         thread.name = f"{thread.name}-" + "x" * 60
     text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "long.flrec"))), 80)
     assert [line for line in text.splitlines() if len(line) > 80] == []
+    simulation = Simulation(example("saturation"), until_ns=100 * MS)
+    for thread in simulation.threads:
+        thread.name = "same\x1b[31m"
+    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "same.flrec"))))
+    assert "#1" in text
+    assert "#2" in text
+    assert "\x1b" not in text
 
 
 SNAPSHOT = {"t_ns": 3_000_000_000, "threads": [], "blame": []}
@@ -74,16 +81,6 @@ def test_text_names_the_policy_and_the_load(
     summary = analyse(Recording(writer.save(tmp_path / "a.flrec")))
     assert says in gil_text.render(summary, 200).splitlines()[3]
     assert ("fairlead run" in summary.findings[0].advice) == (modes in ([], [0]))
-
-
-def test_text_distinguishes_threads_of_one_name(tmp_path: Path) -> None:
-    simulation = Simulation(example("saturation"), until_ns=100 * MS)
-    for thread in simulation.threads:
-        thread.name = "same\x1b[31m"
-    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "same.flrec"))))
-    assert "#1" in text
-    assert "#2" in text
-    assert "\x1b" not in text
 
 
 def test_json_has_the_names_of_the_records(convoy_summary: GilSummary) -> None:

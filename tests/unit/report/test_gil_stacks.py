@@ -68,7 +68,7 @@ def test_collapsed_stacks_lead_from_the_waiter_to_the_holders_innermost_frame(
     assert total == pytest.approx(sum(loss.seconds for loss in convoy_summary.stacks) * 1e6, abs=len(lines))
 
 
-def test_names_cannot_break_a_line_or_a_frame(convoy_summary: GilSummary) -> None:
+def test_names_cannot_break_a_line_and_without_waits_there_are_no_stacks(convoy_summary: GilSummary) -> None:
     frames = (("f;g\nh", "a b;c.py", 3),)
     loss = StackLoss(
         gil=0,
@@ -82,9 +82,6 @@ def test_names_cannot_break_a_line_or_a_frame(convoy_summary: GilSummary) -> Non
     )
     text = gil_stacks.collapsed(replace(convoy_summary, threads=(), stacks=(loss,)))
     assert text == "thread 7;f,g h (a b,c.py:3);waits for;(no thread: the GIL was free) 1000000"
-
-
-def test_recording_without_waits_has_no_stacks(convoy_summary: GilSummary) -> None:
     alone = replace(convoy_summary, stacks=())
     assert gil_stacks.collapsed(alone) == ""
     assert is_speedscope(json.loads(gil_stacks.speedscope(alone)))
