@@ -139,8 +139,7 @@ def test_the_interval_holds_the_true_ratio_in_95_of_100_cases(base: int, other: 
     trials = held = 0
     for _ in range(1500):
         found = contrast(
-            random.lognormal(0, 0.05, base).tolist(),
-            (2 * random.lognormal(0, second, other)).tolist(),
+            random.lognormal(0, 0.05, base).tolist(), (2 * random.lognormal(0, second, other)).tolist()
         )
         assert found is not None
         trials += 1

@@ -269,14 +269,7 @@ def summary(*curves: Series, **more: Any) -> Summary:
     return Summary(**(fields | more))
 
 
-METRICS = {
-    "requests": 2500.0,
-    "p99": 0.0051,
-    "memory": 900.0,
-    "held": 0.98,
-    "slower": 1.8,
-    "request": 0.0004,
-}
+METRICS = {"requests": 2500.0, "p99": 0.0051, "memory": 900.0, "held": 0.98, "slower": 1.8, "request": 0.0004}
 
 
 def with_metrics(metrics: dict[str, float] | None = None) -> Summary:

@@ -18,15 +18,7 @@ from waiting import PATIENCE_S, Thread, until
 
 from fairlead.errors import LoopClosedError
 from fairlead.lowlevel import Mailbox, Waiter, add_loop, current_mailbox, current_task
-from fairlead.sync import (
-    Event,
-    Exchanger,
-    Lock,
-    Queue,
-    RateLimiter,
-    SimpleQueue,
-    select_async,
-)
+from fairlead.sync import Event, Exchanger, Lock, Queue, RateLimiter, SimpleQueue, select_async
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "lowlevel.md"
 

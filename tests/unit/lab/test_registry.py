@@ -83,11 +83,7 @@ def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -
     assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
 
 
-CASES = {
-    "cases": {"a-b": "A and b", "c": "C"},
-    "growth": False,
-    "sizes": DECLARED["sizes"] | {"quick": [10]},
-}
+CASES = {"cases": {"a-b": "A and b", "c": "C"}, "growth": False, "sizes": DECLARED["sizes"] | {"quick": [10]}}
 
 
 def test_catalogue_has_an_experiment_for_each_case_of_a_file(

@@ -332,9 +332,7 @@ def test_records_of_threads_and_forked_children_do_not_mix_with_messages(
     assert pool.statistics().lost == 0
 
 
-def test_records_of_objects_that_are_freed_while_a_message_is_sent(
-    told: pytest.LogCaptureFixture,
-) -> None:
+def test_records_of_objects_that_are_freed_while_a_message_is_sent(told: pytest.LogCaptureFixture) -> None:
     with ProcessPool(1, forward_logging=True) as pool:
         for n in range(10):
             assert len(pool.submit(make_ones_that_log, n).result()) == 50

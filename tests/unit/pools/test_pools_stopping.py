@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 from cancelling import Cancelling
 from poolkinds import Make, pass_time
-from pooltasks import (
-    announce_and_spin,
-    spin,
-    spin_below,
-    spin_in_deallocators,
-    square,
-    wait_for,
-)
+from pooltasks import announce_and_spin, spin, spin_below, spin_in_deallocators, square, wait_for
 from waiting import until
 
 from fairlead import errors

@@ -12,14 +12,7 @@ from typing import Any
 
 import pytest
 from poolkinds import Make
-from pooltasks import (
-    add,
-    announce_and_spin,
-    identity,
-    negative_raises,
-    square,
-    wait_for,
-)
+from pooltasks import add, announce_and_spin, identity, negative_raises, square, wait_for
 from waiting import until
 
 from fairlead.pools.executor.stream import Stream

@@ -187,8 +187,7 @@ def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None
     def drifting(taken: list[Sample]) -> list[Sample]:
         return [
             replace(
-                one,
-                details={"metrics": {"request_s": one.details["metrics"]["request_s"] * 1.5**one.round}},
+                one, details={"metrics": {"request_s": one.details["metrics"]["request_s"] * 1.5**one.round}}
             )
             for one in taken
         ]
