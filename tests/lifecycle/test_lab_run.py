@@ -77,15 +77,6 @@ def begun(home: Path, out: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
-    python = interpreter(home / "python")
-    done = lab(*PLAN, "--interpreter", python, "--out", home / "out")
-    assert done.returncode == 0, done.stderr
-    counts = Counter((s.params["n"], s.status) for s in samples(home / "out"))
-    assert counts == {(2, "ok"): ROUNDS, (3, "ok"): ROUNDS}
-    assert {s.interpreter["name"] for s in samples(home / "out")} == {"3.99"}
-
-
 FAILING = {
     "3.90": ("kill -SEGV $$", "crashed", "SIGSEGV"),
     "3.91": ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
@@ -112,6 +103,8 @@ def test_run_with_failing_interpreters_records_it_and_goes_on_with_the_others(ho
     counts = Counter((s.interpreter["name"], s.status) for s in samples(home / "out"))
     failed = {(name, status): 1 for name, (_, status, _) in FAILING.items()}
     assert counts == {("3.98", "ok"): ALL, **failed, **{(name, "skipped"): 1 for name in FAILING}}
+    sizes = Counter(s.params["n"] for s in samples(home / "out") if s.status == "ok")
+    assert sizes == {2: ROUNDS, 3: ROUNDS}
 
 
 def test_run_with_an_interpreter_that_vanishes_records_it(home: Path) -> None:
@@ -272,24 +265,6 @@ def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_not
     assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
 
 
-@pytest.mark.long
-def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:
-    out = home / "out"
-    command = shlex.join(
-        [*COMMAND, *PLAN, "--interpreter", str(interpreter(home / "python")), "--out", str(out)]
-    )
-    done = subprocess.run(
-        ["bash", "-c", f"ulimit -f 8; {command}"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "samples.jsonl: " in one_line(done)
-    kept = len(samples(out))
-    assert f"{kept} samples are safe" in one_line(done)
-    assert 0 < kept < ALL
-    assert lab("--resume", "--out", out).returncode == 0
-    assert len(samples(out)) == ALL
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
 def test_run_on_a_full_disk_keeps_what_is_finished(home: Path) -> None:
     disk = home / "disk"
@@ -313,13 +288,6 @@ def test_run_on_a_full_disk_keeps_what_is_finished(home: Path) -> None:
     assert f"No space left on device; {kept} samples are safe" in done.stderr
     assert 0 < kept < ALL
     assert done.stdout.splitlines()[-1] == str(ALL)
-
-
-def test_run_out_that_cannot_be_written_is_one_line(home: Path) -> None:
-    (home / "file").write_text("in the way")
-    done = lab(*PLAN, "--out", home / "file" / "out")
-    assert done.returncode == 1
-    assert "cannot be made (Not a directory)" in one_line(done)
 
 
 @pytest.mark.long

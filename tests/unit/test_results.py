@@ -83,17 +83,6 @@ def test_writer_continues_an_existing_file_and_completes_a_last_line_that_lacks_
     assert path.read_bytes() == whole
 
 
-def test_writer_cuts_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.jsonl", sample(50), sample(100))
-    whole = path.read_bytes()
-    first = whole.index(b"\n") + 1
-    for end in range(first, len(whole) - 1):
-        path.write_bytes(whole[:end])
-        with ResultsWriter(path) as writer:
-            assert writer.count == 1
-        assert path.read_bytes() == whole[:first]
-
-
 def test_writer_refuses_other_files_and_a_second_writer(tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
     path.write_bytes(b"years of work")
