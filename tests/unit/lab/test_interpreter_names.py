@@ -37,22 +37,12 @@ FOUND = Discovery(
 @pytest.mark.parametrize(
     ("asked", "name"),
     [
-        ("3.13", "3.13"),
-        ("3.13#2", "3.13#2"),
-        ("3.13.5", "3.13#2"),
-        ("python3.13", "3.13"),
-        ("cpython3.9", "3.9"),
-        ("CPython3.9.18", "3.9"),
-        ("3.13t", "3.13t"),
-        ("3.13.1t", "3.13t"),
-        ("2", "2.7"),
-        ("3", "3.13#2"),
-        ("pypy", "pypy3.11"),
-        ("PyPy3.11", "pypy3.11"),
-        ("pypy2", "pypy2.7"),
+        ("3.13", "3.13"), ("3.13#2", "3.13#2"), ("3.13.5", "3.13#2"), ("python3.13", "3.13"),
+        ("cpython3.9", "3.9"), ("CPython3.9.18", "3.9"), ("3.13t", "3.13t"), ("3.13.1t", "3.13t"),
+        ("2", "2.7"), ("3", "3.13#2"), ("pypy", "pypy3.11"), ("PyPy3.11", "pypy3.11"), ("pypy2", "pypy2.7"),
         ("/opt/link", "3.9"),
     ],
-)
+)  # fmt: skip
 def test_select_name_means_the_right_one(asked: str, name: str) -> None:
     assert FOUND.select(asked).name == name
 

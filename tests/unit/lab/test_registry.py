@@ -190,16 +190,12 @@ def test_model_on_some_cores_stands_beside_the_published_machine_with_as_many(
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("square.mutex", {"work": "spin"}),
-        ("square.mutex", {"policy": "rr"}),
-        ("square.mutex", {"cores": "one"}),
-        ("square.process-start", {"work": "yield"}),
-        ("gil.battle", {"interval_ms": 0.5}),
-        ("gil.battle", {"check_interval": 10_000}),
-        ("gil.countdown", {"cores": "one"}),
-        ("gil.sha256", {"policy": "rr"}),
+        ("square.mutex", {"work": "spin"}), ("square.mutex", {"policy": "rr"}),
+        ("square.mutex", {"cores": "one"}), ("square.process-start", {"work": "yield"}),
+        ("gil.battle", {"interval_ms": 0.5}), ("gil.battle", {"check_interval": 10_000}),
+        ("gil.countdown", {"cores": "one"}), ("gil.sha256", {"policy": "rr"}),
     ],
-)
+)  # fmt: skip
 def test_a_published_figure_stands_beside_what_it_was_measured_of_alone(
     name: str, other: dict[str, Any]
 ) -> None:
@@ -250,14 +246,10 @@ def test_a_damaged_row_of_references_is_refused(tmp_path: Path, broken: str) -> 
 @pytest.mark.parametrize(
     ("version", "implementation", "sizes"),
     [
-        ("3.13.0", "CPython", (10, 20)),
-        ("2.7.18", "CPython", (3, 4)),
-        ("3.8.1", "CPython", (7, 8)),
-        ("3.11.13", "PyPy", (5, 6)),
-        ("2.7.18", "PyPy", (5, 6)),
-        ("3.15.0a1", "CPython", (10, 20)),
+        ("3.13.0", "CPython", (10, 20)), ("2.7.18", "CPython", (3, 4)), ("3.8.1", "CPython", (7, 8)),
+        ("3.11.13", "PyPy", (5, 6)), ("2.7.18", "PyPy", (5, 6)), ("3.15.0a1", "CPython", (10, 20)),
     ],
-)
+)  # fmt: skip
 def test_sizes_for_takes_the_first_key_that_fits(
     tmp_path: Path, version: str, implementation: str, sizes: tuple[int, ...]
 ) -> None:
@@ -358,15 +350,11 @@ def test_load_refuses_what_cannot_be_meant(tmp_path: Path, changes: dict[str, An
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "no EXPERIMENT"),
-        ("EXPERIMENT = {", "not valid"),
-        ("EXPERIMENT = dict(id=1)", "not valid"),
-        ("EXPERIMENT = {}", "lacks the key 'id'"),
-        ("EXPERIMENT = []", "not valid"),
-        ("\0", "not valid"),
+        ("", "no EXPERIMENT"), ("EXPERIMENT = {", "not valid"), ("EXPERIMENT = dict(id=1)", "not valid"),
+        ("EXPERIMENT = {}", "lacks the key 'id'"), ("EXPERIMENT = []", "not valid"), ("\0", "not valid"),
         (None, "No such file"),
     ],
-)
+)  # fmt: skip
 def test_load_refuses_a_broken_or_unreadable_file(tmp_path: Path, text: str | None, fault: str) -> None:
     path = tmp_path / "group_one_thing.py"
     if text is not None:

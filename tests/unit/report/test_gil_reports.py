@@ -120,16 +120,11 @@ def test_report_command_writes_text_to_the_terminal_or_into_a_file(
 @pytest.mark.parametrize(
     ("form", "name"),
     [
-        ("text", "out"),
-        ("text", "out.txt"),
-        ("json", "out.json"),
-        ("html", "out.html"),
-        ("firefox", "out.firefox.json"),
-        ("speedscope", "out.speedscope.json"),
-        ("collapsed", "out.folded"),
+        ("text", "out"), ("text", "out.txt"), ("json", "out.json"), ("html", "out.html"),
+        ("firefox", "out.firefox.json"), ("speedscope", "out.speedscope.json"), ("collapsed", "out.folded"),
         ("perfetto", "out.perfetto-trace"),
     ],
-)
+)  # fmt: skip
 def test_report_command_takes_the_form_from_the_name_of_the_file(
     form: str, name: str, convoy: Path, tmp_path: Path
 ) -> None:

@@ -20,18 +20,11 @@ pytestmark = pytest.mark.ends
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "-"),
-        (0.0, "0 s"),
-        (0.0407, "40.7 ms"),
-        (0.9994, "999 ms"),
-        (0.9999, "1.00 s"),
-        (0.00999999, "10.0 ms"),
-        (71e-6, "71.0 us"),
-        (4.2e-9, "4.20 ns"),
-        (10.99, "11.0 s"),
+        (None, "-"), (0.0, "0 s"), (0.0407, "40.7 ms"), (0.9994, "999 ms"), (0.9999, "1.00 s"),
+        (0.00999999, "10.0 ms"), (71e-6, "71.0 us"), (4.2e-9, "4.20 ns"), (10.99, "11.0 s"),
         (4070.0, "4070 s"),
     ],
-)
+)  # fmt: skip
 def test_seconds_have_three_digits_and_a_fitting_unit(value: float | None, shown: str) -> None:
     assert units.seconds(value) == shown
 
@@ -179,22 +172,13 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
-        (8.1e-6, "s", "8.10 us"),
-        (1536, "KiB", "1.50 MiB"),
-        (0.98, "share", "98 %"),
-        (1.8, "ratio", "x1.80"),
-        (2_412.4, "per s", "2,412/s"),
-        (20_412.4, "per s", "20.4 k/s"),
-        (49_123_456.0, "per s", "49.1 M/s"),
-        (0.5, "per s", "0.50/s"),
-        (12, "count", "12"),
-        (1.5, "count", "1.50"),
-        (12_403.2, "count", "12,403"),
-        (None, "count", "-"),
-        (None, "per s", "-"),
+        (8.1e-6, "s", "8.10 us"), (1536, "KiB", "1.50 MiB"), (0.98, "share", "98 %"),
+        (1.8, "ratio", "x1.80"), (2_412.4, "per s", "2,412/s"), (20_412.4, "per s", "20.4 k/s"),
+        (49_123_456.0, "per s", "49.1 M/s"), (0.5, "per s", "0.50/s"), (12, "count", "12"),
+        (1.5, "count", "1.50"), (12_403.2, "count", "12,403"), (None, "count", "-"), (None, "per s", "-"),
         (None, "s", "-"),
     ],
-)
+)  # fmt: skip
 def test_metric_is_shown_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
     assert units.metric(value, unit) == shown
 
