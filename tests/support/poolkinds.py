@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from waiting import until
+from waiting import PATIENCE_S
 
 from fairlead.pools import AsyncPool, InterpreterPool, Pool, ProcessPool, SequentialPool, ThreadPool
 
@@ -53,7 +53,7 @@ def sending(request: pytest.FixtureRequest) -> Iterator[Make]:
 
 def making(kind: Make) -> Iterator[Make]:
     """Makes pools, and ends them."""
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     made: list[Pool] = []
 
     def make(**given: Any) -> Pool:
@@ -64,7 +64,15 @@ def making(kind: Make) -> Iterator[Make]:
     for pool in made:
         pool.terminate()
         pool.shutdown()
-    until(lambda: threading.active_count() <= threads)
+    join_all_but(before)
+
+
+def join_all_but(before: set[threading.Thread]) -> None:
+    """Waits for the threads that were started since then, and for those that they start."""
+    while started := set(threading.enumerate()) - before:
+        for thread in started:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), f"{thread} never ended"
 
 
 def pass_time(pool: Pool) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pools_user
 import pytest
 import trio
-from poolkinds import KINDS, Make
+from poolkinds import KINDS, Make, join_all_but
 from pooltasks import announce_and_spin, negative_raises, square, wait_for
 from waiting import run, until, until_async
 
@@ -39,9 +39,9 @@ def trio_run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_threads_left() -> Iterator[None]:
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     yield
-    until(lambda: threading.active_count() <= threads)
+    join_all_but(before)
 
 
 # in coroutines
