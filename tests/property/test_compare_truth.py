@@ -34,34 +34,20 @@ def run(
 ) -> Summary:
     """A run of so many cells; each of its times is ``speed`` times as long, as those of a slower machine."""
     unknown = dict.fromkeys(field.name for field in fields(Cell) if field.default is MISSING)
-    cells = [
-        Cell(
-            **{
-                **unknown,
-                "n": 10,
-                "modes": (),
-                "values": tuple(factor * speed * random.lognormal(0, spread, samples)),
-            }
+    series, subjects = [], []
+    for number, factor in enumerate(factors):
+        values = tuple(factor * speed * random.lognormal(0, spread, samples))
+        cell = Cell(**{**unknown, "n": 10, "modes": (), "values": values})
+        name = f"made.up-{number}"
+        subjects.append(Subject(id=name, title="", question="", explanation="", size_name=""))
+        series.append(
+            Series(experiment=name, variant={}, label="", interpreter={"name": "3.13"}, cells=(cell,))
         )
-        for factor in factors
-    ]
-    subjects = tuple(
-        Subject(id=f"made.up-{number}", title="", question="", explanation="", size_name="")
-        for number in range(len(cells))
-    )
     return Summary(
-        subjects=subjects,
-        series=tuple(
-            Series(experiment=subject.id, variant={}, label="", interpreter={"name": "3.13"}, cells=(cell,))
-            for subject, cell in zip(subjects, cells, strict=True)
-        ),
-        environment={"hostname": "here"},
-        environments=1,
-        samples=samples * len(cells),
-        started=None,
-        finished=None,
+        subjects=tuple(subjects), series=tuple(series), environment={"hostname": "here"}, environments=1,
+        samples=samples * len(factors), started=None, finished=None,
         conditions=Conditions(spin_s=0.002 * speed * float(random.lognormal(0, 0.01))),
-    )
+    )  # fmt: skip
 
 
 def compared(seed: int, factors: list[float], spread: float, speed: float = 1.0) -> Comparison:

@@ -35,26 +35,15 @@ counts = st.none() | whole
 def samples(draw: st.DrawFn) -> Sample:
     status = draw(st.sampled_from(STATUSES))
     fields: dict[str, Any] = {
-        "experiment": draw(st.text(min_size=1)),
-        "params": {**draw(objects), "n": draw(whole) or 1},
-        "interpreter": draw(objects),
-        "environment": draw(objects),
-        "status": status,
-        "reason": draw(st.none() | st.text()),
+        "experiment": draw(st.text(min_size=1)), "params": {**draw(objects), "n": draw(whole) or 1},
+        "interpreter": draw(objects), "environment": draw(objects), "status": status,
+        "reason": draw(st.none() | st.text()), "round": draw(whole), "attempt": draw(whole),
         "started": draw(st.none() | st.datetimes().map(lambda when: when.isoformat())),
-        "round": draw(whole),
-        "attempt": draw(whole),
-        "wall_s": draw(times if status == "ok" else amounts),
-        "user_s": draw(amounts),
-        "sys_s": draw(amounts),
-        "cpu_percent": draw(amounts),
-        "max_rss_kb": draw(counts),
-        "sum_rss_kb": draw(counts),
-        "ctx_voluntary": draw(counts),
-        "ctx_involuntary": draw(counts),
+        "wall_s": draw(times if status == "ok" else amounts), "user_s": draw(amounts), "sys_s": draw(amounts),
+        "cpu_percent": draw(amounts), "max_rss_kb": draw(counts), "sum_rss_kb": draw(counts),
+        "ctx_voluntary": draw(counts), "ctx_involuntary": draw(counts), "details": draw(objects),
         "foreign_share": draw(st.none() | st.floats(min_value=0, max_value=1)),
-        "details": draw(objects),
-    }
+    }  # fmt: skip
     return Sample(**fields)
 
 

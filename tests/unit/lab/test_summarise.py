@@ -37,24 +37,15 @@ CATALOGUE = {"wake": WAKE}
 
 def sample(n: int, wall_s: float | None = None, **changes: Any) -> Sample:
     given: dict[str, Any] = {
-        "experiment": "wake",
-        "params": {"n": n, **PARAMS},
-        "interpreter": PY313,
-        "environment": HERE,
-        "status": "ok",
-        "wall_s": 1e-5 * n * n if wall_s is None else wall_s,
-        "foreign_share": 0.01,
-        **changes,
-    }
-    return Sample(**given)
+        "experiment": "wake", "params": {"n": n, **PARAMS}, "interpreter": PY313, "environment": HERE,
+        "status": "ok", "wall_s": 1e-5 * n * n if wall_s is None else wall_s, "foreign_share": 0.01,
+    }  # fmt: skip
+    return Sample(**{**given, **changes})
 
 
 def square(**changes: Any) -> list[Sample]:
-    return [
-        sample(n, 1e-5 * n * n * (1 + 0.01 * turn), round=turn, **changes)
-        for turn in range(7)
-        for n in (50, 100, 200)
-    ]
+    sizes = [(n, turn) for turn in range(7) for n in (50, 100, 200)]
+    return [sample(n, 1e-5 * n * n * (1 + 0.01 * turn), round=turn, **changes) for n, turn in sizes]
 
 
 def test_summarise_of_a_square_gives_cells_factors_and_fit() -> None:

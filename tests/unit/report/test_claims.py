@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import summaries
+from samples import sample
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
@@ -41,35 +43,22 @@ def samples(
     **params: Any,
 ) -> list[Sample]:
     """Six samples about a time, which is that of a metric if one is named."""
+    python = summaries.interpreter(
+        version, f"{version.removesuffix('t')}.0", free_threaded=version.endswith("t"), gil=True
+    )
     return [
-        Sample(
-            experiment=experiment,
-            params={"n": n, **PLAIN, **params},
-            interpreter={
-                "name": version,
-                "implementation": "CPython",
-                "version": f"{version.removesuffix('t')}.0",
-                "free_threaded": version.endswith("t"),
-                "path": f"/opt/{version}",
-                "executable": f"/opt/{version}",
-            },
-            environment=HERE,
-            status="ok",
-            started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00",
-            round=number,
-            wall_s=1.0 if value else wall_s * wiggle,
-            user_s=wall_s / 2 if cpu_s is None else cpu_s,
-            sys_s=0.0,
-            cpu_percent=100.0,
-            sum_rss_kb=20_000,
-            foreign_share=0.0,
+        sample(
+            experiment, n, 1.0 if value else wall_s * wiggle, params={"n": n, **PLAIN, **params},
+            interpreter=python, environment=HERE, started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00",
+            round=number, user_s=wall_s / 2 if cpu_s is None else cpu_s, sys_s=0.0, cpu_percent=100.0,
+            sum_rss_kb=20_000, foreign_share=0.0,
             details={
                 **(details or {}),
                 "metrics": {**(metrics or {}), **({value: wall_s * wiggle} if value else {})},
             },
         )
         for number, wiggle in enumerate(WIGGLE)
-    ]
+    ]  # fmt: skip
 
 
 def convoy(request_s: float, n: int = 1, **params: Any) -> list[Sample]:

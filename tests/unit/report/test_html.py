@@ -227,40 +227,28 @@ def test_headings_tables_and_links_are_whole(page: Page) -> None:
 
 def hostile_summary() -> Summary:
     rng = random.Random(1)
-    curves = [
-        replace(
-            summaries.series(rng, bad, summaries.interpreter(bad, bad, bad, path=bad, build={bad: bad})),
-            label=bad,
-            variant={bad: bad},
-            failures=(bad,),
+    curves = []
+    for bad in HOSTILE:
+        python = summaries.interpreter(bad, bad, bad, path=bad, build={bad: bad})
+        curve = summaries.series(rng, bad, python, label=bad, failures=(bad,))
+        curves.append(replace(curve, variant={bad: bad}))
+    claims = tuple(
+        summaries.ratio_claim(
+            one, topic=one.experiment, text=one.experiment,
+            published=(Published(label=one.experiment, value=2.0),),
+            sides=(Side(what=one.experiment, n=1, median=1.0),),
         )
-        for bad in HOSTILE
-    ]
-    curves.append(summaries.skipped("square.mutex", reason=HOSTILE[0]))
+        for one in curves
+    )  # fmt: skip
     subjects = tuple(
         replace(s, title=bad, question=bad, explanation=bad, size_name=bad)
         for s, bad in zip(summaries.SUBJECTS, HOSTILE, strict=False)
     )
-    environment = {bad: {bad: [bad]} for bad in HOSTILE}
     return summaries.summary(
-        *curves,
-        subjects=subjects,
-        environment=environment,
-        claims=tuple(
-            summaries.ratio_claim(
-                one,
-                topic=one.experiment,
-                text=one.experiment,
-                published=(Published(label=one.experiment, value=2.0),),
-                sides=(Side(what=one.experiment, n=1, median=1.0),),
-            )
-            for one in curves
-            if one.cells
-        ),
-        problems=HOSTILE,
-        started=HOSTILE[0],
+        *curves, summaries.skipped("square.mutex", reason=HOSTILE[0]), subjects=subjects, claims=claims,
+        environment={bad: {bad: [bad]} for bad in HOSTILE}, problems=HOSTILE, started=HOSTILE[0],
         finished=HOSTILE[1],
-    )
+    )  # fmt: skip
 
 
 def test_hostile_names_are_text_and_nothing_else() -> None:
