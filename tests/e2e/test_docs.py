@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from _pytest.mark import ParameterSet
 from commands import python
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
@@ -48,23 +47,8 @@ class Step:
     file: str | None = None
 
 
-RUNS = re.compile(r"^\$ fairlead (lab )?run |--budget ", re.MULTILINE)
-
-
 def documents() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-
-
-def by_length() -> list[ParameterSet]:
-    """Documents whose commands measure something are long."""
-    return [
-        pytest.param(
-            path,
-            id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.long] if RUNS.search(path.read_text(encoding="utf-8")) else [],
-        )
-        for path in documents()
-    ]
 
 
 def steps(document: Path) -> Iterator[Step]:
@@ -84,7 +68,7 @@ def steps(document: Path) -> Iterator[Step]:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("document", by_length())
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for step in steps(document):
@@ -97,15 +81,9 @@ def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path
         else:
             arguments = shlex.split(step.text)
         done = subprocess.run(
-            arguments,
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            arguments, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, f"{document.name}:{step.line}: {step.text}\n{done.stdout}\n{done.stderr}"
 
 

@@ -30,8 +30,6 @@ from fairlead.report.summary import text
 pytestmark = pytest.mark.once
 
 SIZES = (10, 100, 1_000, 10_000)
-SEEDS = 100
-FEW = 3
 
 PROBE = registry.Experiment(
     subject=Subject(id="known", title="Known", question="How long?", explanation="So.", size_name="things"),
@@ -141,7 +139,11 @@ def outcome(directory: Path, seed: int, times: Times, foreign: float) -> Summary
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.parametrize(
     "seeds",
-    [pytest.param(range(FEW), id="few"), pytest.param(range(SEEDS), id="all", marks=pytest.mark.long)],
+    [
+        pytest.param(range(3), id="few"),
+        pytest.param(range(3, 20), id="more", marks=pytest.mark.long),
+        pytest.param(range(20, 120), id="all", marks=pytest.mark.nightly),
+    ],
 )
 def test_probe_of_a_known_law_comes_out_right(name: str, seeds: range, tmp_path: Path) -> None:
     times, foreign, right = KNOWN[name]
