@@ -79,30 +79,20 @@ def test_a_straight_line_is_seldom_called_bent() -> None:
 
 
 @share_of_examples(0.4)
-@given(series)
-def test_fit_never_fails_and_its_interval_holds_its_exponent(points: dict[int, list[float]]) -> None:
+@given(series, st.randoms(use_true_random=False), st.integers(min_value=-10, max_value=10))
+def test_fit_holds_its_exponent_and_depends_on_no_order_and_no_unit(
+    points: dict[int, list[float]], random: object, power: int
+) -> None:
     found = fit(points)
     assert (found.coefficients is None) == (found.model == "undecided")
     enough = found.exponent is not None and min(len(values) for values in points.values() if values) >= 5
     assert (found.low is not None, found.high is not None) == (enough, enough)
     if enough:
         assert found.low <= found.exponent <= found.high  # type: ignore[operator]
-
-
-@share_of_examples(0.4)
-@given(series, st.randoms(use_true_random=False))
-def test_fit_does_not_depend_on_any_order(points: dict[int, list[float]], random: object) -> None:
     shuffled = {n: list(values) for n, values in points.items()}
     for values in shuffled.values():
         random.shuffle(values)  # type: ignore[attr-defined]
-    assert fit(dict(reversed(shuffled.items()))) == fit(points)
-
-
-@share_of_examples(0.4)
-@given(series, st.integers(min_value=-10, max_value=10))
-def test_fit_does_not_depend_on_the_unit(points: dict[int, list[float]], power: int) -> None:
-    plain = fit(points)
+    assert fit(dict(reversed(shuffled.items()))) == found
     scaled = fit({n: [value * 2.0**power for value in values] for n, values in points.items()})
-    assert scaled.exponent == pytest.approx(plain.exponent, abs=1e-6)
-    assert scaled.low == pytest.approx(plain.low, abs=1e-6)
-    assert scaled.high == pytest.approx(plain.high, abs=1e-6)
+    for name in ("exponent", "low", "high"):
+        assert getattr(scaled, name) == pytest.approx(getattr(found, name), abs=1e-6)

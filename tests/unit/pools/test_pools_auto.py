@@ -359,17 +359,6 @@ def test_pool_closed_while_it_chooses_finishes_what_it_took() -> None:
         chosen.submit(square, 2)
 
 
-def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> None:
-    threads = threading.active_count()
-    chosen = pool(max_workers=1)
-    futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
-    until((tmp_path / "begun").exists)
-    chosen.terminate()
-    chosen.shutdown()
-    assert all(future.cancelled() for future in futures)
-    until(lambda: threading.active_count() <= threads)
-
-
 class Pause:
     """Once so many tasks have been passed on, the thread that decides waits."""
 
@@ -388,17 +377,20 @@ class Pause:
         monkeypatch.setattr(auto._Auto, "_pass_on", pass_on_and_wait)
 
 
-def test_pool_terminated_while_tasks_are_passed_on_stops_those(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("passed_on", [0, 2])  # one is for a look
+def test_pool_terminated_while_the_first_call_runs_or_others_are_passed_on_stops_them(
+    passed_on: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pause = Pause(monkeypatch, after=2)  # one is for a look
+    threads = threading.active_count()
+    pause = Pause(monkeypatch, after=passed_on)
     chosen = pool(max_workers=1)
     futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
-    assert pause.reached.wait(40)
+    until(pause.reached.is_set if passed_on else (tmp_path / "begun").exists)
     chosen.terminate()
     pause.over.set()
     chosen.shutdown()
     assert all(future.cancelled() for future in futures)
+    until(lambda: threading.active_count() <= threads)
 
 
 def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(

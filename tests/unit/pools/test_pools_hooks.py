@@ -18,7 +18,7 @@ from pooltasks import identity, remember, square, wait_for, where
 from waiting import run, until
 
 from fairlead import errors
-from fairlead.pools import AutoPool, Pool, ProcessPool, ThreadPool
+from fairlead.pools import AutoPool, Pool, ProcessPool
 from fairlead.pools.choose.call_profile import CallMeter, CallSample
 
 pytestmark = [
@@ -63,7 +63,7 @@ def exits() -> None:
 # the finalizer
 
 
-def test_finalizer_is_called_once_in_each_worker_when_the_pool_ends(make: Make, tmp_path: Path) -> None:
+def test_finalizer_is_called_once_by_each_worker_when_the_pool_ends(make: Make, tmp_path: Path) -> None:
     with make(finalizer=Leave(tmp_path)) as pool:
         assert list(pool.map(square, range(4), chunksize=1)) == [0, 1, 4, 9]
         workers = pool.statistics().started
@@ -71,6 +71,8 @@ def test_finalizer_is_called_once_in_each_worker_when_the_pool_ends(make: Make, 
     pool.shutdown()
     pool.terminate()
     assert len(list(tmp_path.iterdir())) == workers
+    here = f"{os.getpid()}-{threading.get_ident()}-*"
+    assert len(list(tmp_path.glob(here))) == (pool.statistics().kind == "sequential")
 
 
 def test_finalizer_is_not_called_without_a_worker_or_where_the_initializer_has_failed(
@@ -101,13 +103,6 @@ def test_finalizer_that_raises_is_logged_and_the_pool_ends(
     pool.shutdown(timeout=20)
     if pool.statistics().kind in {"sequential", "threads", "async"}:
         assert "exception calling a worker's finalizer" in caplog.text
-
-
-def test_finalizer_of_threads_is_called_by_the_worker() -> None:
-    called: list[int] = []
-    with ThreadPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
-        _, ident = pool.submit(where).result()
-    assert called == [ident]
 
 
 def test_terminate_ends_a_process_whose_finalizer_does_not(tmp_path: Path) -> None:
