@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def alike(sent: Any, come: Any) -> bool:
     return type(sent) is type(come) and bool(sent == come)
 
 
+@share_of_examples(0.5)
 @given(values=st.lists(VALUES, min_size=1, max_size=5))
 def test_messages_arrive_as_they_were_sent_and_free_their_memory(values: list[Any]) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
@@ -79,6 +81,7 @@ def test_messages_arrive_as_they_were_sent_and_free_their_memory(values: list[An
     assert len(os.listdir("/proc/self/fd")) <= before + len(values)  # noqa: PTH208 - mappings of older Pythons
 
 
+@share_of_examples(0.5)
 @given(values=st.lists(VALUES, min_size=2, max_size=8))
 def test_messages_that_arrive_together_are_separated(values: list[Any]) -> None:
     """As a log record and the result behind it."""

@@ -14,15 +14,12 @@ from fairlead.advice.loss import UNKNOWN, expected_loss, versus
 pytestmark = pytest.mark.ends
 
 
-def test_rounds_that_agree_lose_what_they_show() -> None:
+def test_rounds_that_agree_lose_what_they_show_and_two_are_uncertain() -> None:
     same = versus({1: 1.1, 2: 2.2, 3: 3.3}, {1: 1.0, 2: 2.0, 3: 3.0})
     assert same is not None
     assert same.value == pytest.approx(1.1)
     assert expected_loss(1.1, same) == pytest.approx(0.1, abs=1e-6)
     assert expected_loss(1 / 1.1, same) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_two_rounds_have_no_interval_and_are_taken_to_be_uncertain() -> None:
     assert versus({1: 1.0, 2: 1.0, 4: 1.0}, {1: 1.0, 2: 1.0, 3: 1.0}) is None
     assert expected_loss(1.0, None) == pytest.approx(UNKNOWN / math.sqrt(2 * math.pi), rel=0.1)
 
