@@ -17,7 +17,7 @@ from typing import Any
 import jsonschema
 import programs
 import pytest
-from commands import FAIRLEAD, exit_status, fairlead, python
+from commands import exit_status, fairlead, python
 
 from fairlead import __version__
 from fairlead.gil.observe.access import why_not
