@@ -40,11 +40,10 @@ from pathlib import Path
 CLONE = Path(__file__).parents[1]
 LIST = CLONE / "tools" / "mutants.toml"
 COPY = CLONE / "build" / "mutants"
-PYTHON = COPY / ".venv" / "bin" / "python"
 PRINTED = COPY / "build" / "printed"
-LIMIT_S = {"test": 30, "silence": 60, "run": 900, "gate": 7200}
-"""A test, a run in which none begins or ends, a run of the tests named, and one of all: longer than any takes
-that is not stuck."""
+TEST_S, SILENCE_S, RUN_S, GATE_S = 30, 120, 300, 7200
+"""A test, a time in which none begins or ends, the tests of a mutant, and all tests: longer than what is not
+stuck takes."""
 
 sys.path.append(str(CLONE / "tests" / "support"))
 from programs import living  # noqa: E402
@@ -66,18 +65,17 @@ def mutants() -> dict[str, Mutant]:
     return {name: Mutant(name, **table) for name, table in tomllib.loads(LIST.read_text()).items()}
 
 
-def run(*command: str | Path, limit_s: float = LIMIT_S["run"]) -> int | None:
+def run(*command: str, limit_s: float = RUN_S) -> int | None:
     """The exit status of this command in the copy; None: it did not end by itself. What it prints is in
     PRINTED, and nothing that it started is left."""
-    mark = f"FAIRLEAD_MUTANT={os.getpid()}-{time.monotonic_ns()}"
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "MAKE"))},
-        "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTEST_ADDOPTS": f"-x -v -p no:cacheprovider --timeout={LIMIT_S['test']}",
-        "FAIRLEAD_TESTS_SILENCE_S": str(LIMIT_S["silence"]),
-        **dict([mark.split("=")]),
+        "PATH": f"{COPY / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_ADDOPTS": f"-x -v -p no:cacheprovider --timeout={TEST_S}",
+        "FAIRLEAD_TESTS_SILENCE_S": str(SILENCE_S),
+        "FAIRLEAD_MUTANT": mark,
     }
-    PRINTED.parent.mkdir(parents=True, exist_ok=True)
     with PRINTED.open("wb") as printed:
         process = subprocess.Popen(
             command, cwd=COPY, env=environment, stdin=subprocess.DEVNULL, stdout=printed,
@@ -91,14 +89,13 @@ def run(*command: str | Path, limit_s: float = LIMIT_S["run"]) -> int | None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            for left in living(mark + "\0"):
+            for left in living(f"FAIRLEAD_MUTANT={mark}\0"):
                 with suppress(ProcessLookupError):
                     os.kill(left, signal.SIGKILL)
 
 
-def demand(*command: str | Path) -> None:
-    if run(*command) != 0:
-        sys.exit(f"tools/mutants.py: {PRINTED.read_text(errors='replace')}\n{command[0]} failed")
+def run_tests(tests: Iterable[str], limit_s: float = RUN_S) -> int | None:
+    return run(".venv/bin/python", "-m", "pytest", "-m", "not long", *tests, limit_s=limit_s)
 
 
 def copy_tree() -> None:
@@ -106,6 +103,7 @@ def copy_tree() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, check=True, capture_output=True, text=True)
     wanted = {name for name in listed.stdout.split("\0") if (CLONE / name).is_file()}
     known = COPY / "build" / "copied"
+    known.parent.mkdir(parents=True, exist_ok=True)
     for name in set(known.read_text().split("\n") if known.exists() else ()) - wanted:
         (COPY / name).unlink(missing_ok=True)
     for name in wanted:
@@ -113,27 +111,27 @@ def copy_tree() -> None:
         if not target.exists() or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-    known.parent.mkdir(parents=True, exist_ok=True)
     known.write_text("\n".join(sorted(wanted)))
 
 
 def make_environment() -> None:
-    """One that finds the packages of this one, with fairlead from the copy. `make` takes it as complete."""
-    if PYTHON.exists():
+    """One that finds the packages of this one, and fairlead in the copy. `make` takes it as complete."""
+    here, there = Path(sys.prefix), COPY / ".venv"
+    if (there / ".test").exists():
         return
-    here = Path(sys.prefix)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", PYTHON.parents[1]], check=True)
-    packages = next(PYTHON.parents[1].glob("lib/python*/site-packages"))
-    (packages / "base.pth").write_text(f"{here / packages.relative_to(PYTHON.parents[1])}\n")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", there], check=True)
+    packages = next(there.glob("lib/python*/site-packages"))
+    (packages / "base.pth").write_text(f"{here / packages.relative_to(there)}\n")
     for program in (here / "bin").iterdir():
-        if not (PYTHON.parent / program.name).exists():
-            text = program.read_bytes().replace(os.fsencode(here), os.fsencode(PYTHON.parents[1]))
-            (PYTHON.parent / program.name).write_bytes(text)
-            (PYTHON.parent / program.name).chmod(0o755)
-    pip = (sys.executable, "-m", "pip", "--python", PYTHON, "--quiet", "install", "--ignore-installed")
-    demand(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+        if not (there / "bin" / program.name).exists():
+            shutil.copy(program, there / "bin")
+            text = program.read_bytes().replace(os.fsencode(here), os.fsencode(there))
+            (there / "bin" / program.name).write_bytes(text)
+    pip = (sys.executable, "-m", "pip", "--python", ".venv", "install", "--ignore-installed", "--no-deps")
+    if run(*pip, "--no-build-isolation", "--editable", "."):
+        sys.exit(f"tools/mutants.py: {PRINTED.read_text()}")
     for stamp in (".tools", ".installed", ".test"):
-        (PYTHON.parents[1] / stamp).touch()
+        (there / stamp).touch()
 
 
 def write(file: Path, text: str) -> None:
@@ -161,55 +159,37 @@ def killer(status: int | None) -> str:
     if stuck := re.search(r"^    (tests/.*), \d+ s ago$", text, re.MULTILINE):
         return f"{stuck[1]} (hung)"
     begun = re.findall(r"^(tests/\S+::.*?)(?: PASSED| SKIPPED|$)", text, re.MULTILINE)
-    return f"{(begun or ['the run'])[-1]} ({hung or f'exit status {status}'})"
-
-
-def tests_of(all_of: Iterable[Mutant]) -> list[str]:
-    return list(dict.fromkeys(test for mutant in all_of for test in mutant.tests))
-
-
-def run_tests(tests: Sequence[str]) -> int | None:
-    return run(PYTHON, "-m", "pytest", "-m", "not long", *tests, limit_s=LIMIT_S["run"])
+    return f"{begun[-1].strip() if begun else 'the run'}{hung or f' (exit status {status})'}"
 
 
 def outcome(mutant: Mutant, everything: bool) -> tuple[bool, str]:
     """Whether it was killed, and what to say."""
     begun = time.monotonic()
     with planted(mutant):
-        if (
-            run(PYTHON, "-c", "import fairlead._native, fairlead._probe") != 0
-            and mutant.file[:7] == "native/"
-        ):
+        build = run(".venv/bin/python", "-c", "import fairlead._native, fairlead._probe")
+        if build != 0 and mutant.file.startswith("native/"):
             return False, f"does not build:\n{PRINTED.read_text(errors='replace')}"
         status = run_tests(mutant.tests)
         if status == 0 and everything:
-            status = run("make", "test", limit_s=LIMIT_S["gate"])
-        took = f"in {time.monotonic() - begun:.0f} s"
-        return (True, f"killed by {killer(status)} {took}") if status != 0 else (False, f"SURVIVED {took}")
+            status = run("make", "test", limit_s=GATE_S)
+    took = f"in {time.monotonic() - begun:.0f} s"
+    return status != 0, f"SURVIVED {took}" if status == 0 else f"killed by {killer(status)} {took}"
 
 
-def model() -> bool:
-    """Whether the model found each of its faults, by meson's tests."""
+def model_finds_its_faults() -> bool:
     build = CLONE / "build" / "native"
-    subprocess.run(
-        [
-            Path(sys.prefix) / "bin" / "meson", "test", "-C", build, "--quiet",
-            "--logbase", "faults", "--num-processes", "2", "*-finds-fault-*",
-        ],
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    meson = (Path(sys.prefix) / "bin" / "meson", "test", "-C", build, "--num-processes", "2", "--quiet")
+    subprocess.run([*meson, "--logbase", "faults", "*-finds-fault-*"], stdout=subprocess.DEVNULL)
     results = [json.loads(line) for line in (build / "meson-logs" / "faults.json").read_text().splitlines()]
     missed = [each["name"] for each in results if each["result"] != "OK"]
-    print(f"{len(results) - len(missed)} of {len(results)} faults found by the model", *missed, flush=True)
+    print(f"the model finds {len(results) - len(missed)} of {len(results)} faults", *missed, flush=True)
     return bool(results) and not missed
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     known = mutants()
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="of a mutant; none: all, and the model's faults"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a mutant; none: all, and the model's")
     parser.add_argument("--all", action="store_true", help="give survivors to all that make test runs")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(known):
@@ -217,9 +197,11 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [known[name] for name in options.names or known]
     copy_tree()
     make_environment()
-    if run_tests(tests_of(chosen)) != 0:
-        sys.exit(f"tools/mutants.py: without a mutant {killer(1)} fails:\n{PRINTED.read_text()[-4000:]}")
-    good = options.names != [] or model()
+    tests = dict.fromkeys(test for mutant in chosen for test in mutant.tests)
+    status = run("make", "test", limit_s=GATE_S) if options.all else run_tests(tests, limit_s=GATE_S)
+    if status != 0:
+        sys.exit(f"tools/mutants.py: without a mutant {killer(status)} fails; see {PRINTED}")
+    good = options.names != [] or model_finds_its_faults()
     for mutant in chosen:
         killed, said = outcome(mutant, options.all)
         print(f"{mutant.name}: {said}", flush=True)

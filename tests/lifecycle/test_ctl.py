@@ -326,6 +326,16 @@ def test_what_takes_no_orders_is_named_in_one_line() -> None:
     assert (ran.returncode, ran.stderr) == (2, f"fairlead: there is no process {process.pid}\n")
 
 
+def test_program_that_became_another_takes_no_orders() -> None:
+    with program(SERVE) as process:
+        line(process)
+        assert line(process, "os.execvp('sh', ['sh', '-c', 'echo ready; cat'])") == "ready"
+        ran = ctl("--pid", process.pid, "status")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"process {process.pid} takes no orders: it was scheduled and became another program" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
 def test_process_that_has_ended_and_was_not_waited_for_is_reported_as_running_no_program() -> None:
     with program("pass") as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -35,14 +36,18 @@ def lot():
     while len(os.listdir("/proc/self/task")) > alone + 1:  # the recorder's
         os.sched_yield()
     return _probe.memory()
+found, totals = [], [0]
 with gil.record(sys.argv[1], wait_threshold=None), gil.observe(wait_threshold=None) as seen:
-    found = [lot() for _ in range(6)]
+    for _ in range(6):
+        found.append(lot())
+        totals.append(_probe.totals()["acquisitions"])
     turns = sum(thread.acquisitions for thread in seen.threads)
 found.append(_probe.memory())
-print(json.dumps([found, turns]))
+print(json.dumps([found, turns, totals]))
 """
-    (*found, after), turns = run(program, str(tmp_path / "out.flrec"))
+    (*found, after), turns, totals = run(program, str(tmp_path / "out.flrec"))
     assert turns > 6 * 600 * 2
+    assert all(now - before > 600 * 2 for before, now in itertools.pairwise(totals))
     for kept in found:
         assert kept["seats"] <= REMEMBERED + PASSING
         assert kept["threads"] <= REMEMBERED + PASSING

@@ -257,3 +257,20 @@ print(json.dumps([len(done), gil.scheduler().watchdog_trips]))
     )
     for _ in range(5):
         assert run(program) == [16, 0]
+
+
+def test_hooks_of_a_schedule_for_a_while_do_not_rest_so_that_its_end_is_announced() -> None:
+    program = """
+import os
+from fairlead.gil.schedule import control
+control.switch("interactive", 0.05, for_s=0.01)
+while True:
+    os.stat("/")  # which no other thread waits for
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert "the time that the GIL was to be scheduled for is over" in process.stderr.readline()
+        finally:
+            process.kill()

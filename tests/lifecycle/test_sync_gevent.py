@@ -342,3 +342,17 @@ watching = gevent.spawn(phaser.wait_phase, 1)
 until(lambda: phaser.statistics().waiting == 1)
 assert phaser.arrive() == 1 and watching.get() == 2
 """)
+
+
+def test_hub_comes_to_its_end_after_its_greenlets_have_waited() -> None:
+    """gevent.wait() returns when nothing is left that could wake a greenlet."""
+    run("""
+lock = Lock()
+lock.acquire()
+waiters = [gevent.spawn(lock.acquire, True, timeout) for timeout in (0.001, None)]
+until(lambda: lock.statistics().waiting == 2)
+assert waiters[0].get(timeout=40) is False
+lock.release()
+assert waiters[1].get(timeout=40) is True
+assert gevent.wait(timeout=40) is True
+""")

@@ -201,3 +201,22 @@ else:
     raise AssertionError
 assert late.get(timeout=40) == "broken"
 """)
+
+
+@pytest.mark.parametrize("kind", ["RLock", "RWLock"])
+def test_greenlet_that_ended_as_a_holder_is_reported_to_who_waits(kind: str) -> None:
+    run(
+        f"lock = {kind}()"
+        + """
+taken = lock.writing if isinstance(lock, RWLock) else lock
+gevent.spawn(taken.acquire).join()
+warnings.simplefilter("error")
+def wait():
+    try:
+        taken.acquire(timeout=40)
+    except OwnerDeathWarning as told:
+        return "a task that has ended" in str(told)
+assert wait() and gevent.spawn(wait).get(timeout=40)
+assert lock.statistics()[-1 if isinstance(lock, RWLock) else 2] == 0
+"""
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead import _native
@@ -59,6 +59,7 @@ def outcome(message: bytes) -> bool:
 
 
 @given(VALUES)
+@example((2**63 - 1, 2**63, -(2**63), -(2**63) - 1))
 def test_value_comes_out_as_it_went_in(value: Any) -> None:
     assert same(_native.from_message(_native.message(value)), value)
 

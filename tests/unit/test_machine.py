@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -119,6 +121,21 @@ def test_thread_usage_counts_this_thread_only() -> None:
     assert mine < 25_000_000
 
 
+def test_thread_usage_tells_waits_from_lost_cores() -> None:
+    seen = []
+
+    def waits() -> None:
+        before = machine.thread_usage().ctx_voluntary
+        for _ in range(20):
+            time.sleep(1e-6)
+        seen.append(machine.thread_usage().ctx_voluntary - before)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    thread.join()
+    assert seen[0] >= 20
+
+
 def test_process_usage_counts_ended_threads() -> None:
     before = machine.process_usage()
     thread = threading.Thread(target=burn, args=(0.05,))
@@ -137,6 +154,18 @@ def test_children_usage_counts_a_child_that_was_waited_for() -> None:
     after = machine.children_usage()
     assert cpu_ns(after) > cpu_ns(before)
     assert after.max_rss_kb > 0
+
+
+def test_family_is_a_process_its_children_and_theirs() -> None:
+    command = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as shell:
+        try:
+            assert shell.stdout is not None
+            sleep = int(shell.stdout.readline())
+            assert machine.family(shell.pid) == [shell.pid, sleep]
+            assert {shell.pid, sleep} < set(machine.family(os.getpid()))
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_records_are_frozen_and_survive_pickling() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 from advices import candidate, work
 
 from fairlead.advice.choosing import choose
 from fairlead.advice.loss import UNKNOWN, expected_loss, versus
+from fairlead.lab.analysis.statistics import Ratio
 
 
 def test_rounds_that_agree_lose_what_they_show() -> None:
@@ -23,6 +25,16 @@ def test_rounds_that_agree_lose_what_they_show() -> None:
 def test_two_rounds_have_no_interval_and_are_taken_to_be_uncertain() -> None:
     assert versus({1: 1.0, 2: 1.0, 4: 1.0}, {1: 1.0, 2: 1.0, 3: 1.0}) is None
     assert expected_loss(1.0, None) == pytest.approx(UNKNOWN / math.sqrt(2 * math.pi), rel=0.1)
+
+
+@pytest.mark.parametrize("ratio", [0.9, 1.0, 1.2])
+def test_expected_loss_is_the_mean_of_what_is_longer(ratio: float) -> None:
+    sure = NormalDist(math.log(ratio), 0.3)
+    half = math.exp(1.96 * 0.3)
+    drawn = [sure.inv_cdf((i + 0.5) / 20_000) for i in range(20_000)]
+    mean = sum(max(0.0, math.exp(x) - 1) for x in drawn) / len(drawn)
+    found = Ratio(ratio, ratio / half, ratio * half, rounds=5)
+    assert expected_loss(ratio, found) == pytest.approx(mean, rel=1e-3)
 
 
 def test_the_less_is_known_the_more_may_be_lost() -> None:

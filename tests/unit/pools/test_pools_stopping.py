@@ -15,6 +15,7 @@ from cancelling import Cancelling
 from poolkinds import Make
 from pooltasks import (
     announce_and_spin,
+    ask,
     spin,
     spin_below,
     spin_in_deallocators,
@@ -24,6 +25,7 @@ from pooltasks import (
 from waiting import until
 
 from fairlead import errors
+from fairlead.pools import ThreadPool
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
@@ -57,6 +59,24 @@ def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Pat
     assert pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 2).result() == 2
     numbers = pool.statistics()
     assert numbers.retried == numbers.timed_out >= attempts.stat().st_size - 1 >= 1
+
+
+def test_closed_thread_pool_runs_a_task_again() -> None:
+    pool, closed, attempts = ThreadPool(1), threading.Event(), []
+
+    def ends_in_its_second_attempt() -> int:
+        attempts.append(None)
+        if len(attempts) == 1:
+            closed.wait(60)
+            ask()
+        return len(attempts)
+
+    future = pool.with_options(timeout=0.2, retries=200).submit(ends_in_its_second_attempt)
+    until(lambda: attempts)
+    pool.shutdown(wait=False)
+    closed.set()
+    assert future.result(60) >= 2
+    pool.shutdown()
 
 
 @pytest.mark.long

@@ -157,6 +157,14 @@ def test_timeout_while_the_action_runs_breaks_the_barrier_for_all() -> None:
     assert barrier.broken
 
 
+def test_wait_without_a_time_has_the_barriers_own() -> None:
+    barrier = Barrier(2, timeout=1e-3)
+    for arguments in ((), (None,)):
+        with pytest.raises(errors.BrokenBarrierError):
+            barrier.wait(*arguments)
+        barrier.reset()
+
+
 @pytest.mark.parametrize("library", ["asyncio", "trio"])
 def test_cancelled_task_breaks_it_for_all(library: str) -> None:
     barrier = Barrier(3)

@@ -142,8 +142,9 @@ def test_total_may_grow_and_shrink_below_what_is_lent() -> None:
     limiter = CapacityLimiter(3)
     for one in range(3):
         limiter.acquire_on_behalf_of(one)
-    limiter.total_tokens = 1
-    assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, -2)
+    for total in (2, 0, 1):
+        limiter.total_tokens = total
+        assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, total - 3)
     for one in range(2):
         limiter.release_on_behalf_of(one)
         assert limiter.acquire_on_behalf_of("new", False) is False
@@ -156,6 +157,14 @@ def test_total_may_grow_and_shrink_below_what_is_lent() -> None:
     assert limiter.available_tokens == math.inf
     limiter.total_tokens = 2
     assert limiter.acquire_on_behalf_of("one more", False) is False
+
+
+def test_thread_waits_where_there_are_no_tokens_until_there_are() -> None:
+    limiter = CapacityLimiter(0)
+    waiter = Thread(limiter.acquire)
+    until(lambda: limiter.statistics().waiting == 1)
+    limiter.total_tokens = 1
+    assert waiter.result() is True
 
 
 @pytest.mark.parametrize("total", [-1, 2**31, 1.5, math.nan, "1"])

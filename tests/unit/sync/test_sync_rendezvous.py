@@ -169,6 +169,30 @@ def test_timeout_that_ends_after_the_object_was_received_is_too_late_and_cancels
     run(main())
 
 
+def test_timeout_that_is_put_off_ends_its_block_at_the_next_wait() -> None:
+    async def main() -> None:
+        sender, receiver = channel(0)
+        limit, log = asyncio.timeout(3600), []
+
+        async def body() -> None:
+            try:
+                async with limit:
+                    await sender.send_async(1)
+                    log.append("sent")
+                    await asyncio.sleep(3600)
+            except TimeoutError:
+                log.append("timed out")
+
+        task = asyncio.ensure_future(body())
+        await until_async(lambda: sender.statistics().sending == 1)
+        limit.reschedule(0)  # in the next turn, in which the sender would resume after it
+        assert receiver.receive_nowait() == 1
+        await task
+        assert log == ["sent", "timed out"]
+
+    run(main())
+
+
 def test_trio_tasks_meet_and_a_cancellation_after_that_is_the_next_checkpoints() -> None:
     sender, receiver = channel(0)
     seen: list[Any] = []

@@ -214,6 +214,11 @@ def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RWLoc
         with lock.reading:
             pass
 
+    async def goes_on_to_write() -> None:
+        with pytest.raises(errors.DeadlockError, match="inside this lock"), lock.upgradable:
+            pass
+        assert lock.upgradable.acquire(timeout=1e-6) is False
+
     async def reads() -> None:
         with pytest.raises(errors.DeadlockError), lock.reading:
             pass
@@ -221,6 +226,8 @@ def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RWLoc
     async def main() -> None:
         async with lock.reading:
             await asyncio.ensure_future(other())
+        async with lock.upgradable:
+            await asyncio.ensure_future(goes_on_to_write())
         log: list[str] = []
         async with lock.writing:
             task = await queued(lock, lock.writing, log, "")

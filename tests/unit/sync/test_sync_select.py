@@ -279,6 +279,30 @@ def test_signal_handlers_run_and_one_that_raises_takes_nothing() -> None:
     assert lock.acquire(False)
 
 
+def test_what_a_signal_handler_grants_before_it_raises_goes_back() -> None:
+    lock, semaphore = Lock(), Semaphore(0, fair=True)
+    lock.acquire()
+
+    def handler(*_: object) -> None:
+        semaphore.release()
+        raise KeyError
+
+    def send() -> None:
+        until(lambda: waiting(lock, semaphore) == [1, 1])
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        thread = Thread(send)
+        with pytest.raises(KeyError):
+            select(lock.acquire_async(), semaphore.acquire_async())
+        thread.result()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert waiting(lock, semaphore) == [0, 0]
+    assert semaphore.acquire(False)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_loop_closed_with_a_choice_pending_and_one_granted_loses_nothing() -> None:
     for granted in (False, True):

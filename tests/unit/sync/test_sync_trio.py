@@ -8,6 +8,7 @@ import pytest
 from waiting import Thread
 
 from fairlead.sync import Lock, Semaphore, SimpleQueue
+from fairlead.wait import Mailbox, current_mailbox
 
 trio = pytest.importorskip("trio")
 
@@ -123,7 +124,11 @@ def test_runs_one_after_another_have_ports_of_their_own() -> None:
         thread = Thread(lambda: line.put("thing"))
         assert await line.get_async() == "thing"
         thread.result()
+        ports.append(current_mailbox())
+        assert current_mailbox() is ports[-1]
 
+    ports: list[Mailbox] = []
     for _ in range(3):
         trio.run(main)
+    assert len(set(ports)) == 3
     assert line.statistics() == (0, 0)
