@@ -178,9 +178,13 @@ def outcome(mutant: Mutant, everything: bool) -> tuple[bool, str]:
 
 def model_finds_its_faults() -> bool:
     build = CLONE / "build" / "native"
+    log = build / "meson-logs" / "faults.json"
+    log.unlink(missing_ok=True)
     meson = (Path(sys.prefix) / "bin" / "meson", "test", "-C", build, "--num-processes", "2", "--quiet")
-    subprocess.run([*meson, "--logbase", "faults", "*-finds-fault-*"], stdout=subprocess.DEVNULL)
-    results = [json.loads(line) for line in (build / "meson-logs" / "faults.json").read_text().splitlines()]
+    done = subprocess.run([*meson, "--logbase", "faults", "*-finds-fault-*"], capture_output=True, text=True)
+    if not log.exists():
+        sys.exit(f"tools/mutants.py: {done.stdout}{done.stderr}")
+    results = [json.loads(line) for line in log.read_text().splitlines()]
     missed = [each["name"] for each in results if each["result"] != "OK"]
     print(f"the model finds {len(results) - len(missed)} of {len(results)} faults", *missed, flush=True)
     return bool(results) and not missed

@@ -204,7 +204,7 @@ assert late.get(timeout=40) == "broken"
 
 
 @pytest.mark.parametrize("kind", ["RLock", "RWLock"])
-def test_greenlet_that_ended_as_a_holder_is_reported_to_who_waits(kind: str) -> None:
+def test_greenlet_that_ended_as_a_holder_is_reported_to_waiters(kind: str) -> None:
     run(
         f"lock = {kind}()"
         + """

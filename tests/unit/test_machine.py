@@ -121,7 +121,7 @@ def test_thread_usage_counts_this_thread_only() -> None:
     assert mine < 25_000_000
 
 
-def test_thread_usage_tells_waits_from_lost_cores() -> None:
+def test_thread_usage_counts_waits_apart_from_preemptions() -> None:
     seen = []
 
     def waits() -> None:
