@@ -8,18 +8,20 @@ import os
 import re
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import programs
 import pytest
 from commands import exit_status, fairlead, python
 
-from fairlead import __version__
+from fairlead import __version__, cli, errors
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
 from fairlead.lab.doctor import Examination, examine
@@ -74,6 +76,30 @@ def shell(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-c", script.format(fairlead=command)], capture_output=True, text=True, check=False, **options
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.RunInterruptedError("stopped", signal.SIGTERM), 143),
+        (errors.RunInterruptedError("stopped", signal.SIGINT), 130),
+        (click.Abort(), 130),
+        (errors.UsageError("wrong words"), 2),
+        (errors.RecordError("damaged"), 1),
+    ],
+    ids=["SIGTERM", "SIGINT", "Ctrl-C", "usage", "failure"],
+)
+def test_status_says_how_a_command_ended(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.root, "main", command)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([])
+    assert ended.value.code == status
+    assert capsys.readouterr().err == f"fairlead: {str(error) or 'interrupted'}\n"
 
 
 def test_version_is_the_package_version() -> None:

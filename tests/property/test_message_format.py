@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from examples import share_of_examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead import _native
@@ -63,6 +63,7 @@ def outcome(message: bytes) -> bool:
 
 @share_of_examples(0.3)
 @given(VALUES)
+@example((2**63 - 1, 2**63, -(2**63), -(2**63) - 1))
 def test_value_comes_out_as_it_went_in(value: Any) -> None:
     assert same(_native.from_message(_native.message(value)), value)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import share_of_examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead import _native
@@ -215,6 +215,8 @@ def test_block_smaller_than_it_is_said_to_be_is_refused_and_closed() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(-2, 45), st.sampled_from([1, 20_000]))
+@example(b"four", 36, 1)
+@example(b"four", 37, 1)
 def test_bytes_are_copied_where_they_were_to_go_or_not_at_all(source: bytes, at: int, times: int) -> None:
     target, source = bytearray(b"." * (40 * times)), source * times
     if 0 <= at <= len(target) - len(source):

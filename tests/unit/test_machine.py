@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -129,6 +131,18 @@ def test_usage_counts_ended_threads_and_children_that_were_waited_for() -> None:
     assert after.max_rss_kb > 0
 
 
+def test_family_is_a_process_its_children_and_theirs() -> None:
+    command = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as shell:
+        try:
+            assert shell.stdout is not None
+            sleep = int(shell.stdout.readline())
+            assert machine.family(shell.pid) == [shell.pid, sleep]
+            assert {shell.pid, sleep} < set(machine.family(os.getpid()))
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+
+
 def test_records_are_frozen_and_survive_pickling() -> None:
     cores = machine.cores()
     with pytest.raises(AttributeError):
@@ -138,3 +152,18 @@ def test_records_are_frozen_and_survive_pickling() -> None:
     user_ns, system_ns, *_ = usage
     assert (user_ns, system_ns) == (usage.user_ns, usage.system_ns)
     assert type(pickle.loads(pickle.dumps(usage))) is machine.Usage
+
+
+def test_thread_usage_counts_waits_apart_from_preemptions() -> None:
+    seen = []
+
+    def waits() -> None:
+        before = machine.thread_usage().ctx_voluntary
+        for _ in range(20):
+            time.sleep(1e-6)
+        seen.append(machine.thread_usage().ctx_voluntary - before)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    thread.join()
+    assert seen[0] >= 20

@@ -45,6 +45,7 @@ def test_paired_is_the_geometric_mean_with_its_interval_from_three_rounds_on() -
     assert found.value == pytest.approx(2.0)
     assert found.low * found.high == pytest.approx(4.0), "as far down as up"
     assert found.width == pytest.approx(math.log(found.high / found.low))
+    assert found.width == pytest.approx(2 * 9.925 * math.log(2) / math.sqrt(3), rel=1e-4), "t for 2, 99 %"
     assert found.rounds == 3
 
 

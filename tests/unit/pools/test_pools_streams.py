@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import multiprocessing
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from poolkinds import Make
 from pooltasks import add, announce_and_spin, identity, negative_raises, square, wait_for
 from waiting import until
 
+from fairlead.pools import ThreadPool
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
 
@@ -81,6 +83,28 @@ def test_stream_takes_endless_input_no_further_than_its_window(make: Make, *, or
     else:
         assert len(set(found)) == 200
     stream.close()
+
+
+def test_stream_reads_on_up_to_its_window_as_results_are_taken() -> None:
+    read, go_on = [], threading.Event()
+
+    def source() -> Iterator[int]:
+        for number in itertools.count():
+            read.append(number)
+            yield number
+
+    def waits_from_five_on(number: int) -> int:
+        assert number < 5 or go_on.wait(60)
+        return number
+
+    with ThreadPool(1) as pool:
+        stream = pool.stream(waits_from_five_on, source(), window=10, chunksize=1)
+        assert [next(stream) for _ in range(5)] == list(range(5))
+        with pytest.raises(TimeoutError):
+            stream.next(0)
+        assert read == list(range(5 + 10))
+        go_on.set()
+        stream.close()
 
 
 def test_stream_raises_what_its_input_raised_behind_the_results_before(make: Make) -> None:
