@@ -264,7 +264,7 @@ def test_program_without_advice_is_a_line_of_the_benchmark_and_not_right(
     monkeypatch.setattr(truth, "ask", refuse)
     asked = argparse.Namespace(budget=2.0, others=False, reasons=False)
     assert truth.judge(truth.PROGRAMS[:2], asked) == 1
-    first, second, count = capsys.readouterr().out.splitlines()
+    _origin, first, second, count = capsys.readouterr().out.splitlines()
     said = ["no", "advice:", "too", "little", "time"]
     assert (first.split(), second.split()) == (["primes", *said], ["mandelbrot", *said])
     assert count == "0 of 2 right, 0 that change results"
