@@ -131,8 +131,8 @@ import _thread
 sys.setswitchinterval(1000)
 begun = _thread.allocate_lock()
 begun.acquire()
-_thread.start_new_thread(begun.release, ())
 with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+    _thread.start_new_thread(begun.release, ())
     while outside.HOOKS[words[outside._HOOKS]] == "resting":
         pass  # the thread comes to wait; this one keeps the GIL, which it took before the hooks were in
 begun.acquire()  # drops the GIL
