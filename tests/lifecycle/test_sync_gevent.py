@@ -116,9 +116,20 @@ def test_greenlets_of_one_thread_hold_and_wait_each_for_itself() -> None:
     run(
         CHECK
         + """
+from contextlib import nullcontext
+
+def is_refused(release):
+    try:
+        release()
+    except NotHeldError:
+        return True
+
 def hold(holding):
     blocked = holding.blocked(mine=True)
     assert not gevent.spawn(blocked.wait, timeout=0).get()
+    if holding.kind in ("RLock", "RWLock", "CapacityLimiter"):
+        before = blocked.left()
+        assert gevent.spawn(is_refused, blocked.end).get() and blocked.left() == before
     waits = waiter(blocked)
     gevent.sleep(0)
     blocked.end()
@@ -128,7 +139,17 @@ for holding in [*HOLDINGS, LIMITER]:
     print(holding.name, flush=True)
     hold(holding)
     gevent.spawn(hold, holding).get(timeout=40)
-    lock, inside, turns = holding.make(), [0], []
+    if holding.taken == "reading":
+        most = []
+        def read():
+            again = lock.reading if holding.kind == "RWLock" else nullcontext()
+            with holding.block(lock, "reading"), again:
+                most.append(lock.statistics().readers)
+                gevent.sleep(0)
+        lock = holding.make()
+        gevent.joinall([gevent.spawn(read) for _ in range(3)], raise_error=True)
+        assert most == [1, 2, 3]
+    lock, inside = holding.make(), [0]
     def body():
         for _ in range(20):
             with holding.block(lock, holding.taken if holding.taken != "reading" else "writing"):
@@ -285,20 +306,6 @@ assert real == (True, None)
     )
 
 
-def test_thread_without_a_hub_waits_as_a_thread() -> None:
-    run("""
-lock = Lock()
-lock.acquire()
-taken = []
-thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=40)))
-thread.start()
-until(lambda: lock.statistics().waiting == 1)
-lock.release()
-thread.join()
-assert taken == [True]
-""")
-
-
 def test_waits_of_greenlets_are_seen_with_their_stacks() -> None:
     run("""
 lock = RLock()
@@ -368,53 +375,6 @@ for holding in [*HOLDINGS, LIMITER]:
         raise AssertionError
 """
     )
-
-
-def test_rlock_is_held_by_a_greenlet_and_not_by_its_thread() -> None:
-    run("""
-lock, order = RLock(), []
-def body(number):
-    for _ in range(20):
-        with lock, lock:
-            order.append(number)
-            gevent.sleep(0)
-            assert lock._is_owned() and lock._recursion_count() == 2
-            order.append(number)
-        assert not lock._is_owned()
-        gevent.sleep(0)
-gevent.joinall([gevent.spawn(body, number) for number in range(4)], raise_error=True)
-assert len(order) == 160 and order[::2] == order[1::2]
-lock.acquire()  # in the thread's first greenlet, which is the thread
-def other():
-    assert not lock.acquire(False) and not lock.acquire(timeout=0.01)
-    try:
-        lock.release()
-    except NotHeldError:
-        return "refused"
-assert gevent.spawn(other).get(timeout=40) == "refused"
-lock.release()
-assert not lock.locked()
-""")
-
-
-def test_greenlets_read_together_and_are_readers_of_their_own() -> None:
-    run("""
-lock, most = RWLock(), [0]
-def reader():
-    with lock.reading, lock.reading:
-        most[0] = max(most[0], lock.statistics().readers)
-        gevent.sleep(0)
-def other():
-    try:
-        lock.reading.release()
-    except NotHeldError:
-        return True
-gevent.joinall([gevent.spawn(reader) for _ in range(3)], raise_error=True)
-assert most == [3]
-with lock.reading:
-    assert gevent.spawn(other).get()
-assert lock.statistics() == (0, False, False, 0)
-""")
 
 
 def test_rlock_that_the_hub_would_wait_for_is_reported() -> None:
