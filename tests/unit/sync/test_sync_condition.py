@@ -51,28 +51,6 @@ async def in_task(condition: Condition, order: list[str], name: str = "task") ->
         return notified
 
 
-def test_notify_wakes_threads_and_tasks_of_two_libraries_in_the_order_of_waiting(
-    condition: Condition,
-) -> None:
-    order: list[str] = []
-    first = in_thread(condition, order, "first")
-    until(waiting(condition, 1))
-    second = Thread(run, in_task(condition, order, "second"))
-    until(waiting(condition, 2))
-    third = Thread(trio.run, in_task, condition, order, "third")
-    until(waiting(condition, 3))
-    fourth = in_thread(condition, order, "fourth")
-    until(waiting(condition, 4))
-    for served in range(1, 5):
-        with condition:
-            condition.notify()
-            assert len(order) == served - 1
-        until(lambda served=served: len(order) == served)
-    assert [one.result() for one in (first, second, third, fourth)] == [True] * 4
-    assert order == ["first", "second", "third", "fourth"]
-    assert free(condition)
-
-
 def test_notify_all_wakes_all_and_notify_of_many_so_many(condition: Condition) -> None:
     order: list[str] = []
     threads = []
@@ -387,13 +365,6 @@ def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(make: Any, 
     assert free(condition)
 
 
-def test_senseless_locks_are_refused() -> None:
-    with pytest.raises(TypeError, match="not lock"):
-        Condition(threading.Lock())  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="fair"):
-        Condition(Lock(), fair=True)
-
-
 def notify_all_of(kind: str, count: int) -> list[int]:
     """In which order so many waiters, numbered in the order of waiting, have the lock."""
     condition, order, threads = Condition(), [], []
@@ -441,28 +412,6 @@ def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(kind: str) ->
     """trio shuffles the tasks that it wakes at once, and threads compete."""
     for _ in range(5):
         assert notify_all_of(kind, 12) == list(range(12))
-
-
-def test_notified_waiter_that_is_cancelled_before_it_is_woken_notifies_the_next() -> None:
-    async def main() -> None:
-        condition, woken = Condition(Lock()), []
-
-        async def wait(number: int) -> None:
-            async with condition:
-                await condition.wait_async()
-                woken.append(number)
-
-        tasks = []
-        for number in range(4):
-            tasks.append(asyncio.ensure_future(wait(number)))
-            await until_async(lambda number=number: condition.statistics().waiting == number + 1)
-        async with condition:
-            condition.notify(3)
-            tasks[1].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert woken == [0, 2, 3]
-
-    run(main())
 
 
 def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_notified() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
-from waiting import Inside, Thread, run, until, until_async
+from waiting import Inside, Thread, run, until, waiting_task
 
-from fairlead import sync
 from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import StampedLock
 
@@ -61,46 +59,6 @@ def test_validated_optimistic_read_never_sees_half_a_write() -> None:
     assert values == [600, 600]
 
 
-def test_writer_is_not_starved_by_readers_and_phases_alternate() -> None:
-    lock = StampedLock()
-    log: list[str] = []
-    reader = Inside(lock.reading).wait()
-    writer = Inside(lock.writing, log, "writing")
-    until(lambda: lock.statistics().waiting == 1)
-    late = Inside(lock.reading, log, "reading")
-    until(lambda: lock.statistics().waiting == 2)
-    reader.go()
-    writer.wait().go()
-    late.wait().go()
-    assert log == ["writing", "reading"]
-
-
-def test_conversions_need_no_wait_or_return_nothing() -> None:
-    lock = StampedLock()
-    looked = lock.optimistic_read()
-    reads = lock.try_convert_to_read(looked)
-    assert lock.statistics() == (1, False, 0)
-    assert lock.try_convert_to_read(reads) == reads
-    writes = lock.try_convert_to_write(reads)
-    assert lock.statistics() == (0, True, 0)
-    assert lock.try_convert_to_write(writes) == writes
-    assert lock.try_convert_to_write(looked) == 0
-    assert lock.try_convert_to_read(0) == 0
-    reads = lock.try_convert_to_read(writes)
-    other = lock.acquire_read()
-    assert lock.try_convert_to_write(reads) == 0  # not alone
-    assert lock.validate(reads)
-    looked = lock.try_convert_to_optimistic_read(other)
-    assert lock.try_convert_to_optimistic_read(looked) == looked
-    assert lock.try_convert_to_write(looked) == 0  # somebody reads
-    lock.release(reads)
-    writes = lock.try_convert_to_write(looked)
-    assert writes > 0
-    assert lock.try_convert_to_optimistic_read(looked) == 0
-    assert lock.validate(lock.try_convert_to_optimistic_read(writes))
-    assert lock.statistics() == (0, False, 0)
-
-
 def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
     lock, another = StampedLock(), StampedLock()
     stamp, foreign = lock.acquire_read(), another.acquire_read()
@@ -151,21 +109,13 @@ def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
             lock.acquire_read()  # behind the writer, which waits for it
     writer.wait().go()
 
-    async def main() -> None:
-        async with lock.writing:
-            with pytest.raises(DeadlockError, match="a task of it"):
-                lock.acquire_read()
-
-    run(main())
-
 
 def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_nothing() -> None:
     async def main() -> None:
         lock = StampedLock()
         looked = lock.optimistic_read()
         stamp = lock.acquire_read()
-        tasks = [asyncio.ensure_future(wait(lock)) for _ in range(2)]
-        await until_async(lambda: lock.statistics().waiting == 2)
+        tasks = [await waiting_task(lock, wait(lock)) for _ in range(2)]
         lock.release(stamp)
         assert lock.statistics() == (0, True, 1)
         tasks[0].cancel()
@@ -213,20 +163,3 @@ def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> No
         if stamp and lock.validate(stamp):
             lock.release(stamp)
     assert lock.statistics() == (0, False, 0)
-
-
-def test_waits_names_all_holders() -> None:
-    lock = StampedLock()
-    readers = [Inside(lock.reading).wait() for _ in range(2)]
-    writer = Inside(lock.writing)
-    mine: list[sync.Wait] = []
-    until(lambda: mine or mine.extend(wait for wait in sync.waits() if wait.kind == "StampedLock"))
-    [wait] = mine
-    assert "2 readers, 1 waiting" in wait.primitive
-    assert sorted(owner.thread for owner in wait.owners) == sorted(
-        reader.thread.ident
-        for reader in readers  # type: ignore[type-var]
-    )
-    for reader in readers:
-        reader.go()
-    writer.wait().go()

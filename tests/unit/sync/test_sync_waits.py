@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-import signal
 import sys
 import threading
 import time
@@ -14,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from endings import handling, interrupting
 from waiting import PATIENCE_S, Thread, run, until, until_async
 
 from fairlead import _native
 from fairlead.sync import (
-    CombiningLock,
     Condition,
     Event,
     Lock,
@@ -125,17 +124,8 @@ def test_text_goes_nowhere_in_a_process_without_standard_streams(
     assert capsys.readouterr().out == ""
 
 
-def test_owner_that_runs_is_shown_where_it_is() -> None:
-    lock = Lock()
-    lock.acquire()
-    with waiter("the waiter", lambda: take(lock), lock.release):
-        [owner] = the_wait("the waiter").owners
-        assert owner.thread == threading.get_ident()
-        assert "test_owner_that_runs_is_shown_where_it_is" in [place.name for place in owner.stack]
-
-
-def test_condition_and_combining_lock_are_seen_by_their_names() -> None:
-    condition, combining, inside, leave = Condition(), CombiningLock(), Event(), Event()
+def test_condition_is_seen_by_its_name() -> None:
+    condition = Condition()
 
     def wait() -> None:
         with condition:
@@ -148,29 +138,6 @@ def test_condition_and_combining_lock_are_seen_by_their_names() -> None:
     with waiter("the waiter", wait, notify):
         assert the_wait("the waiter").kind == "Condition"
         assert the_wait("the waiter").primitive.startswith("<fairlead.sync.Condition at 0x")
-    with waiter("the holder", lambda: combining.run(lambda: (inside.set(), leave.wait())), leave.set):
-        inside.wait()
-        with waiter("the waiter", lambda: combining.run(int), leave.set):
-            assert the_wait("the waiter").waiter.stack[-1].name == "<lambda>"
-
-
-def test_everyone_inside_a_readers_writer_lock_is_an_owner() -> None:
-    lock, leave = RWLock(), Event()
-
-    def read() -> None:
-        with lock.reading:
-            leave.wait()
-
-    def write() -> None:
-        with lock.writing:
-            pass
-
-    with waiter("reader 1", read, leave.set), waiter("reader 2", read, leave.set):
-        the_wait("reader 1"), the_wait("reader 2")
-        with waiter("the writer", write, leave.set):
-            wait = the_wait("the writer")
-            assert {owner.thread_name for owner in wait.owners} == {"reader 1", "reader 2"}
-            assert " writing of " in wait.primitive
 
 
 def test_select_is_listed_once_for_each_case_with_its_timeout() -> None:
@@ -266,30 +233,20 @@ def test_task_of_trio_is_named_with_its_stack() -> None:
 
 
 def test_signal_handler_shows_what_the_main_thread_waits_for_and_all_others() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
     lock, event, file = Lock(), Event(), io.StringIO()
 
-    def handler(*_: object) -> None:
+    def show() -> None:
         dump_waits(file)
         event.set()
 
-    def interrupt() -> None:
-        until(lambda: any(wait.primitive.startswith("<fairlead.sync.Event") for wait in waits()))
-        until(lambda: of("the waiter"))
-        while not event.is_set():  # a signal that comes before it sleeps does not wake it
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
-            event.wait(0.01)
+    def both_wait() -> bool:
+        return {"Event", "Lock"} <= {wait.kind for wait in waits()}
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        lock.acquire()
-        with waiter("the waiter", lambda: take(lock), lock.release):
-            interrupter = Thread(interrupt)
-            assert event.wait(40)
-            interrupter.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    lock.acquire()
+    with handling(show), waiter("the waiter", lambda: take(lock), lock.release):
+        sender = interrupting(both_wait)
+        assert event.wait(40)
+        sender.result()
     assert "thread 'the waiter' has waited" in file.getvalue()
 
 
