@@ -365,53 +365,47 @@ def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(make: Any, 
     assert free(condition)
 
 
-def notify_all_of(kind: str, count: int) -> list[int]:
-    """In which order so many waiters, numbered in the order of waiting, have the lock."""
-    condition, order, threads = Condition(), [], []
+STARTS: dict[str, list[Callable[..., Thread]]] = {
+    "threads": [in_thread],
+    "asyncio loops": [lambda *how: Thread(run, in_task(*how))],
+    "all": [in_thread, lambda *how: Thread(run, in_task(*how)), lambda *how: Thread(trio.run, in_task, *how)],
+}
+TWELVE = [str(number) for number in range(12)]
 
-    async def wait(number: int) -> None:
-        async with condition:
-            await condition.wait_async()
-            order.append(number)
 
-    def wait_in_thread(number: int) -> None:
+@pytest.mark.parametrize("kinds", STARTS.values(), ids=STARTS.keys())
+def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(
+    kinds: list[Callable[..., Thread]],
+) -> None:
+    for _ in range(5):
+        condition, order = Condition(), []
+        threads = []
+        for number, name in enumerate(TWELVE):
+            threads.append(kinds[number % len(kinds)](condition, order, name))
+            until(waiting(condition, number + 1))
         with condition:
-            condition.wait()
-            order.append(number)
+            condition.notify_all()
+            assert condition.statistics().waiting == 0
+        for thread in threads:
+            thread.result()
+        assert order == TWELVE
 
-    async def wait_in_one_trio() -> None:
+
+def test_notify_all_lets_tasks_of_one_trio_have_the_lock_in_the_order_of_waiting() -> None:
+    """trio shuffles the tasks that it wakes at once."""
+
+    async def main() -> None:
         async with trio.open_nursery() as nursery:
-            for number in range(count):
-                nursery.start_soon(wait, number)
+            for name in TWELVE:
+                nursery.start_soon(in_task, condition, order, name)
                 await trio.testing.wait_all_tasks_blocked()
             async with condition:
                 condition.notify_all()
 
-    if kind == "trio":
-        trio.run(wait_in_one_trio)
-        return order
-    starts: dict[str, Callable[[int], Thread]] = {
-        "threads": lambda number: Thread(wait_in_thread, number),
-        "asyncio loops": lambda number: Thread(lambda: run(wait(number))),
-        "trio loops": lambda number: Thread(trio.run, wait, number),
-    }
-    kinds = list(starts) if kind == "all" else [kind]
-    for number in range(count):
-        threads.append(starts[kinds[number % len(kinds)]](number))
-        until(waiting(condition, number + 1))
-    with condition:
-        condition.notify_all()
-        assert condition.statistics().waiting == 0
-    for thread in threads:
-        thread.result()
-    return order
-
-
-@pytest.mark.parametrize("kind", ["threads", "asyncio loops", "trio", "all"])
-def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(kind: str) -> None:
-    """trio shuffles the tasks that it wakes at once, and threads compete."""
     for _ in range(5):
-        assert notify_all_of(kind, 12) == list(range(12))
+        condition, order = Condition(), []
+        trio.run(main)
+        assert order == TWELVE
 
 
 def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_notified() -> None:

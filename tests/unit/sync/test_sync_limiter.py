@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 import trio
-from waiting import Thread, run, until, waiting_task, waiting_thread
+from waiting import Thread, run, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
@@ -78,16 +78,12 @@ def test_once_is_called_by_one_and_all_get_its_value() -> None:
         assert go_on.wait(30)
         return calls
 
-    async def task() -> object:
-        return await value.call_async()
-
     first = Thread(value)
     assert begun.wait(30)
-    others = [Thread(value), Thread(run, task()), Thread(trio.run, task)]
-    until(lambda: value.statistics() == (False, True, 3))
+    other = waiting_thread(value, value)
+    assert value.statistics() == (False, True, 1)
     go_on.set()
-    assert all(one.result() is calls for one in [first, *others])
-    assert value() is run(task()) is calls
+    assert first.result() is other.result() is value() is calls
     assert calls == [1]
     assert value.__doc__ == "What it is for."
     assert value.statistics() == (True, False, 0)

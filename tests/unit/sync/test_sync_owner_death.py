@@ -178,16 +178,14 @@ def test_lock_that_breaks_fails_present_and_later_waiters() -> None:
     assert lock.statistics().waiting == 0
 
 
-def test_lock_that_breaks_fails_the_first_caller_after_its_owner_ended() -> None:
-    for call in (
-        lambda lock: lock.acquire(False),
-        lambda lock: lock.acquire(),
-        lambda lock: run(take_along(lock)),
-    ):
-        lock = Lock(on_owner_death="break")
-        ended_with(lock)
-        with pytest.raises(BrokenLockError):
-            call(lock)
+@pytest.mark.parametrize(
+    "call", [lambda lock: lock.acquire(False), Lock.acquire, lambda lock: run(take_along(lock))]
+)
+def test_lock_that_breaks_fails_the_first_caller_after_its_owner_ended(call: Callable[[Lock], Any]) -> None:
+    lock = Lock(on_owner_death="break")
+    ended_with(lock)
+    with pytest.raises(BrokenLockError):
+        call(lock)
 
 
 def test_many_threads_that_end_while_others_wait_are_each_reported() -> None:

@@ -21,7 +21,6 @@ from fairlead.sync import (
     RLock,
     RWLock,
     Semaphore,
-    SimpleQueue,
     select,
     select_async,
 )
@@ -151,36 +150,6 @@ def test_tasks_of_trio_choose_and_hold_what_they_took() -> None:
 
     trio.run(main)
     assert got == [(1, True), (1, True)]
-
-
-def test_threads_and_tasks_that_choose_lose_and_double_nothing() -> None:
-    first, second = Queue[int](2), SimpleQueue[int]()
-    each, done = 150, []
-
-    def put() -> None:
-        for number in range(each):
-            first.put(number)
-            second.put(number + each)
-
-    def take() -> list[int]:
-        found = [select(first.get_async(), second.get_async()) for _ in range(each)]
-        return [one.value for one in found if one is not None]
-
-    async def take_async() -> list[int]:
-        found = []
-        while len(found) < each:
-            try:
-                async with asyncio.timeout(0.0005):
-                    found.append((await select_async(first.get_async(), second.get_async())).value)
-            except TimeoutError:
-                continue
-        return found
-
-    threads = [Thread(take), Thread(run, take_async()), Thread(put)]
-    for thread in threads[:2]:
-        done += thread.result()
-    threads[2].result()
-    assert sorted(done) == list(range(2 * each))
 
 
 def test_bad_cases_are_refused_and_spend_nothing() -> None:

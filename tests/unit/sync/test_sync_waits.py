@@ -66,54 +66,41 @@ def waiter(name: str, wait: Callable[[], Any], end: Callable[[], Any]) -> Iterat
         thread.result()
 
 
+def hold(lock: RLock, leave: Event) -> None:
+    with lock:
+        leave.wait()
+
+
 def test_thread_that_waits_for_a_lock_is_seen_with_its_owner_and_both_stacks() -> None:
-    lock, leave = Lock(), Event()
+    lock, leave, file = RLock(), Event(), io.StringIO()
     before = time.monotonic()
-
-    def hold() -> None:
-        with lock:
-            leave.wait()
-
-    def want() -> None:
-        with lock:
-            pass
-
     with (
-        waiter("the holder", hold, leave.set),
-        waiter("the waiter", lambda: (the_wait("the holder"), want()), leave.set),
+        waiter("the holder", lambda: hold(lock, leave), leave.set),
+        waiter("the waiter", lambda: (the_wait("the holder"), take(lock)), leave.set),
     ):
         wait = the_wait("the waiter")
-        assert (wait.kind, wait.one_of, wait.until) == ("Lock", 1, None)
+        assert (wait.kind, wait.one_of, wait.until) == ("RLock", 1, None)
         assert wait.primitive == repr(lock)
         assert before <= wait.since <= time.monotonic()
         assert wait.waiter.thread in {thread.ident for thread in threading.enumerate()}
         assert (wait.waiter.task, wait.waiter.is_task) == (None, False)
-        assert wait.waiter.stack[-1].name == "want"
-        assert wait.waiter.stack[-1].line == "with lock:"
+        assert (wait.waiter.stack[-1].name, wait.waiter.stack[-1].line) == ("take", "with lock:")
         [owner] = wait.owners
         assert (owner.thread_name, owner.is_task) == ("the holder", False)
         assert owner.stack[-1].name == "hold"
         assert (owner.interpreter, wait.waiter.interpreter) == (0, 0)
         assert the_wait("the holder").owners == ()
-    assert not of("the waiter")
-
-
-def test_text_names_the_waiter_the_owner_and_where_both_are() -> None:
-    lock = RLock()
-    lock.acquire()
-    with waiter("the waiter", lambda: take(lock), lock.release):
-        text = str(the_wait("the waiter"))
-        file = io.StringIO()
         dump_waits(file)
-        lines = text.splitlines()
+        lines = str(wait).splitlines()
         assert re.match(r"thread 'the waiter' has waited \d", lines[0])
-        assert repr(lock).split(" count")[0] in lines[0]
-        assert any(line.endswith("in take") for line in lines)
-        assert threading.__file__ not in text
+        assert repr(lock) in lines[0]
         held = next(i for i, line in enumerate(lines) if line.startswith("  held by thread"))
-        assert any("test_text_names" in line for line in lines[held:])
+        assert any(line.endswith("in take") for line in lines[:held])
+        assert any(line.endswith("in hold") for line in lines[held:])
+        assert threading.__file__ not in str(wait)
         assert file.getvalue().startswith("fairlead.sync: ")
         assert lines[0].split(" has waited")[0] in file.getvalue()
+    assert not of("the waiter")
 
 
 def test_text_goes_nowhere_in_a_process_without_standard_streams(
@@ -122,6 +109,15 @@ def test_text_goes_nowhere_in_a_process_without_standard_streams(
     monkeypatch.setattr(sys, "stderr", None)
     dump_waits()
     assert capsys.readouterr().out == ""
+
+
+def test_owner_that_runs_is_shown_where_it_is() -> None:
+    lock = Lock()
+    lock.acquire()
+    with waiter("the waiter", lambda: take(lock), lock.release):
+        [owner] = the_wait("the waiter").owners
+        assert owner.thread == threading.get_ident()
+        assert "test_owner_that_runs_is_shown_where_it_is" in [place.name for place in owner.stack]
 
 
 def test_condition_is_seen_by_its_name() -> None:
