@@ -30,10 +30,12 @@ def waiter(blocked, behind=0):
 """
 
 
+def run_check(program: str) -> None:
+    run(CHECK + program)
+
+
 def test_greenlet_waits_while_others_run_and_goes_on_when_a_greenlet_or_a_thread_lets_it() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for call in CALLS:
     print(call.name, flush=True)
     for end in lambda: blocked.end(), lambda: Thread(blocked.end).result():
@@ -46,14 +48,11 @@ for call in CALLS:
             blocked = call.make(1)
             blocked.end()
             assert blocked.got(blocked.take())
-"""
-    )
+""")
 
 
 def test_greenlet_that_times_out_or_is_killed_leaves_nothing_behind() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 class OutOfTime(Exception):
     pass
 
@@ -88,14 +87,11 @@ for call in CALLS:
     waits = waiter(blocked)
     blocked.end()
     assert blocked.got(waits.get(timeout=40))
-"""
-    )
+""")
 
 
 def test_greenlet_that_was_granted_and_is_killed_before_it_resumes_passes_that_on() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for call in CALLS:
     if call.alone:
         continue
@@ -108,14 +104,11 @@ for call in CALLS:
         blocked.end()
     assert blocked.got(second.get(timeout=40))
     assert blocked.waiting() == 0
-"""
-    )
+""")
 
 
 def test_greenlets_of_one_thread_hold_and_wait_each_for_itself() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 from contextlib import nullcontext
 
 def is_refused(release):
@@ -158,8 +151,7 @@ for holding in [*HOLDINGS, LIMITER]:
                 inside[0] = seen + 1
     gevent.joinall([gevent.spawn(body) for _ in range(4)], raise_error=True)
     assert inside == [80]
-"""
-    )
+""")
 
 
 def test_greenlets_wait_for_a_rate_by_a_timer_of_the_hub() -> None:
@@ -351,9 +343,7 @@ assert not lock.locked()
 
 
 def test_greenlet_that_ended_as_holder_is_reported() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 warnings.simplefilter("error")
 for holding in [*HOLDINGS, LIMITER]:
     if holding.kind not in ("RLock", "RWLock", "CapacityLimiter"):
@@ -367,8 +357,7 @@ for holding in [*HOLDINGS, LIMITER]:
         assert "has ended" in str(warning)
     else:
         raise AssertionError
-"""
-    )
+""")
 
 
 def test_rlock_that_the_hub_would_wait_for_is_reported() -> None:

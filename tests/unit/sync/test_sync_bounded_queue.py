@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, waiting_task
+from waiting import Thread, run, until, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import LifoQueue, PriorityQueue, Queue, SimpleQueue
@@ -203,8 +203,7 @@ def test_immediate_shutdown_throws_away_what_was_promised_and_ends_joins() -> No
         line.put(one)
         line.put("another")
         del one
-        joiner = Thread(line.join)
-        until(lambda: line.statistics().joining == 1)
+        joiner = waiting_thread(line, line.join)
         line.shutdown(immediate=True)
         line.shutdown(immediate=True)
         line.shutdown()

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until, until_async, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import Condition, Lock, RLock
@@ -415,8 +415,7 @@ def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_n
         with condition:
             results.append(condition.wait(timeout))
 
-    first = Thread(wait, None)
-    until(lambda: condition.statistics().waiting == 1)
+    first = waiting_thread(condition, wait, None)
     timeout, notified = 0.1, False
     while not notified:  # on a busy machine the second's time may be over before this thread has the lock
         timeout *= 2

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, waiting_task
+from waiting import run, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import Exchanger, channel
@@ -61,8 +61,7 @@ def test_what_came_for_cancelled_receivers_goes_to_the_next_in_the_order_of_send
             task.cancel()
         await asyncio.wait(tasks)
         assert sender.statistics().pending == 3
-        late = Thread(sender.send, 3)
-        until(lambda: sender.statistics().sending == 1)
+        late = waiting_thread(sender, sender.send, 3)
         assert [receiver.receive_nowait() for _ in range(4)] == [0, 1, 2, 3]
         late.result()
         first, second = [await waiting_task(receiver, receiver.receive_async()) for _ in range(2)]

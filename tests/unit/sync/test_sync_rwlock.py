@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from waiting import Inside, Thread, run, until, until_async
+from waiting import Inside, Thread, run, until, until_async, waiting_task
 
 from fairlead import errors
 from fairlead.sync import RWLock, StampedLock
@@ -168,9 +168,8 @@ def test_readers_in_threads_and_tasks_never_see_half_a_write_and_an_upgrade_lose
 
 
 def test_upgrade_cancelled_after_it_was_granted_leaves_its_task_upgradable(lock: RWLock) -> None:
-    async def upgrade(begun: asyncio.Event) -> tuple[int, bool, bool, int]:
+    async def upgrade() -> tuple[int, bool, bool, int]:
         async with lock.upgradable:
-            begun.set()
             try:
                 async with lock.writing:
                     raise AssertionError("cancelled before")
@@ -178,10 +177,8 @@ def test_upgrade_cancelled_after_it_was_granted_leaves_its_task_upgradable(lock:
                 return lock.statistics()
 
     async def main() -> None:
-        begun = asyncio.Event()
         await lock.reading.acquire_async()
-        task = asyncio.ensure_future(upgrade(begun))
-        await until_async(lambda: lock.statistics().waiting == 1)
+        task = await waiting_task(lock, upgrade())
         lock.reading.release()
         assert lock.statistics() == (0, False, True, 0)
         task.cancel()
