@@ -203,12 +203,6 @@ assert receiver.receive_nowait() == "late"
 killed.join()
 assert told == ["sent"] and isinstance(killed.value, gevent.GreenletExit)
 
-killed = gevent.spawn(receiver.receive)
-until(lambda: receiver.statistics().receiving == 1)
-sender.send_nowait("for the next")
-killed.kill()
-assert receiver.receive() == "for the next"
-
 def within():
     with gevent.Timeout(3600) as limit:
         limits.append(limit)

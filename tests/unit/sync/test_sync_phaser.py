@@ -48,6 +48,18 @@ def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> No
     assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
 
 
+def test_parties_register_arrive_without_waiting_and_go_until_none_is_left() -> None:
+    phaser = Phaser()
+    assert (phaser.parties, phaser.terminated) == (0, False)
+    assert phaser.register() == phaser.bulk_register(2) == phaser.bulk_register(0) == 0
+    assert [phaser.arrive(), phaser.arrive(), phaser.arrive_and_deregister()] == [0, 0, 0]
+    assert phaser.statistics() == (1, 2, 0, 0, False)
+    assert [phaser.arrive_and_deregister(), phaser.arrive_and_deregister()] == [1, 1]
+    assert phaser.terminated
+    assert phaser.register() is phaser.arrive() is phaser.arrive_and_wait() is phaser.wait_phase(1) is None
+    assert phaser.statistics() == (1, 0, 0, 0, True)
+
+
 @each_ending
 def test_party_whose_wait_ends_has_arrived(ending: Callable[[Blocked], None]) -> None:
     phaser = Phaser(2)

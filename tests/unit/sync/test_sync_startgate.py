@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import threading
 from typing import Any
 
@@ -94,11 +93,3 @@ def test_gate_of_processes_is_shared_by_threads_but_not_by_tasks() -> None:
         gate.wait_async()
     gate.open()
     assert all(thread.result() for thread in threads)
-
-
-def test_pickled_gate_of_threads_is_the_same_gate() -> None:
-    gate = StartGate()
-    same = pickle.loads(pickle.dumps(gate))
-    waiter = waiting_thread(gate, same.wait)
-    gate.open()
-    assert waiter.result() is True
