@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, run, until, until_async, waiting_thread
+from waiting import Thread, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import Condition, Lock, RLock
@@ -406,6 +406,19 @@ def test_notify_all_lets_tasks_of_one_trio_have_the_lock_in_the_order_of_waiting
         condition, order = Condition(), []
         trio.run(main)
         assert order == TWELVE
+
+
+def test_notified_waiter_that_is_cancelled_before_it_is_woken_notifies_the_next() -> None:
+    async def main() -> None:
+        condition, woken = Condition(Lock()), []
+        tasks = [await waiting_task(condition, in_task(condition, woken, name)) for name in "abcd"]
+        async with condition:
+            condition.notify(3)
+            tasks[1].cancel()
+        await asyncio.wait(tasks)
+        assert woken == ["a", "c", "d"]
+
+    run(main())
 
 
 def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_notified() -> None:

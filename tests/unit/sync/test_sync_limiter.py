@@ -63,6 +63,8 @@ def test_token_that_a_waiter_was_granted_is_lent_before_it_resumes() -> None:
         assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, -3)
         await asyncio.gather(*waiters)
         assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, -3)
+        limiter.total_tokens = 4
+        assert (limiter.borrowed_tokens, limiter.available_tokens) == (3, 1)
 
     run(main())
 
