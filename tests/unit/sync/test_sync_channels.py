@@ -147,6 +147,13 @@ def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_wi
     run(main())
 
 
+def test_value_of_a_watch_that_was_looked_at_is_received_all_the_same() -> None:
+    sender, receiver = watch("dark")
+    sender.send("light")
+    assert receiver.value == "light"
+    assert receiver.receive(False) == "light"
+
+
 def test_what_is_replaced_is_let_go() -> None:
     sender, receiver = watch(type("Item", (), {})())
     gone = weakref.ref(receiver.value)

@@ -59,6 +59,32 @@ def test_validated_optimistic_read_never_sees_half_a_write() -> None:
     assert values == [600, 600]
 
 
+def test_conversions_need_no_wait_or_return_nothing() -> None:
+    lock = StampedLock()
+    looked = lock.optimistic_read()
+    reads = lock.try_convert_to_read(looked)
+    assert lock.statistics() == (1, False, 0)
+    assert lock.try_convert_to_read(reads) == reads
+    writes = lock.try_convert_to_write(reads)
+    assert lock.statistics() == (0, True, 0)
+    assert lock.try_convert_to_write(writes) == writes
+    assert lock.try_convert_to_write(looked) == 0
+    assert lock.try_convert_to_read(0) == 0
+    reads = lock.try_convert_to_read(writes)
+    other = lock.acquire_read()
+    assert lock.try_convert_to_write(reads) == 0  # not alone
+    assert lock.validate(reads)
+    looked = lock.try_convert_to_optimistic_read(other)
+    assert lock.try_convert_to_optimistic_read(looked) == looked
+    assert lock.try_convert_to_write(looked) == 0  # somebody reads
+    lock.release(reads)
+    writes = lock.try_convert_to_write(looked)
+    assert writes > 0
+    assert lock.try_convert_to_optimistic_read(looked) == 0
+    assert lock.validate(lock.try_convert_to_optimistic_read(writes))
+    assert lock.statistics() == (0, False, 0)
+
+
 def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
     lock, another = StampedLock(), StampedLock()
     stamp, foreign = lock.acquire_read(), another.acquire_read()
