@@ -11,7 +11,8 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
-NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)`", PAGE)
+NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)(?:\[(\w+)\])?`", PAGE)
+SPECIFICATIONS = "".join(path.read_text() for path in (ROOT / "tests/support/specifications").glob("*.py"))
 SCENARIOS = re.findall(r"`((?:[a-z]+-)+\d(?:-[a-z]+)*)`", PAGE)
 
 
@@ -19,10 +20,12 @@ def test_every_test_that_is_named_exists() -> None:
     assert len(NAMED) > 80
     missing = [
         f"{path}::{name}"
-        for path, name in NAMED
+        for path, name, _ in NAMED
         if not re.search(rf"^(?:def|async def|class) {name}\b", (ROOT / "tests" / path).read_text(), re.M)
     ]
     assert missing == []
+    rows = {row for _, _, row in NAMED if row}
+    assert [row for row in rows if not re.search(rf"^class {row}\(", SPECIFICATIONS, re.M)] == []
 
 
 def test_every_scenario_that_is_named_is_run_by_the_model() -> None:
